@@ -22,7 +22,6 @@ struct Told {
     std::ifstream file(folder / "log");
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Calls tick() every millisecond until the log equals `wanted`.
   bool tick_until(CommandConnector& connector, int replicas, std::string_view wanted) {
     for (int i = 0; i < 10'000 && log() != wanted; ++i) {
       connector.tick(replicas, now_us += 1000);
@@ -48,7 +47,7 @@ TEST(CommandConnector, TriesAgainLaterWhatFailed) {
   CommandConnector connector(
       {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; exit 1'", (told.folder / "log").string())}, 1);
   EXPECT_TRUE(told.tick_until(connector, 2, "2\n"));
-  for (int i = 0; i < 50; ++i) {  // the command fails; the connector does not retry it yet
+  for (int i = 0; i < 50; ++i) {  // the command has failed, and the connector does not retry it yet
     connector.tick(2, told.now_us += 1000);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -9,16 +9,16 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  // Called several times a second on one thread, with the required number of replicas. Logs failures and
-  // retries.
+  // Called several times a second on one thread, with the required number of replicas. The connector logs
+  // and retries failures itself.
   virtual void tick(int replicas, std::int64_t now_us) = 0;
 
-  // Called at the end of the program until it returns true: every process that must end with the program has
-  // ended.
+  // Called when the program stops, until it returns true. True means that all processes that must end with
+  // the program have ended.
   virtual bool end(std::int64_t) { return true; }
 };
 
-// Does nothing: for dry runs, and for fleets that HPA or KEDA scales by the planner's metrics.
+// Does nothing. Used in dry runs, and if HPA or KEDA scales the fleet by the planner's metrics.
 class NoConnector final : public Connector {
  public:
   void tick(int, std::int64_t) override {}

@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// A Kubernetes API server with one deployment.
+// A stand-in for a Kubernetes API server, with one deployment.
 struct Cluster {
   std::atomic<int> replicas{3}, puts{0};
   std::atomic<bool> refuses{false};

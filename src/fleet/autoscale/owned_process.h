@@ -1,4 +1,4 @@
-// A child process that ends together with this process.
+// A child process that ends when this process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -11,20 +11,20 @@ namespace octavo::fleet {
 
 class OwnedProcess {
  public:
-  // Runs a shell command line in a separate process group, which a terminal's Ctrl-C does not reach. Errors:
-  // io.
+  // Runs a shell command line in a separate process group, so that Ctrl-C in a terminal does not reach it.
+  // Returns an `io` error if the process cannot start.
   static Result<OwnedProcess> start(const std::string& command);
   OwnedProcess(OwnedProcess&& other) noexcept;
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
   ~OwnedProcess();  // calls kill()
 
   bool running();
-  // Returns how the process ended: exit status or signal.
+  // Returns how the process has ended, as text with its exit status or signal.
   std::string fate() const;
   bool succeeded() const { return ended_ && status_ == 0; }
 
   void terminate();  // sends SIGTERM
-  void kill();       // kills the process group
+  void kill();
 
  private:
   OwnedProcess() = default;

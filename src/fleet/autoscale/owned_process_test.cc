@@ -38,7 +38,7 @@ TEST(OwnedProcess, SaysHowItEnded) {
 TEST(OwnedProcess, GoesWithItsObject) {
   const ScratchDirectory folder;
   {
-    // The child of the shell ends, too.
+    // The shell starts a child process, which must also end.
     auto process =
         OwnedProcess::start(fmt::format("sh -c 'sleep 100 & echo $! > {}; wait'", (folder / "pid").string()))
             .value();
@@ -50,7 +50,7 @@ TEST(OwnedProcess, GoesWithItsObject) {
   ASSERT_GT(pid, 0);
   const std::string command = fmt::format("/proc/{}/cmdline", pid);
   std::string left = "sleep";
-  for (int i = 0; i < 60'000 && !left.empty(); ++i) {  // until the child has ended, or is a zombie
+  for (int i = 0; i < 60'000 && !left.empty(); ++i) {  // until the child has ended or is a zombie
     left.clear();
     std::getline(std::ifstream(command), left);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

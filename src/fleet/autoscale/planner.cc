@@ -39,11 +39,12 @@ struct Planner::State {
 
   std::mutex mutex;  // guards all members below
   std::condition_variable wake;
-  std::optional<std::int64_t> stop_until_us;  // deadline for the end of the connector; nullopt: not stopping
+  // deadline for the end of the connector; nullopt: not stopping
+  std::optional<std::int64_t> stop_until_us;
   AutoscalerState seen;
   int silent = 0;
   double queued = 0;
-  std::map<std::string, std::int64_t> decisions;  // number of decisions by reason
+  std::map<std::string, std::int64_t> decisions;  // reason -> number of decisions
 };
 
 FleetReading Planner::State::read() {

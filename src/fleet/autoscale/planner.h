@@ -1,5 +1,5 @@
-// `octavo plan live`: reads the replicas' metrics, decides the number of replicas, and scales with a
-// connector. GET /metrics shows the inputs and decisions.
+// `octavo plan live`: reads the replicas' metrics at regular intervals, decides the number of replicas, and
+// scales the fleet with a connector. GET /metrics shows the inputs and decisions.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,26 @@ namespace octavo::fleet {
 class Connector;
 
 struct PlannerOptions {
-  std::vector<std::string> urls = {};  // URLs of replicas, or of routers, whose replicas are read
+  std::vector<std::string> urls = {};  // replicas, or routers whose workers are read
   std::string api_key = {};
-  Pool pool = Pool::both;  // prefill or decode: read only workers of this role
+  Pool pool = Pool::both;  // prefill or decode: only workers of this role are read
   AutoscalerRules rules = {};
   double share = 0.99;                         // fraction of requests that must meet the SLO
-  std::optional<CapacityTable> capacity = {};  // required
+  std::optional<CapacityTable> capacity = {};  // must be set
   const Predictor* predictor = find_predictor("trend");
-  int interval_ms = 5000;  // milliseconds between two readings
+  int interval_ms = 5000;
   http::ServerOptions http = {};
 };
 
-// Makes a connector. replicas: number of existing replicas.
 using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
 
 class Planner {
  public:
-  // Errors: those of http::Server::start.
   static Result<std::unique_ptr<Planner>> start(PlannerOptions options, const MakeConnector& make_connector);
   ~Planner();  // calls stop(0)
 
   std::string address() const;
-  // Waits at most grace_ms for the end of the connector's servers.
+  // Waits at most grace_ms until the connector's servers have ended.
   void stop(int grace_ms);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A replica that has computed `each` more tokens at each reading.
+// A replica that computes `each` tokens between two readings.
 std::unique_ptr<http::Server> replica(int each) {
   return http::Server::start(
              {},
@@ -26,7 +26,6 @@ std::unique_ptr<http::Server> replica(int each) {
       .value();
 }
 
-// Stores the arguments of tick().
 class Remembering final : public Connector {
  public:
   Remembering(std::atomic<int>& wanted, std::atomic<int>& ends) : wanted_(wanted), ends_(ends) {}

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// Tests with programs that never listen. tests/e2e/test_plan_live.py uses programs that listen.
+// These tests use programs that never listen. tests/e2e/test_plan_live.py uses programs that listen.
 struct Started {
   ScratchDirectory folder;
 
@@ -42,7 +42,8 @@ TEST(ProcessConnector, OneThatEndsIsStartedAgainAfterAWhile) {
   ProcessConnector connector(started.options("exit 3"));
   connector.tick(1, 0);
   ASSERT_TRUE(started.reach(1));
-  for (int i = 1; i < 200; ++i) {  // the process has ended, and a new one may start only after five seconds
+  // the process has ended, and the connector may start a new one only after five seconds
+  for (int i = 1; i < 200; ++i) {
     connector.tick(1, kSecond + i);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -59,7 +60,7 @@ TEST(ProcessConnector, OneThatIsNotReadyInTimeIsEnded) {
   connector.tick(2, 0);
   ASSERT_TRUE(started.reach(2));
   connector.tick(2, 29 * kSecond);
-  connector.tick(2, 31 * kSecond);  // ends both processes
+  connector.tick(2, 31 * kSecond);  // sends SIGTERM to both processes
   connector.tick(2, 32 * kSecond);
   connector.tick(2, 60 * kSecond);
   EXPECT_TRUE(started.reach(4));
@@ -73,7 +74,6 @@ struct Listed {
   });
 };
 
-// Starts a server at the port that the connector gave to the process.
 std::unique_ptr<http::Server> server_at(int port) {
   return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
                               [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });
@@ -98,13 +98,13 @@ TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
   connector.tick(1, 14 * kSecond);
   EXPECT_EQ(started.count(), 1) << "it may be slow";
   connector.tick(1, 15 * kSecond);
-  connector.tick(1, 16 * kSecond);  // ends the process
+  connector.tick(1, 16 * kSecond);  // sends SIGTERM to the process
   connector.tick(1, 17 * kSecond);
   connector.tick(1, 40 * kSecond);
   EXPECT_TRUE(started.reach(2));
 }
 
-// A tick may be late by more than the time after which a silent server is killed.
+// A tick may come so late that a server seems to be silent.
 TEST(ProcessConnector, OneUnansweredRequestEndsNoServer) {
   const Started started;
   Listed list;

@@ -1,4 +1,4 @@
-// Differences between two readings of the replicas' metrics.
+// Computes the work and latencies of replicas from two readings of their metrics.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,25 @@
 
 namespace octavo::fleet {
 
-// The role of the watched replicas. vLLM's prefill and decode replicas count prompt tokens with the same
-// metric, so a decode replica also counts prompts that it has not computed.
+// The role of the watched replicas. vLLM counts prompt tokens in the same metric for both roles, so a
+// decode replica also counts prompts that a prefill replica has computed.
 enum class Pool : std::uint8_t { both, prefill, decode };
 
-// Returns the number of requests in a router's queue, from its /metrics page.
 double queued_requests(std::string_view page);
 
 struct FleetReading {
   std::vector<ReplicaReading> replicas = {};
-  int silent = 0;     // replicas that did not answer
-  double queued = 0;  // requests in the routers' queues
+  int silent = 0;
+  double queued = 0;
 };
 
 class ReplicaWatch {
  public:
-  // share: the quantile of the latencies to report.
+  // `share` is the fraction of requests that must be within the reported latencies.
   explicit ReplicaWatch(double share, Pool pool = Pool::both) : share_(share), pool_(pool) {}
 
-  // Returns the work since the previous call. pages: metrics by the replica's address. The first reading of a
-  // replica counts no work.
+  // Returns the work since the previous call. `pages` has the metrics page of each replica, by address. The
+  // first reading of a replica reports no work.
   FleetReading read(const std::map<std::string, Result<std::string>>& pages);
 
  private:

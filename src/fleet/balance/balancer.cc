@@ -63,11 +63,12 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   Pool& from = pool(options.part);
   if (auto refusal = rank(from, cycle, options)) return std::unexpected(*std::move(refusal));
   const Member& chosen = *view->find(decision_.chosen());
-  // No prefill worker is healthy, so the caller lets a decode worker compute the prompt.
+  // If no prefill worker is healthy, the caller lets a decode worker compute the prompt.
   if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
     return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();
-  std::optional<LatencyInputs> inputs;  // before the booking, so that they do not include the request
+  // computed before the booking, so that they do not include this request
+  std::optional<LatencyInputs> inputs;
   if (predictor) inputs = predictor->inputs(cycle, chosen);
   Choice choice = book(cycle, options);
   choice.inputs = inputs;
@@ -89,8 +90,9 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
   return static_cast<std::int64_t>(request.tokens.size()) - cycle.cached_tokens(decision_.chosen());
 }
 
-// Fills decision_. Excludes paused endpoints and draws by share at the first attempt, and admits all
-// endpoints at the second. options.rested excludes paused endpoints in both attempts.
+// Ranks endpoints into decision_, in two attempts. The first attempt excludes paused endpoints, and
+// excludes new endpoints and endpoints of small weight at random. The second attempt admits all endpoints,
+// except that options.rested also excludes paused endpoints.
 std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (rank_named(cycle, options)) return std::nullopt;
   leave_out(cycle, options.excluded);
@@ -120,7 +122,7 @@ std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOpti
   return Refusal{429, "no endpoints available for the given request", "rejected-saturated"};
 }
 
-// Chooses the endpoint that the request names. Returns whether it is available.
+// Returns false if the endpoint in options.worker is not available.
 bool Balancer::rank_named(const Cycle& cycle, const ChoiceOptions& options) {
   const Member* named = options.worker.empty() ? nullptr : cycle.view.find(options.worker);
   if (!named || named->state.availability != Availability::available ||
@@ -144,8 +146,9 @@ void Balancer::leave_out_full(const Cycle& cycle) {
       left_out_.push_back(member.id);
 }
 
-// Fills left_out_ with: `excluded`; paused and full endpoints; new endpoints and those of small weight, at
-// random by their share; endpoints of a lower priority than the best available endpoint.
+// Fills left_out_ with the endpoints to exclude: `excluded`, paused and full endpoints, endpoints with a
+// worse priority than the best available endpoint, and at random, new endpoints and endpoints of small
+// weight.
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
@@ -156,7 +159,7 @@ void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
            std::ranges::find(excluded, member.id) == excluded.end();
   };
   std::int64_t oldest_us = cycle.now_us;
-  // best priority, and the largest weight of this priority
+  // best priority, and the largest weight among endpoints of this priority
   int priority = std::numeric_limits<int>::max(), weight = 0;
   for (const Member& member : cycle.view.members) {
     if (!takes(member)) continue;
@@ -191,7 +194,8 @@ Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   return choice;
 }
 
-// Chooses the endpoints for prefill, encoding and KV blocks, and reports the choice to the policy.
+// Chooses the endpoints for prefill, image encoding and KV blocks, and reports the whole choice to the
+// policy.
 void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& options, Choice& choice) {
   const EndpointId answering = choice.booking.endpoint;
   if (from.pipeline.encodes()) choice.encoders = encoders(from, cycle, options);
@@ -205,7 +209,7 @@ void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& option
   from.pipeline.sent(cycle, answering);
 }
 
-// Returns the name of the prefill endpoint; "": `answering` computes the prompt.
+// Returns the name of the prefill endpoint. Returns "" if `answering` computes the prompt.
 std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& options,
                                 EndpointId answering) {
   find_candidates(cycle.view, cycle.request, options, {}, found_);
@@ -216,7 +220,8 @@ std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& o
   return cycle.view.find(chosen)->endpoint->name;
 }
 
-// Returns the names of encode endpoints, separated by commas; "" for a prompt without images and audio.
+// Returns the comma-separated names of encode endpoints. Returns "" if the prompt has no images, videos or
+// audio.
 std::string Balancer::encoders(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (cycle.request.media.empty()) return {};
   find_candidates(cycle.view, cycle.request, options, {}, found_);

@@ -1,6 +1,6 @@
-// Chooses the endpoint of each request in `octavo route`, `octavo pick` and the simulator. The balancer owns
-// the fleet, its health, the policies and the load in flight.
-// Safe from any thread. Decisions are made one after another, so that each one sees the load of earlier ones.
+// Balancer chooses the endpoint of each request for `octavo route`, `octavo pick` and the simulator. It
+// owns the fleet, the endpoints' health, the policies and the load in flight.
+// Thread-safe. Decisions are serialised, so that each decision sees the load of all earlier decisions.
 #pragma once
 
 #include <atomic>
@@ -31,10 +31,9 @@
 
 namespace octavo::fleet {
 
-// A policy, and the role of the endpoints among which it chooses.
 struct PoolOptions {
   Role part = Role::both;
-  std::string policy = {};  // name of the policy, shown in explanations
+  std::string policy = {};
   PipelineConfig pipeline = {};
 };
 
@@ -44,110 +43,111 @@ struct BalancerOptions {
   std::vector<PoolOptions> pools = {};  // one pool for both roles, or a prefill pool and a decode pool
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
-  std::int64_t slow_start_us = 0;  // time after which a new endpoint gets its full share of requests
-  bool learn_places = false;       // learn the maximum number of requests of an endpoint from its refusals
+  std::int64_t slow_start_us = 0;  // ramp until a new endpoint gets its full share of requests
+  bool learn_places = false;       // learn from refusals how many requests an endpoint accepts
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();
-  // Called when an endpoint has left the fleet and has no running request. Must not call the balancer.
+  // Called when an endpoint has left the fleet and its last request has ended. Must not call the balancer.
   std::function<void(const Endpoint&)> released = [](const Endpoint&) {};
   std::function<void(const Endpoint&, Availability)> availability_changed = log_availability;
 };
 
 struct Scrape {
   EndpointId endpoint = kNoEndpoint;
-  // name of the endpoint that was read, because its id may have a new owner; "": no check
+  // expected name of the endpoint, because its id may have been reused; "": no check
   std::string name = {};
-  // whether the endpoint answered, as a health probe; nullopt: another server answered
+  // true: the endpoint answered the health probe; nullopt: a different server answered
   std::optional<bool> answered = {};
-  std::optional<EndpointState> state = {};  // the new state, except availability
-  Attributes attributes = {};               // new values of attributes; others stay
+  std::optional<EndpointState> state = {};  // new state; its availability is ignored
+  Attributes attributes = {};               // new values of attributes; all other attributes stay
 };
 
 class Balancer {
  public:
-  // Errors: invalid configuration of a pipeline.
   static Result<std::unique_ptr<Balancer>> make(BalancerOptions options);
 
-  // Chooses an endpoint, books the request, and reports it to the policy. The caller must pass every booking
-  // to ended().
+  // Chooses an endpoint, adds the request to its load, and reports the choice to the policy. The caller
+  // must pass every booking to ended().
   std::expected<Choice, Refusal> choose(const RouteRequest& request, const ChoiceOptions& options);
-  // Makes the same decision without booking. Returns the number of prompt tokens that the best endpoint would
-  // have to compute.
+  // Makes the same decision as choose(), without a booking. Returns how many prompt tokens the best
+  // endpoint would have to compute.
   std::optional<std::int64_t> new_tokens(const RouteRequest& request, const ChoiceOptions& options);
-  // Calls `troubled` for each trouble of the endpoint until ended(). `troubled` must not call the balancer.
-  // silence_us: for endpoints that report no load: time without bytes after which the request counts as lost;
-  // 0: never.
+  // Until ended(), `troubled` is called for each problem of the endpoint. `troubled` must not call the
+  // balancer. `silence_us` is used for endpoints that report no load: a request counts as lost if it
+  // receives no bytes for this time (0: never).
   void watch(const Booking& booking, std::function<void(Trouble)> troubled, std::int64_t silence_us = 0);
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking, Outcome outcome);
-  // Reports the latencies of an answer in ms; negative: unknown. Call it before ended(). inputs:
-  // Choice::inputs.
+  // Reports the latencies of an answer in ms (negative: unknown). Must be called before ended(). `inputs`
+  // is Choice::inputs.
   void took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms);
-  // Reports that a request failed at this endpoint and succeeded at another one.
+  // Reports that a request failed at this endpoint but succeeded at a different endpoint.
   void failed(const Endpoint& endpoint);
   void pause(const Endpoint& endpoint, std::int64_t seconds);
-  // Reports that the endpoint refused a request for lack of capacity (429, 503). Call it before ended().
-  // seconds: Retry-After.
+  // Reports that the endpoint refused a request because it has no capacity (429 or 503). Must be called
+  // before ended(). `seconds` is the response's Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
-  // Returns the number of requests that the available endpoints can accept now, if learn_places is true.
-  // Places::kUnknown: no endpoint is available, or one of them has never refused a request.
+  // Returns how many more requests the available endpoints accept now, if learn_places is set. Returns
+  // Places::kUnknown if no endpoint is available, or if an available endpoint has never refused a request.
   int room() const;
 
-  // Returns whether an endpoint, available or not, serves this model; true if there are no endpoints.
+  // Returns whether any endpoint serves this model, even if it is not available. Returns true if the fleet
+  // has no endpoints.
   bool knows(std::string_view model) const;
-  // Returns the request headers that the policies read, see scan_request().
+  // Returns the names of the request headers that the policies read.
   std::span<const std::string> headers() const { return pools_.back().pipeline.headers(); }
-  // Returns the agent session of the request; "" if it has none.
+  // Returns the id of the request's agent session. Returns "" if the request belongs to none.
   std::string_view agent(const RouteRequest& request) const;
-  // Null: no plugin places bursts.
+  // Returns null if the policy has no plugin that places bursts of requests.
   const BurstPrefixProducer* burst() const { return pools_.back().pipeline.burst(); }
   std::vector<BurstEndpoint> burst_endpoints(const RouteRequest& request, const Subset& subset) const;
   double saturation(const SaturationDetector& detector) const;
-  // Returns the URL of a random available endpoint; "" if none is available.
+  // Returns "" if no endpoint is available.
   std::string any_url();
-  // random bits that clients cannot predict
+  // Returns random bits that clients cannot predict.
   std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }
 
   Result<EndpointId> add(Endpoint endpoint);
-  // Adds an endpoint, or replaces the description of one that add() or put() has added. Labels that the new
-  // description does not name stay, since an administrator may have set them. Endpoints from discovery do not
-  // change.
+  // Adds an endpoint, or replaces the description of an endpoint that add() or put() has added. Keeps
+  // labels that the new description does not contain, because an administrator may have set them. Does not
+  // change endpoints from discovery.
   Result<EndpointId> put(Endpoint endpoint);
-  // Replaces the endpoints of a source. Models and adapters that were read from an endpoint stay, unless the
-  // list has others.
+  // Replaces all endpoints that came from `source`. Keeps models and adapters that were read from an
+  // endpoint, unless the new list contains different ones.
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
-  // Replaces an endpoint by its data-parallel ranks: one endpoint for each rank, at the same port.
+  // Replaces an endpoint by one endpoint for each data-parallel rank, all at the same port.
   void set_ranks(EndpointId id, const Endpoint& endpoint, int ranks);
-  // Sets the models and adapters of the endpoint. nullopt: its models do not change.
+  // Sets the models and adapters of the endpoint. If `models` is nullopt, only the adapters change.
   void set_models(const Member& member, std::optional<std::vector<std::string>> models,
                   std::vector<std::string> adapters);
-  // Stops new requests to the endpoint and to other ranks of its port. Running requests continue.
+  // Stops new requests to the endpoint and to all other ranks at its port. Running requests continue.
   bool remove(EndpointId id);
-  // Returns the removed endpoints that still have watched requests.
   std::vector<Member> leaving() const;
 
   void probed(EndpointId id, const Endpoint& endpoint, bool success);
-  // Applies readings. Returns the endpoints that have restarted: their caches are empty, and the requests of
-  // the old process are lost.
+  // Applies readings. Returns the endpoints that have restarted: their caches are empty, and requests that
+  // they ran before are lost.
   std::vector<EndpointId> scraped(std::vector<Scrape> scrapes);
-  // ends the pauses of circuit breakers, and drops expired prefixes; call it several times a second
+  // Updates the availability of endpoints after pauses and timeouts, and drops expired prefixes. Must be
+  // called several times a second.
   void tick();
 
-  // Applies an endpoint's cache events up to `position`. Returns false if the endpoint has left the fleet.
+  // Applies the endpoint's KV cache events up to `position`. Returns false if the endpoint has left the
+  // fleet.
   bool cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
   void caches_reset();
   std::vector<IndexedPrefixes> indexed_prefixes() const;
-  // Returns the blocks that an endpoint has reported; nullopt if it has reported none.
+  // Returns nullopt if the endpoint has reported no blocks.
   std::optional<HeldDump> held(std::string_view endpoint);
-  // Applies another router's dump. Returns false if the dump does not fit.
+  // Applies a dump of a peer router. Returns false if the dump does not match the index.
   bool restore(const Member& member, const HeldDump& dump);
 
-  // Sets a callback for changes of the load in flight. The balancer calls it at most once between two calls
-  // of changed_loads(). The callback must not call the balancer.
+  // Sets a callback for changes of the load in flight. It is called at most once between two calls of
+  // changed_loads(), and must not call the balancer.
   void watch_loads(std::function<void()> changed);
-  // Returns this process's load in flight at the endpoints where it has changed since the last call. all: at
-  // all endpoints.
+  // Returns this process's load in flight at each endpoint where the load has changed since the last call,
+  // or at all endpoints if `all` is set.
   std::vector<WorkerLoad> changed_loads(bool all);
   void peer_told(const LoadMessage& message);
   void peer_gone(PeerId peer);
@@ -155,7 +155,7 @@ class Balancer {
   const Fleet& fleet() const { return fleet_; }
   Fleet& fleet() { return fleet_; }
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
-  Load load(EndpointId id) const;  // excludes the load of peers
+  Load load(EndpointId id) const;
   Load load_of_peers(EndpointId id) const;
   CircuitBreaker::State breaker(EndpointId id) const;
 
@@ -168,28 +168,28 @@ class Balancer {
   struct Watch {
     std::function<void(Trouble)> troubled;
     std::int64_t since_us = 0;
-    std::int64_t heard_us = 0;    // time at which the request was sent, or its last bytes arrived
+    std::int64_t heard_us = 0;    // time at which the request was sent or its last bytes arrived
     std::int64_t silence_us = 0;  // see watch()
-    int idle_reads = 0;           // consecutive readings since heard_us without running requests
+    int idle_reads = 0;           // consecutive readings since heard_us that show no running requests
     bool answered = false;
   };
   struct Slot {
     std::unique_ptr<EndpointHealth> health = {};  // null: the slot is free
     std::shared_ptr<const Endpoint> endpoint = {};
-    std::string source = {};                      // see set_endpoints()
+    std::string source = {};
     std::map<std::uint64_t, Watch> watches = {};  // by Booking::number
     Places places = {};
-    bool removed = false;       // not in the fleet any more, but requests are running
-    bool load_changed = false;  // has changed since the last changed_loads()
+    bool removed = false;  // the endpoint has left the fleet, but requests are running
+    bool load_changed = false;
     std::int64_t since_us = 0;  // time at which the endpoint became available
   };
 
-  // Caches have a separate mutex, which also guards changes of the policies' indexes: decisions need not wait
-  // for it.
+  // The KV cache indexes have a separate mutex, so that decisions do not wait for cache events. The mutex
+  // guards writes to the policies' indexes, too.
   struct Caches {
-    std::mutex mutex = {};                      // locked after mutex_
+    std::mutex mutex = {};                      // must be locked after mutex_
     std::vector<CachePosition> positions = {};  // [EndpointId]
-    // endpoints whose block size differs from that of the index
+    // names of endpoints whose block size differs from the index's
     std::set<std::string> other_block_sizes = {};
   };
 
@@ -236,16 +236,16 @@ class Balancer {
   Inflight inflight_;
   Pace pace_;
   std::vector<Slot> slots_;                             // [EndpointId]
-  std::map<std::string, EndpointId, std::less<>> ids_;  // ids by endpoint name
+  std::map<std::string, EndpointId, std::less<>> ids_;
   std::function<void()> loads_changed_;
   bool loads_are_told_ = true;        // changed_loads() has returned all changes
-  Decision decision_;                 // temporary data
-  Candidates found_;                  // temporary data
-  std::vector<EndpointId> left_out_;  // temporary data
+  Decision decision_;                 // used only during choose()
+  Candidates found_;                  // used only during choose()
+  std::vector<EndpointId> left_out_;  // used only during choose()
   std::uint64_t choices_ = 0;
   std::int64_t expired_us_ = 0;
-  std::int64_t paused_until_us_ = 0;  // end of the latest pause of any endpoint
-  bool ranked_ = false;               // an endpoint has a priority or weight
+  std::int64_t paused_until_us_ = 0;  // latest end of a pause of any endpoint
+  bool ranked_ = false;               // some endpoint has a priority or weight
 };
 
 }  // namespace octavo::fleet

@@ -1,11 +1,11 @@
-// Parts of Balancer about the endpoints' KV caches.
+// The part of Balancer that applies KV cache events and dumps.
 #include "base/log.h"
 #include "fleet/balance/balancer.h"
 #include "fleet/index/held_blocks.h"
 
 namespace octavo::fleet {
 
-// Returns null if the endpoint has left the fleet. The caller holds caches_.mutex.
+// Returns null if the endpoint has left the fleet. The caller must hold caches_.mutex.
 CachePosition* Balancer::position_of(const Member& member) {
   const auto view = fleet_.view();
   const Member* now = view->find(member.id);
@@ -25,7 +25,8 @@ bool Balancer::cache_changed(const Member& member, std::span<const CacheEvent> e
   return true;
 }
 
-// Warns once for each endpoint whose block size differs from the index, which ignores such blocks.
+// Warns once for each endpoint whose block size differs from the index's. The index ignores the blocks of
+// such an endpoint.
 void Balancer::check_block_size(const Member& member, std::span<const CacheEvent> events) {
   for (const Pool& each : pools_) {
     const HeldBlocks* blocks = each.pipeline.held_blocks();

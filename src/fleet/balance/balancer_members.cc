@@ -1,4 +1,5 @@
-// Parts of Balancer about the endpoints, their health, and the load that peers report.
+// The part of Balancer that adds and removes endpoints, tracks their health, and receives the load of
+// peers.
 #include <algorithm>
 #include <utility>
 
@@ -11,14 +12,14 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
-constexpr int kIdleReads = 4;  // consecutive readings without requests until a request counts as lost
-// kIdleReads after the first byte of a stream, whose last bytes may arrive late
+constexpr int kIdleReads = 4;  // readings without running requests after which a request counts as lost
+// The same after the first byte of a stream. It is larger because the stream's last bytes may arrive late.
 constexpr int kIdleReadsOfStream = 30;
-// multiplies the silence limit of streams, at endpoints that report no load
+// factor for Watch::silence_us after the first byte of a stream
 constexpr int kSilencesOfStream = 3;
-// time without a report after which an endpoint counts as one that reports no load
+// an endpoint without a reading for this time counts as one that reports no load
 constexpr std::int64_t kBlindUs = 60'000'000;
-// source of endpoints that are ranks found in the metrics
+// source of endpoints that were added because the metrics show several ranks
 constexpr std::string_view kFromMetrics = "@metrics";
 
 std::string_view name(Availability availability) {
@@ -220,7 +221,7 @@ std::vector<Member> Balancer::leaving() const {
   return members;
 }
 
-// Returns null if the id has a new owner.
+// Returns null if the id was reused for another endpoint.
 Balancer::Slot* Balancer::slot(EndpointId id, const Endpoint& endpoint) {
   const bool same = id < slots_.size() && slots_[id].health && slots_[id].endpoint->name == endpoint.name;
   return same ? &slots_[id] : nullptr;
@@ -240,7 +241,7 @@ void Balancer::probed(EndpointId id, const Endpoint& endpoint, bool success) {
   if (known->health->availability(now) == Availability::unhealthy) tell_watches(*known, Trouble::unhealthy);
 }
 
-// Notifies the watchers of requests whose endpoint has shown no running requests in several consecutive
+// Reports trouble for requests whose endpoint has shown no running requests in several consecutive
 // readings.
 void Balancer::count_idle(const Scrape& scrape) {
   Slot& known = slots_[scrape.endpoint];
@@ -253,7 +254,7 @@ void Balancer::count_idle(const Scrape& scrape) {
   }
 }
 
-// Notifies the watchers of requests that have received no bytes for a time, at endpoints that report no load.
+// Reports trouble for requests that have received no bytes for too long, at endpoints that report no load.
 void Balancer::count_silence(std::int64_t now) {
   const auto view = fleet_.view();
   for (const Member& member : view->members) {
@@ -286,7 +287,6 @@ std::vector<EndpointId> Balancer::scraped(std::vector<Scrape> scrapes) {
   return restarted;
 }
 
-// Returns whether the reading changes the member.
 bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted) {
   EndpointState& state = member.state;
   bool changed = scrape.state.has_value();
@@ -314,8 +314,8 @@ bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& res
   return changed || state.availability != before;
 }
 
-// Several processes may answer at one address, each with its metrics. A process replaces another one only if
-// it has started later.
+// Several processes may answer at one address, each with its own metrics. A reading counts as a restart of
+// the process only if its start time is later.
 void Balancer::restart(Member& member, const EndpointState& now) {
   log_info("{} has restarted: the router forgets its cached prefixes", member.endpoint->label());
   Slot& known = slots_[member.id];
@@ -347,7 +347,7 @@ void Balancer::take_availability(Member& member, Availability now) {
   if (now == Availability::available && before != Availability::broken)
     slots_[member.id].since_us = options_.clock();
   if (now != Availability::unhealthy) return;
-  forget(member.id);  // its cache may be empty when it is available again
+  forget(member.id);  // the cache may be empty when the endpoint is available again
   tell_watches(slots_[member.id], Trouble::unhealthy);
 }
 
@@ -373,7 +373,7 @@ void Balancer::watch_loads(std::function<void()> changed) {
   loads_changed_ = std::move(changed);
 }
 
-// Load that grows by output tokens does not cause a report; the next report includes it.
+// A load that grows by output tokens does not trigger a report. The next report includes the growth.
 void Balancer::load_changed(EndpointId id) {
   slots_[id].load_changed = true;
   if (loads_changed_ && std::exchange(loads_are_told_, false)) loads_changed_();

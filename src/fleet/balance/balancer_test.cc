@@ -12,7 +12,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Options of a balancer with one pool; `now` is its clock.
 struct Setup {
   std::int64_t slow_start_us = 0;
   ProbeOptions probes = {};
@@ -47,7 +46,7 @@ TEST(Balancer, MeasuresEndpointsByTheirAnswers) {
   std::int64_t now = 1'000'000;
   const auto balancer = make("kv_aware", {.now = &now});
   for (const char* name : {"a:80", "b:80", "c:80"}) join(*balancer, name);
-  // Endpoint 0 is eight times slower than the others.
+  // Endpoint 0 is eight times slower than all others.
   const auto answer = [&](EndpointId id, std::uint32_t token) {
     const std::int64_t slower = id == 0 ? 8 : 1;
     const RouteRequest request{.tokens = std::vector<std::uint32_t>(256, token)};
@@ -64,7 +63,7 @@ TEST(Balancer, MeasuresEndpointsByTheirAnswers) {
   for (std::uint32_t round = 0; round < 4; ++round)
     for (EndpointId id = 0; id < 3; ++id) answer(id, 10 * round + id);
   now += 200'000;
-  // Endpoint 0 has cached this prompt, but the others compute it in less time.
+  // Endpoint 0 has cached this prompt, but all others compute it in less time.
   Choice choice = balancer->choose({.tokens = std::vector<std::uint32_t>(256, 0)}, {}).value();
   EXPECT_NE(choice.booking.endpoint, 0U);
   balancer->ended(choice.booking, Outcome::success);
@@ -212,8 +211,8 @@ TEST(Balancer, WhoHasASmallWeightIsPassedOverAsOften) {
   };
   const EndpointId large = weighted("a:80", 100), small = weighted("b:80", 20), none = weighted("c:80", 0);
   const int times = chosen(*balancer, small, 2000);
-  // The small endpoint's share is 1/5, but it gets only 1/6 (about 333 requests), since it is never chosen
-  // twice in a row.
+  // The small endpoint's share is 1/5. It gets only 1/6 of the requests (about 333), because it is never
+  // chosen twice in a row.
   EXPECT_GT(times, 200);
   EXPECT_LT(times, 450);
   EXPECT_EQ(chosen(*balancer, none, 200), 0) << "while others are there";
@@ -284,7 +283,7 @@ TEST(Balancer, ARequestThatHasBegunToBeAnsweredIsNotForgotten) {
   balancer->ended(choice.booking, Outcome::success);
 }
 
-// The metrics of an endpoint that reports no load cannot show that a request is lost.
+// The endpoint reports no load, so its metrics cannot show that the request is lost.
 TEST(Balancer, ASilentRequestOfABlindEndpointIsNoticedByTheClock) {
   constexpr std::int64_t kSecondUs = 1'000'000;
   std::int64_t now = kSecondUs;

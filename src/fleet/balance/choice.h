@@ -1,4 +1,4 @@
-// Requirements of a request, and the endpoint chosen for it.
+// The arguments and the result of Balancer::choose().
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,23 @@
 
 namespace octavo::fleet {
 
-// Addresses that a gateway allows: "ip:port", or "ip" for all ports. nullopt: all addresses.
+// Endpoints that a gateway allows: "ip:port", or "ip" for all ports of the address. nullopt: all endpoints
+// are allowed.
 using Subset = std::optional<std::vector<std::string>>;
 
 struct ChoiceOptions {
-  Role part = Role::both;  // role of the endpoint to choose
+  Role part = Role::both;
   std::span<const EndpointId> excluded = {};
-  const Subset* subset = nullptr;       // allowed endpoints; null: all endpoints
-  int priority = 0;                     // for the policy's admitters
-  EndpointId burst_home = kNoEndpoint;  // endpoint from place_burst()
-  bool bodiless = false;                // the request has no prompt, so load is no reason to refuse it
-  bool rested = false;                  // exclude endpoints that are paused by Retry-After
-  bool computed = false;                // another endpoint has computed the prompt
+  const Subset* subset = nullptr;  // null: all endpoints are allowed
+  int priority = 0;
+  EndpointId burst_home = kNoEndpoint;  // result of place_burst()
+  bool bodiless = false;                // the request has no prompt, so it is not refused because of load
+  bool rested = false;
+  bool computed = false;
   std::string_view worker = {};         // name of the endpoint to use if it is available; "": any endpoint
   bool explain = false;
-  StepTimer* timer = nullptr;              // null: the times of plugins are not measured
-  std::optional<std::uint64_t> draw = {};  // random bits instead of Balancer::draw()
+  StepTimer* timer = nullptr;              // null: the plugins' times are not measured
+  std::optional<std::uint64_t> draw = {};  // random bits to use instead of Balancer::draw()
 };
 
 struct Choice {
@@ -42,39 +43,39 @@ struct Choice {
 
   std::shared_ptr<const Endpoint> endpoint = {};  // null: no endpoint was chosen
   Booking booking = {};
-  std::int64_t new_tokens = 0;      // prompt tokens that the endpoint must compute
-  std::vector<Picked> picked = {};  // the endpoint, then its fallbacks
-  // name of the profile that a request header selected; "": there is only one profile
+  std::int64_t new_tokens = 0;
+  std::vector<Picked> picked = {};  // the chosen endpoint, followed by its fallbacks
+  // name of the profile that a request header selected; "": the policy has only one profile
   std::string profile = {};
   std::string prefiller = {};  // name of the prefill endpoint; "": `endpoint` computes the prompt
-  // names of the encode endpoints, separated by commas; "": the endpoint that computes the prompt also
-  // encodes images
+  // comma-separated names of the encode endpoints; "": the endpoint that computes the prompt also encodes
+  // images and audio
   std::string encoders = {};
-  std::string kv_source = {};  // name of the endpoint from which to fetch KV blocks; "": no endpoint
-  // header fields for the answer; the client sends them with its next request
+  std::string kv_source = {};  // name of the endpoint to fetch KV blocks from; "": none
+  // Header fields to add to the response. The client sends them with its next request.
   HeaderFields answer_headers = {};
-  std::optional<LatencyInputs> inputs = {};  // argument for Balancer::took()
-  std::string explanation = {};              // JSON; empty without ChoiceOptions::explain
+  std::optional<LatencyInputs> inputs = {};  // to pass to Balancer::took()
+  std::string explanation = {};              // JSON; "" without ChoiceOptions::explain
 };
 
-// Why a request gets no endpoint, in llm-d's terms.
+// Why a request gets no endpoint, as in llm-d.
 struct Refusal {
   int status = 0;
   std::string message = {};
-  std::string_view dropped_reason = {};  // value of the header x-llm-d-request-dropped-reason; "": no header
+  std::string_view dropped_reason = {};
 };
 
 enum class Outcome : std::uint8_t {
   success,
-  failure,  // the endpoint failed; counts for its circuit breaker
+  failure,  // the endpoint failed, which its circuit breaker counts
   neither,  // the client disconnected, the request was invalid, or the cause is unknown
 };
 
-// Why a request should stop waiting for its endpoint.
+// Why a request should not wait any longer for its endpoint.
 enum class Trouble : std::uint8_t {
-  unhealthy,  // health probes fail
-  forgotten,  // before the first byte: the endpoint's metrics show no request
-  stalled,    // after the first byte: the same, for a longer time
+  unhealthy,
+  forgotten,  // the client has received no byte, and the endpoint's metrics show no running request
+  stalled,    // the stream has begun, and the endpoint's metrics show no running request for a longer time
   restarted,  // the process that received the request has ended
 };
 

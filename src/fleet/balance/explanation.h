@@ -1,4 +1,4 @@
-// Writes a decision as JSON, for the header X-Octavo-Explain.
+// Writes a routing decision as JSON, for the header X-Octavo-Explain.
 #pragma once
 
 #include <string>

@@ -112,7 +112,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   for (const auto& ended : flow_.expire(now_us(), balancer_.view()->members.empty()))
     settle(ended.item, ended.outcome, told);
   std::vector<std::function<void()>> evicted;
-  if (!balancer_.view()->members.empty()) {  // without endpoints, requests wait
+  if (!balancer_.view()->members.empty()) {
     const double taken = saturation();
     if (const auto item = flow_.next(taken, now_us()))
       settle(*item, FlowOutcome::dispatched, told);
@@ -121,7 +121,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   }
   counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
-  tell(told);  // books the request before the next one is considered
+  tell(told);  // `then` books the request before the next request is considered
   for (const auto& evict : evicted) evict();
   lock.lock();
 }

@@ -1,4 +1,5 @@
-// Flow control: requests wait until endpoints have capacity. Adds a clock and a thread to fleet/flow.
+// FlowGate holds requests until endpoints have capacity. It adds a clock and a thread to FlowControl. The
+// router's queue and the picker use it.
 #pragma once
 
 #include <condition_variable>
@@ -22,44 +23,42 @@ namespace octavo::fleet {
 struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
-  std::function<double()> saturation = {};  // replaces the detector if set
-  bool evicts = false;  // end running requests to free capacity for waiting ones of higher priority
-  std::string_view program = "pick";  // part of metric names that llm-d does not have
+  std::function<double()> saturation = {};  // used instead of `detector` if set
+  bool evicts = false;  // end running requests so that waiting requests of higher priority can run
+  std::string_view program = "pick";  // used in the names of metrics that llm-d does not have
 };
 
-// Counters for /metrics.
 struct FlowGateCounts {
   FlowGateCounts();
   std::int64_t evictions = 0;
   std::map<std::string, std::int64_t> outcomes;
-  HistogramFamily waits;                // waiting time in seconds, by priority and outcome
-  Histogram enqueues, dispatch_cycles;  // duration in seconds of enqueue(), and of dispatching
+  HistogramFamily waits;                // waiting times in seconds, by priority and outcome
+  Histogram enqueues, dispatch_cycles;  // durations in seconds of enqueue() and of a dispatch cycle
 };
 
 class FlowGate {
  public:
   using Then = std::function<void(FlowOutcome)>;
 
-  // `balancer` must outlive the gate.
   FlowGate(Balancer& balancer, FlowGateOptions options);
   ~FlowGate();
 
   std::uint64_t new_id();  // for FlowItem::id
-  // Adds a request. Calls `then` once with the outcome: on the calling thread, on the gate's thread, or in
-  // cancel().
+  // Adds a request. Calls `then` once with the outcome: on the calling thread, on the gate's thread, or
+  // during cancel().
   void enqueue(FlowItem item, Then then);
-  // Removes a request, if it is waiting.
   void cancel(std::uint64_t id);
   bool evicts() const { return reclamation_.has_value(); }
-  // Reports that a dispatched request is running; the gate's thread may call `evict`. Call it only if
-  // evicts() is true.
+  // Reports that a dispatched request is running. The gate's thread may call `evict` until stopped().
+  // Requires evicts().
   void runs(std::uint64_t id, int priority, std::function<void()> evict);
   void stopped(std::uint64_t id);
   void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
-  // Ends all waiting requests, and each later request at once.
+  // Ends all waiting requests. Later requests end at once.
   void stop();
 
-  // Returns llm_d_epp_flow_control_* as Prometheus text. pool: name of the InferencePool; "": no label.
+  // Returns the metrics llm_d_epp_flow_control_* as Prometheus text. `pool` is the name of the
+  // InferencePool; "" omits the label.
   std::string metrics(const std::string& pool = {}) const;
 
  private:

@@ -30,7 +30,6 @@ class FlowGateTest : public testing::Test {
     for (const Member& member : view->members) scrapes.push_back({.endpoint = member.id, .answered = true});
     balancer_->scraped(std::move(scrapes));
   }
-  // Adds a request. Its outcome is appended to outcomes_.
   std::uint64_t enqueue(int priority = 0) {
     const std::uint64_t id = gate_->new_id();
     gate_->enqueue({.id = id, .priority = priority, .arrived_us = now_us()}, [this, id](FlowOutcome outcome) {

@@ -1,4 +1,4 @@
-// Metrics of the policies' indexes of prefixes.
+// Metrics of the policies' prefix indexes.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace octavo::fleet {
 
-// Appends the number of blocks of each index, and the number of endpoints that report KV events. Blocks of
-// other endpoints are estimates.
+// Appends the number of blocks of each index, and the number of endpoints that report KV cache events. The
+// blocks of all other endpoints are estimates.
 void write_index_metrics(std::string& out, const Balancer& balancer);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Simulates a queue for endpoints that refuse requests above their capacity, in virtual time.
+// Simulates the router's queue in virtual time, with endpoints that refuse requests above their capacity.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kEndpoints = 2, kPlaces = 2;
 constexpr std::int64_t kAnswerUs = 100'000, kTickUs = 1'000;
 
-// Clients send a request every `interval_us` for 20 s. Each endpoint answers kPlaces requests concurrently.
+// Clients send a request every `interval_us` for 20 s. Each endpoint accepts kPlaces concurrent requests.
 class Overload {
  public:
   Overload(std::uint64_t queue_size, std::int64_t interval_us, int requests)
@@ -95,7 +95,7 @@ TEST(Overload, RequestsOfOneMomentAreAnsweredInOrder) {
 
 TEST(Overload, GoodputStays) {
   constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kPlaces);  // mean time between two answers
-  // 20 times the capacity
+  // requests arrive at 20 times the capacity
   Overload overload(20, kCapacityUs / 20, 16'000);
   overload.run();
   const double goodput = static_cast<double>(overload.answered.size()) * kCapacityUs /

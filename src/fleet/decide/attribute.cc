@@ -11,7 +11,7 @@ AttributeKey read_attribute(Parameters& parameters, std::string_view field) {
   parameters.read(field, name);
   parameters.read("producer", producer);
   if (name.empty()) parameters.fail(field, "must be given");
-  // llm-d 0.10 writes "name/producer".
+  // llm-d 0.10 writes name and source as "name/producer".
   if (const std::size_t slash = name.find('/'); producer.empty() && slash != std::string::npos) {
     producer = name.substr(slash + 1);
     name.resize(slash);

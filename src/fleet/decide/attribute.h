@@ -1,4 +1,4 @@
-// Attributes of endpoints: numbers from metrics, which policies read by name.
+// Attributes of endpoints: numbers from metrics pages, which plugins read by name and source.
 #pragma once
 
 #include <string_view>
@@ -9,14 +9,14 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// source of attributes: the option customMetrics names metrics of engines
+// source of the attributes that the option customMetrics reads from engines' metrics
 inline constexpr std::string_view kCoreMetrics = "core-metrics-extractor";
 inline constexpr std::string_view kGpuMetrics = "dcgm-extractor";
-// the only attribute of kGpuMetrics: used fraction of the GPU, 0 to 1
+// only attribute of kGpuMetrics: utilization of the GPU, 0 to 1
 inline constexpr std::string_view kGpuUtilization = "GPUUtilization";
 
-// Reads the attribute with the name in `field` and the producer in `producer`. Adds an error to the
-// parameters if the name is missing or the producer does not provide it.
+// Reads the attribute's name from the parameter `field`, and its source from the parameter `producer`. Adds
+// an error to `parameters` if the name is missing or the source does not provide the attribute.
 AttributeKey read_attribute(Parameters& parameters, std::string_view field);
 
 }  // namespace octavo::fleet

@@ -12,7 +12,7 @@ namespace {
 
 using Prompt = std::vector<PrefixKey>;
 
-// Places the prompts of a burst one by one. Endpoints are indices.
+// Places the prompts of a burst one after another. Endpoints are indices.
 class Placement {
  public:
   Placement(std::span<const BurstEndpoint> endpoints, const BurstOptions& options, std::size_t share)
@@ -27,12 +27,12 @@ class Placement {
 
   void place(const Prompt& prompt, std::span<const std::size_t> requests, std::span<EndpointId> homes) {
     std::vector<std::size_t> given(endpoints_.size());
-    // preferred endpoint; used only for the first requests of a prompt
+    // preferred endpoint, used for the prompt's first requests
     std::optional<std::size_t> home = holder(prompt);
     for (std::size_t at = 0; at < requests.size();) {
       const std::size_t to = home.value_or(least_loaded(given));
       home.reset();
-      // 1: all endpoints are full, so this one gets one request above the limit
+      // all endpoints are full, so this endpoint gets one request above the limit
       const std::size_t room = given[to] < room_ ? room_ - given[to] : 1;
       const std::size_t count = std::min(room, requests.size() - at);
       for (const std::size_t request : requests.subspan(at, count)) homes[request] = endpoints_[to].id;
@@ -48,7 +48,7 @@ class Placement {
   }
 
  private:
-  // Returns the number of the prompt's first blocks that were placed on the endpoint, without a gap.
+  // Returns the length of the longest prefix of the prompt, in blocks, that was placed at the endpoint.
   std::size_t held(std::size_t endpoint, const Prompt& prompt) const {
     const auto missing =
         std::ranges::find_if(prompt, [&](PrefixKey key) { return !held_[endpoint].contains(key); });
@@ -59,7 +59,8 @@ class Placement {
     return std::tuple(load_[i], endpoints_[i].running, std::string_view(endpoints_[i].name));
   }
 
-  // Returns the endpoint with the longest prefix of the prompt, among those below their share of the burst.
+  // Returns the endpoint with the longest prefix of the prompt, among endpoints that have not reached their
+  // share.
   std::optional<std::size_t> holder(const Prompt& prompt) const {
     const auto least = static_cast<std::size_t>(options_.shared_blocks_min);
     if (least == 0) return std::nullopt;
@@ -76,7 +77,8 @@ class Placement {
     return best;
   }
 
-  // Returns the least loaded endpoint below the limit; if all are full, the least loaded of all.
+  // Returns the least loaded endpoint that has not reached the limit. If all have, returns the least loaded
+  // endpoint.
   std::size_t least_loaded(std::span<const std::size_t> given) const {
     std::size_t best = 0;
     for (std::size_t i = 1; i < endpoints_.size(); ++i)
@@ -88,7 +90,7 @@ class Placement {
   const BurstOptions& options_;
   // load at which an endpoint has reached its share of the burst, in requests or blocks
   const std::size_t share_;
-  const std::size_t room_;  // maximum number of requests with the same prompt at each endpoint
+  const std::size_t room_;
   std::vector<std::size_t> load_;
   std::vector<std::unordered_set<PrefixKey>> held_;
 };
@@ -104,12 +106,12 @@ std::vector<EndpointId> place_burst(std::span<const Prompt> prompts, std::span<c
                                     const BurstOptions& options) {
   std::vector<EndpointId> homes(prompts.size(), kNoEndpoint);
   if (endpoints.empty()) return homes;
-  // A key covers all earlier blocks. So prompts with the same number of blocks and the same last key are
-  // equal.
+  // A key covers all earlier blocks, so two prompts are equal if their numbers of blocks and their last
+  // keys are equal.
   std::vector<Group> groups;
   std::map<std::pair<std::size_t, PrefixKey>, std::size_t> places;
   const auto shared_min = static_cast<std::size_t>(options.shared_blocks_min);
-  // number of requests for each key of the first shared_min blocks
+  // number of requests for each key of block shared_min - 1
   std::map<PrefixKey, std::size_t> beginnings;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const Prompt& prompt = prompts[i];

@@ -1,4 +1,4 @@
-// Places requests that arrive at almost the same time. Requests with the same prompt go to one endpoint,
+// Places requests that arrive within a short window. Requests with the same prompt go to one endpoint,
 // which computes the prompt once, even if no endpoint has cached it (llm-d's burst-prefix-cache-producer).
 #pragma once
 
@@ -15,32 +15,32 @@ namespace octavo::fleet {
 struct BurstOptions {
   static constexpr std::int64_t kAll = -1;
 
-  std::int64_t window_ms = 100;          // time for which a request waits for others
+  std::int64_t window_ms = 100;          // time for which a request waits for more requests
   std::int64_t per_endpoint_max = kAll;  // maximum number of requests with the same prompt at one endpoint
   std::int64_t block_size = 64;          // tokens per block
-  std::int64_t tokens_max = 0;           // maximum number of prompt tokens to compare; 0: 2048 blocks
-  // minimum number of common blocks to place different prompts together; 0: never
+  std::int64_t tokens_max = 0;           // prompt tokens to compare; 0: 2048 blocks
+  // different prompts with at least this number of common blocks are placed together; 0: never
   std::int64_t shared_blocks_min = 0;
-  // maximum number of requests in a window; each further request is placed alone
+  // requests in a window; above the limit, each request is placed alone
   std::int64_t requests_max = 1000;
-  bool by_tokens = false;  // balance blocks instead of requests
+  bool by_tokens = false;
 };
 
 struct BurstEndpoint {
   EndpointId id = kNoEndpoint;
   std::string name = {};
-  int running = 0;  // running requests, from the endpoint's metrics
+  int running = 0;  // from the endpoint's metrics
 };
 
-// Returns the endpoint of each request; kNoEndpoint if the request shares no prefix with others. prompts[i]:
-// prefix_keys() of request i.
-// Prompts of several requests are placed before prompts of one request, then long ones before short ones. A
-// prompt goes to the endpoint with the least load of the burst. With shared_blocks_min, it goes to an
-// endpoint with the same prefix, unless this endpoint has reached its share.
+// Returns the endpoint of each request. kNoEndpoint means that no other request has the same prefix.
+// prompts[i] has the prefix_keys() of request i.
+// Prompts with several requests are placed before prompts with one request, and long prompts before short
+// prompts. A prompt goes to the endpoint that has the least load of the burst. With shared_blocks_min, it
+// goes to an endpoint that has the same prefix, unless this endpoint has reached its share of the burst.
 std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
                                     std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
 
-// burst-prefix-cache-producer: reports the prompt as completely cached at the endpoint from place_burst().
+// burst-prefix-cache-producer: reports that the endpoint from place_burst() has cached the whole prompt.
 class BurstPrefixProducer : public Producer {
  public:
   BurstOptions options;

@@ -11,7 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Places prompts, given as blocks, on endpoints "e0", "e1", ... Most cases are those of llm-d's tests.
+// Places prompts, given as keys of their blocks, on endpoints "e0", "e1", and so on. Most cases come from
+// llm-d's tests.
 std::vector<EndpointId> placed(std::vector<std::vector<PrefixKey>> prompts, std::size_t endpoints,
                                BurstOptions options = {}) {
   std::vector<BurstEndpoint> all;
@@ -43,7 +44,7 @@ TEST(Burst, ACommonBeginningDrawsPromptsTogetherUpToAFairShare) {
   EXPECT_THAT(placed(prompts, 2, {.shared_blocks_min = 2}), ElementsAre(0, 0, 1, 1, kAnywhere));
   EXPECT_THAT(placed(prompts, 2, {.shared_blocks_min = 3}),
               ElementsAre(kAnywhere, kAnywhere, kAnywhere, kAnywhere, kAnywhere));
-  // The first prompt is the beginning of the second one.
+  // The first prompt is a prefix of the second prompt.
   EXPECT_THAT(placed({{1}, {1, 2, 3}, {1, 2, 3}, {7, 8}, {7, 8}}, 2, {.shared_blocks_min = 1}),
               ElementsAre(0, 0, 0, 1, 1));
 }

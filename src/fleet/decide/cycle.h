@@ -1,4 +1,4 @@
-// The inputs of one decision, for plugins. A cycle exists only during the decision.
+// A cycle is one decision. It has the inputs that plugins read, and exists only during the decision.
 #pragma once
 
 #include <algorithm>
@@ -24,15 +24,15 @@ struct Cycle {
   const Pace& pace;
   std::int64_t now_us;
   Draws draws;
-  std::span<const Overlap> overlaps = {};  // [producer] see Plugins::produce
-  // Endpoint chosen for a burst of equal prompts, see burst.h.
+  std::span<const Overlap> overlaps = {};  // [producer] results of Plugins::produce()
+  // endpoint from place_burst()
   EndpointId burst_home = kNoEndpoint;
-  // The decode endpoint, while the prefill endpoint is chosen.
+  // chosen decode endpoint, while the prefill endpoint is being chosen
   EndpointId peer = kNoEndpoint;
-  bool trial = false;          // the caller sends no request to the chosen endpoint
-  StepTimer* timer = nullptr;  // null: the times of plugins are not measured
+  bool trial = false;          // the caller will not send the request to the chosen endpoint
+  StepTimer* timer = nullptr;  // null: the plugins' times are not measured
 
-  // Returns the number of prompt tokens that the endpoint has cached: the maximum over all producers.
+  // Returns the number of prompt tokens that the endpoint has cached, as the maximum over all producers.
   std::int64_t cached_tokens(EndpointId endpoint) const {
     std::int64_t most = 0;
     for (const Overlap& overlap : overlaps)
@@ -44,7 +44,7 @@ struct Cycle {
   Load load(const Member& member) const { return inflight.load(member.id); }
 };
 
-// The endpoints that filters have kept, in arbitrary order.
+// The endpoints that the filters have kept, in arbitrary order.
 using Candidates = std::vector<const Member*>;
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The endpoint chosen for a request, and its reasons.
+// The result of a decision: the ranking of the endpoints, and the reasons for explanations.
 #pragma once
 
 #include <string>
@@ -11,21 +11,23 @@ namespace octavo::fleet {
 
 struct Score {
   EndpointId endpoint = kNoEndpoint;
-  double total = 0;  // sum of weight * score over all scorers; higher is better
+  double total = 0;  // sum of weight * score over all scorers
 };
 
 struct Decision {
-  std::vector<Score> ranking = {};  // endpoints that filters have kept, best first; may be empty
-  // length of the ranking's beginning that is used: the chosen endpoint, then its fallbacks
+  // endpoints that the filters have kept, best first; empty: the request gets no endpoint
+  std::vector<Score> ranking = {};
+  // number of endpoints at the beginning of `ranking` that may be used: the chosen endpoint and its
+  // fallbacks
   std::size_t picked = 0;
-  // name of the profile that a request header has selected; "": there is only one profile. Valid while the
-  // pipeline exists.
+  // name of the profile that a request header selected; "": the policy has only one profile. The text
+  // belongs to the pipeline.
   std::string_view profile = {};
-  // Result of one step of the profile, for /explain. Recorded only if `explain` is true.
+  // Result of one filter or scorer. Recorded only if `explain` is set.
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // scorer: the scores; filter: the kept endpoints, with total 0
+    std::vector<Score> scores;  // for a scorer, all scores; for a filter, the kept endpoints with total 0
   };
   bool explain = false;
   std::vector<Step> steps = {};

@@ -1,4 +1,4 @@
-// Random numbers of one decision, which depend only on the seed.
+// Random numbers for one decision. They depend only on the seed, so that decisions can be repeated.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Interface of plugins with an index of reported blocks, for code that saves or restores the index.
+// Interface of plugins that index the blocks in KV cache events. Pipeline uses it to find the index.
 #pragma once
 
 #include "fleet/index/held_blocks.h"

@@ -1,5 +1,5 @@
-// Load in flight: requests that were sent to an endpoint and have not ended. Metrics show this load too late.
-// Includes the requests that peers report.
+// Load in flight: the requests that were sent to each endpoint and have not ended, also those of peer
+// routers. Policies need it because metrics show new requests too late.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,44 @@ namespace octavo::fleet {
 
 struct Load {
   int requests = 0;
-  // prompt tokens to compute before the first output token, without cached tokens
+  // uncached prompt tokens that the endpoint must compute before first output tokens
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;  // prompt and output tokens
-  // part of context_tokens that the endpoint had not cached; so common prefixes count once
+  // context_tokens without the tokens that were cached at booking, so that shared prefixes count once
   std::int64_t own_tokens = 0;
 
   Load& operator+=(const Load& more);
   bool operator==(const Load&) const = default;
 };
 
-// Load of one request at its endpoint. The owner must pass it to Inflight::free().
+// The load of one request at its endpoint. The owner must pass it to Inflight::free().
 struct Booking {
   EndpointId endpoint = kNoEndpoint;
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
-  std::uint64_t number = 0;  // unique among the owner's bookings
-  Progress progress = {};    // for Pace
+  std::uint64_t number = 0;  // unique among the bookings of one owner
+  Progress progress = {};
 };
 
-// Random number that identifies another process with requests to the same endpoints.
+// Random number that identifies a peer router.
 using PeerId = std::uint64_t;
 
 class Inflight {
  public:
-  // new_tokens: prompt tokens that the endpoint has not cached.
+  // `new_tokens` is the number of prompt tokens that the endpoint has not cached.
   Booking book(EndpointId endpoint, std::int64_t prompt_tokens, std::int64_t new_tokens);
-  void first_token(Booking& booking);                    // the prompt is computed
-  void grow(Booking& booking, std::int64_t new_tokens);  // the endpoint has sent new_tokens output tokens
+  void first_token(Booking& booking);  // must be called when the first output token arrives
+  // must be called when new_tokens output tokens arrive
+  void grow(Booking& booking, std::int64_t new_tokens);
   void free(Booking& booking);
 
   void peer_has(PeerId peer, EndpointId endpoint, const Load& load);
   void forget_peer(PeerId peer);
-  // Drops the load of an endpoint that has left the fleet.
+  // Must be called when the endpoint has left the fleet. Drops its load.
   void forget(EndpointId endpoint);
 
-  Load load(EndpointId endpoint) const;  // load of this process and all peers
+  Load load(EndpointId endpoint) const;
   Load own(EndpointId endpoint) const { return at(loads_, endpoint); }
   Load of_peers(EndpointId endpoint) const { return at(of_peers_, endpoint); }
 
@@ -65,12 +66,11 @@ class Inflight {
 
   Loads loads_;
   std::map<PeerId, Loads> peers_;
-  Loads of_peers_;  // sums over peers_
+  Loads of_peers_;
 };
 
-// Load in flight that a peer reports.
 struct WorkerLoad {
-  std::string worker = {};  // name of the endpoint
+  std::string worker = {};
   Load load = {};
 
   bool operator==(const WorkerLoad&) const = default;
@@ -78,7 +78,7 @@ struct WorkerLoad {
 
 struct LoadMessage {
   PeerId sender = 0;
-  bool all = false;  // the message contains the sender's whole load: its load at other workers is 0
+  bool all = false;  // `workers` is complete: the sender has no load at endpoints that are not in the list
   std::vector<WorkerLoad> workers = {};
 
   bool operator==(const LoadMessage&) const = default;

@@ -1,4 +1,5 @@
-// Interface of plugins that choose the endpoint from which KV blocks are fetched.
+// Interface of plugins that choose a source of KV blocks: a peer from which the computing endpoint fetches
+// blocks.
 #pragma once
 
 #include "fleet/decide/plugin.h"
@@ -7,8 +8,8 @@ namespace octavo::fleet {
 
 class KvSource : public Plugin {
  public:
-  // Returns the candidate from which `computing` should fetch blocks, according to the producers' results;
-  // null if it should fetch none.
+  // Returns the candidate from which the endpoint `computing` should fetch KV blocks. Returns null if it
+  // should not fetch any.
   virtual const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) = 0;
 };
 

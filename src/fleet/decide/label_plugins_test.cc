@@ -1,4 +1,4 @@
-// Tests of plugins that read the labels of endpoints.
+// Tests of the plugins that read endpoints' labels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Returns the endpoints that the filter keeps, of one endpoint for each entry of `labels`.
+// Makes one endpoint for each entry of `labels`, and returns the endpoints that the filter keeps.
 std::vector<EndpointId> left(PluginConfig filter, std::vector<std::map<std::string, std::string>> labels,
                              RouteRequest request = prompt("p")) {
   TestFleet fleet(0);

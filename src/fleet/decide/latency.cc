@@ -8,7 +8,8 @@ namespace {
 
 // prior variance of the weights, relative to the variance of the observations
 constexpr double kPriorVariance = 1e4;
-constexpr double kForgetting = 0.97;  // forgetting factor: about the last 200 answers count in each direction
+// forgetting factor: about the last 200 answers count in each direction
+constexpr double kForgetting = 0.97;
 
 }  // namespace
 
@@ -25,7 +26,8 @@ void OnlineFit::learn(const Inputs& x, double y) {
   }
   const double error = y - predict(x);
   for (std::size_t i = 0; i < kInputs; ++i) weights_[i] += along[i] / (1 + variance) * error;
-  // The model learns if `variance` is above (1 - kForgetting) / kForgetting, and forgets if it is below.
+  // The covariance shrinks if `variance` is above (1 - kForgetting) / kForgetting, and grows if it is
+  // below.
   const double share = (kForgetting - (1 - kForgetting) / variance) / (kForgetting * (1 + variance));
   for (std::size_t i = 0; i < kInputs; ++i)
     for (std::size_t j = 0; j < kInputs; ++j) covariance_[i][j] -= share * along[i] * along[j];

@@ -1,4 +1,4 @@
-// Predicts an endpoint's latency with a linear model of its recent answers.
+// Predicts the latency of an endpoint with a linear model that learns from its recent answers.
 #pragma once
 
 #include <array>
@@ -14,18 +14,17 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// Ridge regression that learns from one observation at a time: recursive least squares with restricted
-// forgetting, which forgets only in the direction of the observation (Kulhavy, Restricted exponential
-// forgetting, Automatica 23, 1987).
+// Ridge regression that learns from one observation at a time. It is recursive least squares with
+// restricted forgetting, which forgets only in the direction of the observation (Kulhavy, Restricted
+// exponential forgetting, Automatica 23, 1987).
 class OnlineFit {
  public:
   static constexpr std::size_t kInputs = 6;
-  using Inputs = std::array<double, kInputs>;  // scaled to about 1; x[0] is 1
+  using Inputs = std::array<double, kInputs>;  // each about 1 or smaller; x[0] is 1
 
   OnlineFit();
   void learn(const Inputs& x, double y);
   double predict(const Inputs& x) const;
-  // Returns whether there are enough observations for predictions.
   bool ready() const { return learned_ >= 3 * static_cast<int>(kInputs); }
 
  private:
@@ -34,7 +33,7 @@ class OnlineFit {
   int learned_ = 0;
 };
 
-// Inputs of the models when a request arrives.
+// Inputs of the two models, taken when the request arrives.
 struct LatencyInputs {
   OnlineFit::Inputs ttft{}, tpot{};
 };
@@ -44,7 +43,7 @@ struct Latency {
   double tpot_ms = 0;  // time per output token; 0: unknown or not requested
 };
 
-// The limits in the request's headers minus the predictions; 0 without a prediction.
+// The request's latency limits minus the predicted latencies. 0 if there is no prediction.
 struct Headroom {
   double ttft_ms = 0, tpot_ms = 0;
   bool positive() const { return ttft_ms >= 0 && tpot_ms >= 0; }
@@ -54,16 +53,16 @@ class LatencyPredictor {
  public:
   virtual ~LatencyPredictor() = default;
   virtual LatencyInputs inputs(const Cycle& cycle, const Member& member) const = 0;
-  // Returns nullopt if there are too few observations of the endpoint.
+  // Returns nullopt if the predictor has too few observations of the endpoint.
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
-  // Returns the predicted time to the first token in ms; nullopt if there are too few observations.
+  // Returns nullopt if the predictor has too few observations of the endpoint.
   virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
-  // Learns from a finished answer. Negative times: the answer had no first token, or no second token.
+  // Learns from a finished answer. A time is negative if the answer had no first token, or no second token.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;
 };
 
-// Returns the plugin that the parameter latencyPredictionInfoProducerName names. Adds the plugin with default
-// parameters if it is not configured.
+// Returns the plugin that the parameter latencyPredictionInfoProducerName names. If the plugin is not
+// configured, adds it with default parameters.
 const LatencyPredictor* find_predictor(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

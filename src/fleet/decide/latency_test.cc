@@ -64,7 +64,7 @@ TEST(OnlineFit, WhatNeverChangesDoesNotBlowUp) {
   EXPECT_NEAR(fit.predict(draw(3)), 30, 1);
 }
 
-// Three endpoints: 10, 40 and 200 ms to the first token, then 1, 2 and 5 ms per token.
+// Three endpoints with a TTFT of 10, 40 and 200 ms, and a TPOT of 1, 2 and 5 ms.
 class Predicting : public testing::Test {
  protected:
   Predicting() {
@@ -76,7 +76,7 @@ class Predicting : public testing::Test {
     policy.emplace(*Pipeline::make(config));
     config.steps[1].plugin = "most";
     roomy.emplace(*Pipeline::make(config));
-    for (const EndpointId id : {0, 1, 2}) fleet.inflight.book(id, 1, 1);  // no endpoint is idle
+    for (const EndpointId id : {0, 1, 2}) fleet.inflight.book(id, 1, 1);  // so that no endpoint is idle
   }
 
   static void teach(Pipeline& pipeline) {

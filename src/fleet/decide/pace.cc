@@ -7,12 +7,12 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kNewestShare = 0.02;  // weight of the newest measurement in a moving average
-constexpr int kMeasuredMin = 4;        // minimum number of measurements for a rate
-constexpr int kMeasuredMax = 1'000;    // maximum number that is counted
+constexpr int kMeasuredMin = 4;        // a rate needs at least this number of measurements
+constexpr int kMeasuredMax = 1'000;
 constexpr double kOddMax = 8;          // a measurement counts as at most this multiple of the rate
-// output tokens in a measurement, since several tokens may arrive together
+// Output tokens in one measurement. More than one, because several tokens may arrive together.
 constexpr std::int64_t kSpanTokens = 8;
-// minimum length of a prompt: a shorter one only shows the time of a step
+// A shorter prompt is not measured, because its time is that of a single step.
 constexpr std::int64_t kPromptTokens = 16;
 constexpr double kEqual = 1.5;        // rates within this factor count as equal
 constexpr double kHalfLifeUs = 30e6;  // half-life of the weight of a measurement
@@ -76,8 +76,8 @@ double Pace::median(Rate Speed::* rate, bool with_outputs) const {
   return *middle;
 }
 
-// Endpoints whose output tokens arrive together (whole answers, prefill workers) are compared with one
-// another, by the time until their answers arrive.
+// Endpoints whose output tokens arrive all together (whole answers, prefill workers) are compared only with
+// each other, by the time until the answer arrives.
 void Pace::compare(std::int64_t now_us) {
   if (compared_us_ != kNeverObserved && now_us - compared_us_ < kCompareUs) return;
   compared_us_ = now_us;

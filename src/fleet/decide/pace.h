@@ -1,5 +1,6 @@
-// Measures the speed of each endpoint from the arrival times of its answers. So policies know the slow
-// endpoints, whatever the cause: an old or throttled device, other programs, network latency.
+// Pace measures how fast each endpoint is, from the arrival times of its output tokens. Policies send fewer
+// requests to slow endpoints, whatever the cause: an old or throttled device, other programs, or the
+// network.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 namespace octavo::fleet {
 
-// Progress of one request. The owner passes it to all calls for this request.
+// Progress of one request. The owner passes the same object to all calls for the request.
 struct Progress {
-  std::int64_t since_us = 0;  // time at which the request was sent, or its last counted tokens arrived
-  // prompt tokens to compute before the first output token, including those of earlier requests
+  std::int64_t since_us = 0;  // time at which the request was sent or its last counted tokens arrived
+  // prompt tokens that the endpoint had to compute before the first output token, including earlier
+  // requests' prompts
   std::int64_t prompt_tokens = 0;
-  std::int64_t tokens = 0;         // output tokens since since_us
-  std::int64_t output_tokens = 0;  // all output tokens
+  std::int64_t tokens = 0;  // output tokens that have arrived after since_us
+  std::int64_t output_tokens = 0;
 };
 
 class Pace {
@@ -25,18 +27,18 @@ class Pace {
   void ended(const Progress& progress);
   void forget(EndpointId endpoint);
 
-  // Compares the endpoints, unless the last comparison is recent. Call it before slowness().
+  // Updates the results of slowness(), unless the last update is recent.
   void compare(std::int64_t now_us);
-  // Returns the time that the endpoint needs for its work, relative to the median endpoint. 1: unknown, or a
-  // difference that load explains. Without new measurements the value returns to 1, so that the endpoint gets
-  // requests again.
+  // Returns the endpoint's time for a unit of work, relative to the median endpoint. 1 means that the speed
+  // is unknown, or that load explains the difference. Without new measurements the value decays to 1, so
+  // that a slow endpoint gets requests again.
   double slowness(EndpointId endpoint) const { return endpoint < slowness_.size() ? slowness_[endpoint] : 1; }
-  // Returns the number of prompt tokens that the median endpoint computes in the time of a mean answer; 0:
-  // unknown.
+  // Returns how many prompt tokens the median endpoint computes in the time in which it decodes a mean
+  // answer. Returns 0 if this is unknown.
   double answer_in_prompt_tokens() const { return answer_in_prompt_tokens_; }
 
  private:
-  // Microseconds per token: the ratio of two moving averages.
+  // Microseconds per token, as the ratio of two moving averages.
   struct Rate {
     double us = 0, tokens = 0;
     int measured = 0;
@@ -47,7 +49,7 @@ class Pace {
   };
   struct Speed {
     Rate prompts = {}, outputs = {};
-    std::int64_t measured_us = 0;  // time of the last measurement
+    std::int64_t measured_us = 0;
   };
 
   Speed& speed(EndpointId endpoint, std::int64_t now_us);

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::int64_t kStepUs = 10'000;
 
-// Simulates one answer: a prompt of 1,000 tokens at 100 us each, then output tokens. Returns the time of its
-// end.
+// Simulates one answer: a prompt of 1,000 tokens at 100 us each, and then output tokens. Returns the time
+// at the end.
 std::int64_t answer(Pace& pace, EndpointId endpoint, double slower, int output_tokens,
                     std::int64_t now_us = 0) {
   Progress progress{.since_us = now_us, .prompt_tokens = 1000};
@@ -39,7 +39,7 @@ TEST(Pace, SmallDifferencesComeFromLoad) {
   EXPECT_EQ(pace.slowness(3), 1);
 }
 
-// A stream may pause because its client does not read, or while a tool runs.
+// A stream may pause because the client does not read, or because a tool runs.
 TEST(Pace, APauseDoesNotMakeAnEndpointSlow) {
   Pace pace;
   std::int64_t now_us = 0;
@@ -55,7 +55,7 @@ TEST(Pace, ComparesEndpointsWithoutStreamsByTheTimeUntilTheyAnswer) {
   Pace pace;
   for (int i = 0; i < 4; ++i)
     for (const EndpointId endpoint : {0, 1, 2}) answer(pace, endpoint, endpoint == 2 ? 3 : 1, 0);
-  // A streaming endpoint answers sooner: its first token arrives before the rest of its answer.
+  // With streaming, the first token arrives long before the end of the answer.
   for (int i = 0; i < 4; ++i) answer(pace, 3, 0.1, 20);
   pace.compare(1'000'000);
   EXPECT_EQ(pace.slowness(0), 1);
@@ -75,7 +75,7 @@ TEST(Pace, TokensThatArriveTogetherCountAsOverTheirTime) {
   Pace pace;
   for (const EndpointId endpoint : {0, 1, 2}) {
     Progress progress;
-    // The tokens of endpoint 1 arrive in pairs.
+    // Endpoint 1 sends its tokens in pairs.
     for (int i = 0; i < 100; ++i)
       pace.grow(endpoint, progress, 1, (endpoint == 1 ? i / 2 * 2 + 1 : i) * kStepUs);
   }

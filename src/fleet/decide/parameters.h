@@ -1,5 +1,5 @@
-// Reads a plugin's parameters. A wrong type, a value out of range and an unknown name are errors that name
-// the field.
+// Reads the parameters of a plugin or policy. A field with a wrong type, a value out of range or an unknown
+// name is an error.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -14,23 +14,26 @@
 
 namespace octavo::fleet {
 
-// Converts a duration in Go's format ("1.5s", "1h30m"; units ns, us, ms, s, m, h) to microseconds.
+// Converts a duration in Go's format, such as "1.5s" or "1h30m" (units ns, us, ms, s, m, h), to
+// microseconds.
 std::optional<double> duration_us(std::string_view text);
 
-// Parses a Kubernetes quantity. Returns nullopt if the text is invalid or the value exceeds 2^50.
+// Parses a Kubernetes quantity, such as "4Gi". Returns nullopt if the text is invalid or the value exceeds
+// 2^50.
 std::optional<std::uint64_t> quantity(std::string_view text);
 
 class Parameters {
  public:
-  // where: prefix of field names in errors, such as "plugins[queue-scorer].parameters"; may be "".
+  // `where` is the prefix of field names in errors, such as "plugins[queue-scorer].parameters". It may be
+  // "".
   Parameters(const boost::json::object& values, std::string where);
 
-  // Each function reads one field into `value`. An absent field leaves `value` unchanged.
+  // Each read function reads one field into `value`. If the field is missing, `value` does not change.
   void read(std::string_view name, bool& value);
   void read(std::string_view name, std::string& value);
   void read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max);
   void read(std::string_view name, double& value, double min, double max);
-  // Reads a duration ("250ms", "60s", "5m", "4h"), or a number of seconds.
+  // Reads a duration such as "250ms" or "1h30m", or a number of seconds.
   void read_duration(std::string_view name, std::int64_t& value_us);
 
   // Reads a number or a Kubernetes quantity of at most `max`.
@@ -39,11 +42,11 @@ class Parameters {
   // Reads the fields of an object with `read_fields`. Unknown fields are errors.
   void read_object(std::string_view name, const std::function<void(Parameters& fields)>& read_fields);
 
-  // Returns the value of a structured field, null if absent, and marks the field as read.
+  // Marks the field as read and returns it. Returns null if it is missing.
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 
-  // Returns the first error, or an error about a field that no function has read.
+  // Returns the first error. Without such an error, returns an error if a field was not read.
   Result<> done() const;
 
  private:

@@ -41,8 +41,8 @@ Result<std::optional<Pipeline::ByHeader>> Pipeline::make_by_header(PipelineConfi
   return made;
 }
 
-// Returns the profile that the request header selects and its name ("": the only profile). Null: unknown
-// name.
+// Returns the profile that the request header selects, and its name ("" if there is only one profile).
+// Returns null if the name is unknown.
 std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& request) {
   if (!by_header_) return {{}, &profile_};
   std::string_view name = request.header(by_header_->header).value_or("");
@@ -53,7 +53,6 @@ std::pair<std::string_view, Profile*> Pipeline::profile_of(const RouteRequest& r
   return {found->first, &found->second};
 }
 
-// Returns the first plugin of this kind; null if none exists.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

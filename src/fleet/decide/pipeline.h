@@ -1,4 +1,5 @@
-// A running policy: its plugins and its profile. `octavo route`, `octavo pick` and the simulator use it.
+// A Pipeline runs one policy: it has the policy's plugins and profiles. The balancer owns one for each pool
+// of endpoints.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +23,18 @@ class HeldBlocks;
 class KvSource;
 class LatencyPredictor;
 
-// Decides which prompts a prefill endpoint computes: those of at least `prompt_tokens` tokens, of which the
-// chosen endpoint has not cached at least `new_tokens`.
+// When a separate prefill endpoint computes the prompt: if the prompt has at least `prompt_tokens` tokens,
+// and the chosen endpoint has not cached at least `new_tokens` of them.
 struct PrefillRule {
-  std::vector<StepConfig> steps = {};  // profile that picks the prefill endpoint
+  std::vector<StepConfig> steps = {};
   std::int64_t prompt_tokens = 0;
   std::int64_t new_tokens = 0;
 };
 
-// Several profiles; a request header selects one.
+// Several profiles, of which a request header selects one.
 struct ProfilesByHeader {
   std::string header = "epp-profile";
-  std::string unnamed = "decode";  // profile of requests whose header names no profile
+  std::string unnamed = "decode";  // profile if the header is missing
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles = {};
 };
 
@@ -46,58 +47,58 @@ struct PipelineConfig {
   std::optional<ProfilesByHeader> by_header = {};  // used instead of `steps`
 };
 
-// Not thread-safe, except where noted.
+// Not thread-safe, except where stated.
 class Pipeline {
  public:
-  // Makes a pipeline. Adds max-score-picker if the configuration has no picker.
+  // Adds max-score-picker if the configuration has no picker.
   static Result<Pipeline> make(PipelineConfig config);
 
-  // Ranks the endpoints with the role `part` that may get the request (see eligible()). Records the steps if
-  // decision.explain is true. The caller sends the request, then calls sent().
+  // Ranks the eligible() endpoints with the role `part`. The caller then sends the request and calls
+  // sent().
   void choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision);
 
-  // Returns the reason to refuse a request of this priority; nullopt to admit it. Call it before rank(), with
-  // at least one candidate.
+  // Returns the reason to refuse a request of this priority, or nullopt to admit it. Must be called before
+  // rank(), and needs at least one candidate.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) {
     return plugins_->refusal(cycle, priority, candidates);
   }
-  // Returns the names of the request headers that the plugins read.
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
-  // Ranks the candidates, and empties the list. The ranking is empty if the filters remove all candidates, or
-  // if the request header names an unknown profile.
+  // Ranks the candidates, and empties the list. The ranking is empty if the filters remove all candidates,
+  // or if the request header names an unknown profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates that can compute the prompt for `answering`, and empties the list. Call it after
-  // rank(). If the ranking is empty, `answering` computes the prompt.
+  // Ranks the candidates that may compute the prompt for the endpoint `answering`, and empties the list.
+  // Must be called after rank(). If the ranking is empty, `answering` computes the prompt.
   void rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates that can encode the prompt's images and audio, and empties the list. Call it after
-  // rank(). If the ranking is empty, the endpoint that computes the prompt also encodes them.
+  // Ranks the candidates that may encode the prompt's images and audio, and empties the list. Must be
+  // called after rank(). If the ranking is empty, the endpoint that computes the prompt also encodes.
   void rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Reports that the caller has sent the request of the last choose() to `endpoint`, whose cache is now
-  // assumed to contain the prompt.
+  // Reports that the caller has sent the request of the last choose() to `endpoint`. Plugins then assume
+  // that the endpoint caches the prompt.
   void sent(const Cycle& cycle, EndpointId endpoint) { plugins_->sent(cycle, endpoint); }
-  // Safe from any thread, concurrently with all calls except forget().
+  // May be called on any thread, concurrently with all functions except forget().
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
     plugins_->cache_changed(endpoint, events);
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
   void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
-  // Returns header fields for the endpoint's answer; the client sends them with its next request.
+  // Returns header fields to add to the response of the endpoint. The client sends them with its next
+  // request.
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   bool prefills() const { return prefill_.has_value(); }
   bool encodes() const { return encode_.has_value(); }
-  // Returns the plugin that learns latencies; null if none exists.
+  // null: the policy has no such plugin
   LatencyPredictor* predictor() const;
-  // Returns the plugin that places bursts; null if none exists.
+  // null: the policy has no such plugin
   const BurstPrefixProducer* burst() const;
-  // Returns the plugin that chooses the source of KV blocks; null if none exists.
+  // null: the policy has no such plugin
   KvSource* kv_source() const;
-  // Returns the plugin that reads the sessions of agents; null if none exists.
+  // null: the policy has no such plugin
   const AgentIdentity* agents() const;
-  // Returns the blocks that endpoints have reported; null if no plugin stores them.
+  // null: no plugin indexes KV cache events
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
   std::vector<IndexedPrefixes> indexed_prefixes() const { return plugins_->indexed_prefixes(); }

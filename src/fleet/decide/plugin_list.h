@@ -1,8 +1,8 @@
 // The list of plugins: X(type, make function, stability). `type` is llm-d's name if llm-d has the plugin.
-// Types with stability alpha need --allow-experimental-plugins. by-label, by-label-selector and
+// Plugins with stability alpha need --allow-experimental-plugins. The types by-label, by-label-selector and
 // precise-prefix-cache-scorer are deprecated names.
-// To add a plugin, define the make function in a file in admitters/, filters/, scorers/, pickers/ or
-// producers/, and add a row here. The row generates its declaration and its entry in plugin_table().
+// To add a plugin, define its make function in a file in admitters/, filters/, scorers/, pickers/ or
+// producers/, and add a row here. The row declares the function and adds an entry to plugin_table().
 #pragma once
 
 #define OCTAVO_PLUGINS(X)                                                     \

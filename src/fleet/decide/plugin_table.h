@@ -15,14 +15,14 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// Makes a plugin. `plugins` has the other plugins, see Plugins::producer.
+// Makes a plugin, which can look up the plugins that it uses in `plugins` (see Plugins::producer).
 using MakePlugin = std::unique_ptr<Plugin> (*)(Parameters& parameters, Plugins& plugins);
 
-enum class Stability : std::uint8_t { beta, alpha };  // as in llm-d
+enum class Stability : std::uint8_t { beta, alpha };
 
 struct PluginRow {
   std::string_view type;  // llm-d's name if llm-d has the plugin
-  MakePlugin make;        // never null; adds errors to the parameters
+  MakePlugin make;        // never null; adds its errors to `parameters`
   Stability stability = Stability::beta;
 };
 
@@ -34,7 +34,8 @@ const PluginRow* find_plugin(std::string_view type);  // null: unknown type
 OCTAVO_PLUGINS(OCTAVO_DECLARE)
 #undef OCTAVO_DECLARE
 
-// Returns the error about an unknown type, with similar types of this table and of `others`.
+// Returns the error for an unknown type, with suggestions of similar types from the table and from
+// `others`.
 std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view type,
                                       std::vector<std::string_view> others = {});
 

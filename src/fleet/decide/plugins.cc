@@ -23,7 +23,7 @@ std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view t
 
 Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> configs) {
   std::unique_ptr<Plugins> plugins(new Plugins());
-  // Plugins that others look up are made first.
+  // Makes producers and extractors first, because other plugins look them up.
   for (const bool first : {true, false}) {
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const std::string& type = configs[i].type;

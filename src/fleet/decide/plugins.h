@@ -1,4 +1,4 @@
-// The plugins of one configuration. Several profiles can use the same plugin.
+// The plugins of one configuration. Several profiles may use the same plugin.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -23,7 +23,6 @@ struct PluginConfig {
   boost::json::object parameters = {};
 };
 
-// Size of a producer's index of prefixes.
 struct IndexedPrefixes {
   StepName producer;
   IndexSize size;
@@ -31,18 +30,19 @@ struct IndexedPrefixes {
 
 class Plugins {
  public:
-  // Errors: an unknown type, a duplicate name, an unknown parameter or one out of range. Field: path of the
-  // parameter.
+  // Returns an error on the parameter if a type is unknown, a name occurs twice, or a parameter is unknown
+  // or out of range.
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
   Plugin* find(std::string_view name) const;          // null: unknown name
   const StepName* step(std::string_view name) const;  // null: unknown name
   std::span<const std::string> names() const { return names_; }
-  std::vector<IndexedPrefixes> indexed_prefixes() const;  // [producer with an index]
+  std::vector<IndexedPrefixes> indexed_prefixes() const;  // skips producers without an index
 
   // Runs all producers. cycle.overlaps has their results until the next call.
   void produce(Cycle& cycle);
-  // Returns the reason to refuse a request; nullopt to admit it. Runs the producers if there is an admitter.
+  // Returns the reason to refuse the request, or nullopt to admit it. Runs the producers if there is an
+  // admitter.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates);
   void sent(const Cycle& cycle, EndpointId endpoint);
   HeaderFields answer_headers(const Member& endpoint) const;
@@ -51,13 +51,14 @@ class Plugins {
   void restarted(EndpointId endpoint);
   void expire(std::int64_t now_us);
 
-  // For make functions: returns the index of a producer in cycle.overlaps. A producer that is not configured
-  // is added with default parameters. Adds errors about `field` to `parameters`.
+  // For make functions. Returns the index of the producer's result in cycle.overlaps. If the producer is
+  // not configured, adds it with default parameters. Adds errors about `field` to `parameters`.
   std::size_t producer(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: returns the plugin of this name, and adds it with default parameters if it is not
-  // configured. Null: the plugin cannot be added; the error is in `parameters`.
+  // For make functions. Returns the plugin with this name. If the plugin is not configured, adds it with
+  // default parameters. Returns null, with the error in `parameters`, if the plugin cannot be added.
   Plugin* find_or_add(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: adds a request header to read. Returns its name in lower case.
+  // For make functions. Adds a request header that the plugin reads. Returns the header's name in lower
+  // case.
   std::string reads_header(std::string_view name);
   std::span<const std::string> headers() const { return headers_; }
 

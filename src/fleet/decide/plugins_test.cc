@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Parameters without a default, by plugin type.
+// Required parameters of each plugin type.
 const std::map<std::string_view, boost::json::object> kNeeded{
     {"endpoint-attribute-filter",
      {{"attribute", "GPUUtilization"},
@@ -344,8 +344,8 @@ TEST(Plugins, ActiveRequestsScoreByWhatIsInFlight) {
 TEST(Plugins, WeightsAddUp) {
   TestFleet fleet(2);
   fleet.fleet.update([](Member& m) {
-    m.state.waiting = m.id == 0 ? 5 : 0;     // queue: 0, 1
-    m.state.kv_usage = m.id == 0 ? 0 : 0.9;  // free: 1, 0.1
+    m.state.waiting = m.id == 0 ? 5 : 0;     // scores of the queue: 0, 1
+    m.state.kv_usage = m.id == 0 ? 0 : 0.9;  // scores of the free KV cache: 1, 0.1
     return true;
   });
   const std::vector<PluginConfig> plugins{{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}};
@@ -358,7 +358,7 @@ TEST(Plugins, WeightsAddUp) {
 TEST(Plugins, PrefixCacheScoresTheShareThatWasSent) {
   TestFleet fleet(2);
   auto policy = pipeline({{"", "prefix-cache-scorer"}}, {{"prefix-cache-scorer"}});
-  const std::string shared(64 * 4 * 3, 'a');  // three blocks of 64 tokens of 4 bytes
+  const std::string shared(64 * 4 * 3, 'a');  // three blocks with 64 tokens of 4 bytes
   const auto first = fleet.send(policy, prompt(shared)).endpoint;
   auto seen = scores(fleet, policy, prompt(shared + std::string(64 * 4, 'b')));
   EXPECT_EQ(seen[first], 0.75);

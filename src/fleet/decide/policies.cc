@@ -5,7 +5,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Returns a pipeline that runs each plugin once, in this order.
 PipelineConfig in_order(std::vector<PluginConfig> plugins) {
   PipelineConfig config{.plugins = std::move(plugins), .steps = {}};
   for (const PluginConfig& plugin : config.plugins) config.steps.push_back({.plugin = plugin.type});

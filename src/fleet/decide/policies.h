@@ -10,24 +10,27 @@
 
 namespace octavo::fleet {
 
-// Policy flags of `octavo route`, with the names and defaults of SGLang's router.
+// Policy options of `octavo route`. Names and defaults are those of SGLang's router.
 struct PolicyOptions {
-  // minimum cached fraction of a prompt that makes cache-aware routing prefer an endpoint
+  // cache-aware routing prefers an endpoint that has cached at least this fraction of the prompt
   double cache_threshold = 0.3;
-  // A replica is overloaded if its requests exceed those of the least loaded replica by this number, and by
-  // the factor balance_rel_threshold.
+  // An endpoint is overloaded if its requests exceed those of the least loaded endpoint by more than this
+  // number, and also by more than the factor balance_rel_threshold.
   std::int64_t balance_abs_threshold = 5;
   double balance_rel_threshold = 1.5;
-  double kv_overlap_score_weight = 1;  // prefill blocks that a cached block saves
-  double kv_delay_weight = 2;  // cost of a computed block for each request that it delays; 0: Dynamo's cost
-  double router_temperature = 0;       // 0: pick the lowest cost; above 0: pick randomly by cost
-  std::int64_t router_ttl_secs = 120;  // time for which a prompt counts as cached at a replica without events
-  std::int64_t prefix_token_count = 256;  // number of first tokens to hash
-  // maximum load of a replica, relative to the mean; replicas above it are skipped
+  double kv_overlap_score_weight = 1;  // a cached block saves this number of prefill blocks
+  // cost of a computed block for each request that waits for it; 0: the cost is that of NVIDIA Dynamo
+  double kv_delay_weight = 2;
+  double router_temperature = 0;  // 0: pick the lowest cost; above 0: pick randomly, weighted by cost
+  // at an endpoint without events, a prompt counts as cached for this time
+  std::int64_t router_ttl_secs = 120;
+  std::int64_t prefix_token_count = 256;  // policy prefix_hash: number of first tokens to hash
+  // policy prefix_hash: an endpoint with more than this multiple of the mean load is skipped
   double prefix_hash_load_factor = 1.25;
-  std::int64_t max_idle_secs = 4 * 3600;   // time after which an unused routing key is dropped
-  std::string assignment_mode = "random";  // policy manual: how to pick the replica of a new routing key
-  std::int64_t bucket_adjust_interval_secs = 5;  // time between updates of the length bounds
+  std::int64_t max_idle_secs = 4 * 3600;   // an unused routing key is dropped after this time
+  std::string assignment_mode = "random";  // policy manual: how to pick the endpoint of a new routing key
+  // policy bucket: interval between updates of the bounds of prompt lengths
+  std::int64_t bucket_adjust_interval_secs = 5;
   std::int64_t max_tree_size = 64 << 20;         // maximum bytes of stored prompts for each endpoint
 };
 

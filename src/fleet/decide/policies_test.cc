@@ -23,7 +23,7 @@ Pipeline policy(std::string_view name, PolicyOptions options = {}) {
 
 TEST(Policies, AllAreMadeAndRankEveryEndpointAvailable) {
   for (const Policy& p : policies()) {
-    if (p.name == "power_of_two") continue;  // this policy ranks only the two endpoints that it draws
+    if (p.name == "power_of_two") continue;  // the policy ranks only the two endpoints that it draws
     TestFleet fleet(4);
     fleet.fleet.update(1, [](EndpointState& s) { s.availability = Availability::broken; });
     auto made = policy(p.name);
@@ -215,7 +215,6 @@ TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {
   EXPECT_EQ(fleet.rank(aware, salted)[0], 1 - home);
 }
 
-// A prompt that repeats one token.
 RouteRequest exact_prompt(std::uint32_t seed, std::size_t tokens) {
   RouteRequest request{.model = "m"};
   request.tokens.assign(tokens, seed);
@@ -274,7 +273,7 @@ TEST(Policies, KvAwareMayExpectWhatIsBeingComputed) {
 }
 
 TEST(Policies, KvAwareCountsWhomAComputationDelays) {
-  // Endpoint 0 has cached the prompt, and has the longer queue. Computing the prompt at endpoint 1 would
+  // Endpoint 0 has cached the prompt, and has a longer queue. At endpoint 1, computing the prompt would
   // delay three requests.
   const auto first = [](double weight) {
     TestFleet fleet(2);
@@ -327,7 +326,7 @@ TEST(Policies, KvAwareGivesWayToLoad) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 4));
-  // Seven blocks of other requests against four to compute and store.
+  // Endpoint 0 has seven blocks of load. Computing and storing the prompt costs four blocks.
   Booking others = fleet.inflight.book(0, 112, 112);
   fleet.inflight.first_token(others);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 0U);
@@ -339,7 +338,7 @@ TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 40));
-  // Endpoint 0 has many long contexts, all cached; endpoint 1 has computed a few.
+  // Endpoint 0 has many long contexts, which were all cached. Endpoint 1 had to compute a few blocks.
   for (int i = 0; i < 10; ++i) fleet.inflight.book(0, 640, 0);
   Booking other = fleet.inflight.book(1, 64, 64);
   fleet.inflight.first_token(other);

@@ -1,4 +1,4 @@
-// A scheduling profile, as in llm-d: filters, scorers and a picker, which rank the candidates.
+// A scheduling profile, as in llm-d: filters, scorers and a picker, which together rank the candidates.
 #pragma once
 
 #include <span>
@@ -16,8 +16,9 @@ struct StepConfig {
 
 class Profile {
  public:
-  // Filters and scorers run in the given order. The default picker is max-score-picker, which must be in
-  // `plugins`. Errors: an unknown plugin, a weight below 0, two pickers (field: where + ...).
+  // Filters and scorers run in the given order. If no step is a picker, max-score-picker is used, which
+  // must be in `plugins`. Returns an error on a field that begins with `where` if a plugin is unknown, a
+  // weight is below 0, or there are two pickers.
   static Result<Profile> make(const Plugins& plugins, std::span<const StepConfig> steps,
                               std::string_view where);
 
@@ -35,7 +36,7 @@ class Profile {
   std::vector<Step<Filter>> filters_;
   std::vector<Step<Scorer>> scorers_;
   Step<Picker> picker_;
-  std::vector<double> scores_;  // temporary data
+  std::vector<double> scores_;  // used only during run()
 };
 
 }  // namespace octavo::fleet

@@ -1,5 +1,5 @@
-// Load of the endpoints as a fraction of their capacity; from 1 on they are saturated. Also tells which
-// endpoints are full.
+// Saturation detectors, as in llm-d: measure the load of the endpoints as a fraction of their capacity. A
+// saturation of 1 or more means that the endpoints have no free capacity. FlowGate uses them.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// llm-d's utilization-detector: measures queues and KV caches.
+// llm-d's utilization-detector: measures queues and KV cache utilization.
 struct UtilizationDetector {
   double queue_depth_threshold = 5;
   double kv_usage_threshold = 0.8;
-  std::int64_t staleness_us = 200'000;  // maximum age of metrics; an endpoint with older ones counts as full
-  double headroom = 0;                  // an endpoint is full from threshold * (1 + headroom) on
+  std::int64_t staleness_us = 200'000;  // an endpoint with older metrics counts as full
+  double headroom = 0;                  // an endpoint is full above threshold * (1 + headroom)
 
   static UtilizationDetector read(Parameters& parameters);
-  // Returns the mean of max(queue / threshold, KV use / threshold) over all endpoints; 1 without endpoints.
+  // Returns the mean over all endpoints of max(waiting / threshold, KV cache utilization / threshold).
+  // Returns 1 if there are no endpoints.
   double saturation(const FleetView& view, std::int64_t now_us) const;
   bool full(const Member& member, std::int64_t now_us) const;
 };
@@ -29,12 +30,12 @@ struct UtilizationDetector {
 // fractions.
 struct ConcurrencyDetector {
   bool by_requests = true, by_tokens = false;
-  std::int64_t requests_max = 100;  // maximum number of requests at one endpoint
+  std::int64_t requests_max = 100;  // capacity of one endpoint
   std::int64_t tokens_max = 1'000'000;
   double headroom = 0;
 
   static ConcurrencyDetector read(Parameters& parameters);
-  // Returns the mean of the endpoints' used fractions; 1 without endpoints.
+  // Returns the mean of the endpoints' used fractions. Returns 1 if there are no endpoints.
   double saturation(const FleetView& view, const Inflight& inflight) const;
   bool full(const Load& load) const { return share(load) >= 1 + headroom; }
 

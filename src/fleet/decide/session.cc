@@ -19,8 +19,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Reads {header: name}, {attribute: "SessionIDDataKey", producer: name of a session-id-producer} or
-// {attribute: "agent-identity"}.
+// Reads one source of session ids: {header: name}, {attribute: "SessionIDDataKey", producer: name of a
+// session-id-producer} or {attribute: "agent-identity"}.
 std::vector<SessionSource> read_source(Parameters& fields, Plugins& plugins) {
   std::string header, attribute;
   fields.read("header", header);
@@ -70,7 +70,7 @@ SessionAffinity::SessionAffinity(Parameters& parameters, Plugins& plugins) {
 }
 
 void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
-  parameters.get("sessionIdConfig");  // a parameter of the other strategy
+  parameters.get("sessionIdConfig");  // parameter of the strategy session_id
   std::string header;
   parameters.read_object("encodedEndpointHeaderConfig",
                          [&](Parameters& fields) { fields.read("header", header); });
@@ -79,11 +79,11 @@ void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
 }
 
 void SessionAffinity::read_ids(Parameters& parameters, Plugins& plugins) {
-  parameters.get("encodedEndpointHeaderConfig");  // a parameter of the other strategy
+  parameters.get("encodedEndpointHeaderConfig");  // parameter of the strategy encoded_endpoint_header
   double ttl = 300, sweep = 10;
   parameters.read_object("sessionIdConfig", [&](Parameters& fields) {
     fields.read("evictionTtlSeconds", ttl, 1e-3, 1e9);
-    // ignored: expired entries are removed once a second
+    // has no effect, because expired entries are removed once a second
     fields.read("evictionSweepSeconds", sweep, 1e-3, 1e9);
     const auto* sources = fields.get("sources");
     if (!sources) return;
@@ -118,7 +118,7 @@ void SessionAffinity::add_answer_headers(const Member& endpoint, HeaderFields& f
   if (!token_header_.empty()) fields.emplace_back(token_header_, encode_base64(endpoint.endpoint->name));
 }
 
-// The session stays at its endpoint, even if other scores have sent this request elsewhere.
+// A session stays at its endpoint, even if the scores of other plugins have sent this request elsewhere.
 void SessionAffinity::sent(const Cycle& cycle, EndpointId endpoint) {
   const std::string_view id = session_of(sources_, cycle.request);
   if (id.empty()) return;

@@ -1,4 +1,5 @@
-// Measures the time of plugins, for metrics. Only the timer has a clock; decisions do not depend on it.
+// Measures the time of plugins, for metrics. Plugins themselves have no clock, so decisions do not depend
+// on the time that they take.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class StepTimer {
  public:
   virtual ~StepTimer() = default;
   virtual std::int64_t now_ns() const = 0;
-  // point: llm-d's name of the extension point, such as "Scorer".
+  // `point` is llm-d's name of the extension point, such as "Scorer".
   virtual void took(std::string_view point, const StepName& step, std::int64_t ns) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The endpoint of each key, for the keys_max most recently used keys.
+// Remembers the endpoint of each routing key or session, for the most recently used keys.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace octavo::fleet {
 class StickyKeys {
  public:
   std::int64_t idle_max_us = std::int64_t{4} * 3600 * 1'000'000;
-  std::int64_t keys_max = 1 << 20;  // maximum number of keys; the least recently used key is dropped first
+  std::int64_t keys_max = 1 << 20;  // above the limit, the least recently used key is dropped
 
   EndpointId find(std::string_view key) const;  // kNoEndpoint: unknown key
   std::int64_t keys_of(EndpointId endpoint) const {

@@ -1,4 +1,4 @@
-// For tests of decisions: a fleet of named endpoints and a clock that the test sets.
+// For tests of decisions: a fleet of named endpoints, with a clock that the test sets.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class TestFleet {
     fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
   }
 
-  // Ranks the endpoints, best first, without sending a request.
+  // Ranks the endpoints, best first. Does not send a request.
   std::vector<EndpointId> rank(Pipeline& policy, const RouteRequest& request,
                                std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
@@ -30,7 +30,7 @@ class TestFleet {
     return ids;
   }
 
-  // Chooses an endpoint, reports the request as sent, and books the request.
+  // Chooses an endpoint, reports the request as sent, and books it.
   Booking send(Pipeline& policy, const RouteRequest& request, std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
     Cycle cycle{*view, request, inflight, pace, now_us, Draws(++seed)};

@@ -1,4 +1,4 @@
-// topology-extractor: reads the location of an endpoint from its labels.
+// topology-extractor: reads the location of an endpoint (such as zone, rack and host) from its labels.
 #pragma once
 
 #include <array>
@@ -21,11 +21,12 @@ class TopologyExtractor : public Plugin {
   std::array<std::string, 4> labels = {"kubernetes.io/hostname", "topology.kubernetes.io/rack",
                                        "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 
-  // Returns the nearness of two endpoints. Does not compare a label that one of them lacks.
+  // Returns how near two endpoints are. Skips labels that one of the endpoints lacks.
   Nearness between(const Endpoint& a, const Endpoint& b) const;
 };
 
-// Returns the plugin that a parameter names; null: no endpoint is near another.
+// Returns the plugin that the parameter names. Returns null if none is named, so that no endpoint counts as
+// near.
 const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

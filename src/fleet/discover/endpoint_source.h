@@ -1,4 +1,5 @@
-// Lists of endpoints that change, with one table of all kinds of sources.
+// A list of endpoints that changes: Kubernetes pods, keys in etcd, a file, or a DNS name. The router and
+// the picker use it.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ using EndpointSourceOptions = std::variant<KubePoolOptions, EtcdOptions, PolledO
 
 class EndpointSource {
  public:
-  // Calls `listed` on the source's thread, with the first list and after each change. rules: called with the
+  // Calls `listed` on the source's thread with the first list, and after each change. `rules` gets the
   // rules of a Kubernetes InferencePool.
   EndpointSource(const EndpointSourceOptions& options, std::function<void(std::vector<Endpoint>)> listed,
                  std::function<void(RequestRules)> rules = {});

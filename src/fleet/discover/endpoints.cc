@@ -81,7 +81,7 @@ Role role_of_labels(const std::map<std::string, std::string>& labels) {
 }
 
 void number_ranks(std::vector<Endpoint>& endpoints) {
-  std::map<std::string_view, int> seen;  // number of endpoints by address
+  std::map<std::string_view, int> seen;
   for (Endpoint& endpoint : endpoints) endpoint.rank = seen[ip_of(endpoint.name)]++;
 }
 

@@ -83,8 +83,8 @@ class EtcdEntry : public ListEntry {
     return {};
   }
 
-  // Returns whether the key has this process's lease. After a restart, the key may have the lease of the
-  // previous process.
+  // Returns whether the key exists with this process's lease. After a restart, the key may still have the
+  // lease of the previous process.
   Result<bool> is_there(http::Client& client, const std::string& key) const {
     TRY(const json::object answer, call(client, "/v3/kv/range", {{"key", encode_base64(key)}}));
     const json::value* list = answer.if_contains("kvs");
@@ -97,7 +97,7 @@ class EtcdEntry : public ListEntry {
   const std::string host_;
   const int lease_s_;
   const Endpoint worker_;
-  std::string lease_;  // id of the lease; "": none
+  std::string lease_;
 };
 
 }  // namespace

@@ -16,10 +16,10 @@ namespace json = boost::json;
 
 constexpr std::size_t kSaidMax = 200;
 
-// Returns the exclusive end of the keys with this prefix: increments the last byte below 0xff.
+// Returns the exclusive end of the key range: the prefix with its last byte below 0xff incremented.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
-  if (prefix.empty()) return std::string(1, '\0');  // all keys
+  if (prefix.empty()) return std::string(1, '\0');  // means all keys
   prefix.back() = static_cast<char>(prefix.back() + 1);
   return prefix;
 }
@@ -37,7 +37,7 @@ Result<json::object> parsed(std::string_view text) {
   return std::move(value.get_object());
 }
 
-// Decodes a field of bytes; "" if it is missing, since protobuf's JSON omits empty values.
+// Decodes a field of bytes. Returns "" if the field is missing, because protobuf's JSON omits empty values.
 Result<std::string> bytes_of(const json::object& object, std::string_view name) {
   const json::value* field = object.if_contains(name);
   if (field == nullptr) return std::string();
@@ -45,7 +45,7 @@ Result<std::string> bytes_of(const json::object& object, std::string_view name) 
   return decode_base64(field->get_string());
 }
 
-// Returns the revision of an answer. protobuf's JSON has 64-bit integers as strings.
+// Returns the revision in the response's header. In protobuf's JSON, a 64-bit integer is a string.
 Result<std::int64_t> revision_of(const json::object& answer) {
   const json::value* header = answer.if_contains("header");
   const json::value* field =
@@ -105,7 +105,7 @@ Result<bool> EtcdMirror::line(std::string_view text) {
     const json::value* kv = item.is_object() ? item.get_object().if_contains("kv") : nullptr;
     if (kv == nullptr || !kv->is_object()) return failure(ErrorCode::corrupt, "an event has no kv");
     TRY(std::string key, bytes_of(kv->get_object(), "key"));
-    const json::value* type = item.get_object().if_contains("type");  // omitted for PUT
+    const json::value* type = item.get_object().if_contains("type");  // missing for PUT
     if (type != nullptr && type->is_string() && type->get_string() == "DELETE") {
       values_.erase(key);
     } else {

@@ -1,5 +1,5 @@
-// A copy of all keys with a prefix in etcd, kept current by range and watch requests. Parses the answers of
-// etcd's JSON gateway (v3); has no socket and no clock.
+// A copy of all etcd keys with a common prefix, kept current by range and watch requests. The class parses
+// the responses of etcd's JSON gateway (v3). EtcdPool owns the connection and the clock.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ class EtcdMirror {
  public:
   explicit EtcdMirror(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // Returns the values by full key.
+  // [key in etcd]
   const std::map<std::string, std::string>& values() const { return values_; }
 
-  // Return the bodies of the next requests: POST /v3/kv/range, then POST /v3/watch.
+  // Each returns a request body: of POST /v3/kv/range, and of POST /v3/watch, which must follow it.
   std::string range() const;
   std::string watch() const;
 
-  // Replaces all values by the answer to range(). Errors: the answer is invalid.
+  // Replaces all values by the response to range(). Returns an error if the response is invalid.
   Result<> listed(std::string_view body);
-  // Applies one line of the watch. Returns whether a value has changed. Errors: the line is invalid, or the
-  // watch has ended; then request range() again.
+  // Applies one line of the watch. Returns whether a value has changed. Returns an error if the line is
+  // invalid or the watch has ended; range() must then be requested again.
   Result<bool> line(std::string_view text);
 
  private:
   const std::string prefix_;
   std::map<std::string, std::string> values_;
-  std::int64_t revision_ = 0;  // revision of values_
+  std::int64_t revision_ = 0;
 };
 
 }  // namespace octavo::fleet

@@ -19,7 +19,7 @@ std::string kv(const std::string& key, const std::string& value) {
 
 TEST(EtcdMirror, AsksForAllKeysOfAPrefix) {
   const EtcdMirror mirror("/w/");
-  EXPECT_EQ(mirror.range(), R"({"key":"L3cv","range_end":"L3cw"})");  // end: "/w0"
+  EXPECT_EQ(mirror.range(), R"({"key":"L3cv","range_end":"L3cw"})");  // the range ends at "/w0"
   EXPECT_THAT(EtcdMirror("\xff").range(), HasSubstr(R"("range_end":"AA==")"));
 }
 

@@ -12,9 +12,9 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kTurnMs = 50;
-constexpr int kGlanceMs = 100;  // interval at which a watch checks whether to stop
-// etcd sends a progress notification every ten minutes. A connection without data for longer than this limit
-// is broken.
+constexpr int kGlanceMs = 100;  // interval at which a watch checks whether the thread must stop
+// etcd sends a progress notification every ten minutes, so a connection without data for this time is
+// broken.
 constexpr std::int64_t kSilenceUs = 1'500'000'000;
 constexpr std::size_t kLineBytesMax = 16 << 20;
 constexpr std::size_t kSaidMax = 200;

@@ -1,4 +1,4 @@
-// Endpoints from etcd (v3): one key for each endpoint, with a common prefix and a lease.
+// Endpoints from etcd (v3), where each endpoint has a key with a common prefix and a lease.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct EtcdOptions {
 
 class EtcdPool {
  public:
-  // Calls `endpoints` on a separate thread: when all keys are known, then after each change. Logs and skips
-  // values that read_worker() refuses. While etcd does not answer, the last endpoints stay.
+  // Calls `endpoints` on a separate thread when all keys are known, and after each change. Logs and skips
+  // values that read_worker() refuses. While etcd does not respond, the last endpoints stay.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   EtcdPool(EtcdOptions options, Endpoints endpoints);
 

@@ -39,7 +39,7 @@ Result<> read_event_addresses(std::string_view text, std::string_view field, End
 
 void add_event_addresses(std::vector<Endpoint>& endpoints, const EventPorts& ports,
                          const LabelSelector& selector) {
-  std::map<std::string, int, std::less<>> seen;  // number of endpoints by address
+  std::map<std::string, int, std::less<>> seen;
   for (Endpoint& endpoint : endpoints) {
     const std::string ip(ip_of(endpoint.name));
     const int rank = seen[ip]++;

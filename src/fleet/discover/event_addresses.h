@@ -1,4 +1,4 @@
-// Addresses at which workers publish KV cache events.
+// Reads the addresses at which workers publish KV cache events.
 #pragma once
 
 #include <string_view>
@@ -9,17 +9,16 @@
 
 namespace octavo::fleet {
 
-// Event ports of the first endpoint of an address; those of the next rank are higher by one. 0: not
-// configured.
+// KV event ports of rank 0 of a server. Rank r uses these ports plus r. 0: not configured.
 struct EventPorts {
   int live = 0, replay = 0;
 };
 
-// Parses "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with the replay address. Errors:
-// invalid_argument on `field`.
+// Parses "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with the address for replays, into
+// `endpoint`. Errors report `field`.
 Result<> read_event_addresses(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// Sets the event addresses of endpoints that match the selector and have none.
+// Sets the event addresses of endpoints that match the selector and have no event address yet.
 void add_event_addresses(std::vector<Endpoint>& endpoints, const EventPorts& ports,
                          const LabelSelector& selector = {});
 

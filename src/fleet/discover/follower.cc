@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kPauseMs = 500;  // pause after the first failure; it doubles with each consecutive failure
+constexpr int kPauseMs = 500;  // pause after the first failure; each consecutive failure doubles it
 
 }  // namespace
 

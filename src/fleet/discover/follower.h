@@ -1,5 +1,5 @@
-// A thread that repeats a call, such as reading a list of endpoints. After failures, the pauses become
-// longer.
+// A thread that repeats a call, such as reading a list of endpoints. After consecutive failures, the pauses
+// become longer.
 #pragma once
 
 #include <condition_variable>
@@ -13,26 +13,25 @@
 namespace octavo::fleet {
 
 struct FollowerOptions {
-  std::string source = {};    // name in the log, such as "Kubernetes, /api/v1/pods"
+  std::string source = {};    // name in log messages, such as "Kubernetes, /api/v1/pods"
   int turn_ms = 0;            // pause between two calls, in ms
   int pause_ms_max = 30'000;  // maximum pause after failures, in ms
-  // added to the log line about a failure
+  // appended to the log message about a failure
   std::string while_failing = "keeping the known endpoints";
 };
 
 class Follower {
  public:
-  // once(): returns when it should be called again; returns an error after a failure. It must return soon
-  // after stopped() is true.
+  // `once` returns an error after a failure. It must return soon after stopped() becomes true.
   Follower(FollowerOptions options, std::function<Result<>()> once);
   ~Follower();
 
-  void stop();  // waits for the end of the running call
+  void stop();
   bool stopped() { return !pause(0); }
 
  private:
   void run();
-  bool pause(int ms);  // returns false if the follower was stopped
+  bool pause(int ms);
 
   const FollowerOptions options_;
   const std::function<Result<>()> once_;

@@ -1,4 +1,4 @@
-// Address of a Kubernetes API server, and credentials of the client.
+// Connects to a Kubernetes API server.
 #pragma once
 
 #include <string>
@@ -12,21 +12,22 @@ namespace octavo::fleet {
 
 struct KubeApi {
   http::Url url = {};
-  std::string ca_file = {};     // certificates in PEM; "": those of the system
+  std::string ca_file = {};     // certificates in PEM format; "": the system's certificates
   std::string token_file = {};  // "": no token
-  std::string space = "default";  // namespace of this process
+  std::string space = "default";
 };
 
-// Parses a URL, such as that of `kubectl proxy`: "http://127.0.0.1:8001". Errors: field "kube-api".
+// Parses a URL such as that of `kubectl proxy`, "http://127.0.0.1:8001". Errors report the field
+// "kube-api".
 Result<KubeApi> kube_api_of_url(std::string_view url);
 
-// Returns the access from inside a pod. host, port: the variables KUBERNETES_SERVICE_HOST and
-// KUBERNETES_SERVICE_PORT. folder: the service account's folder with token, certificates and namespace.
-// Errors: field "kube-api".
+// Returns the URL and the credentials for a process in a pod. `host` and `port` are the environment variables
+// KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. `folder` is the service account's folder, with
+// token, certificates and namespace. Errors report the field "kube-api".
 Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,
                                     const std::string& folder);
 
-// Checks the name of a namespace, an API group or an object, before it becomes a part of a path. Errors: on
+// Checks that the name of a namespace, an API group or an object may be used in a URL path. Errors report
 // `field`.
 Result<> check_kube_name(std::string_view name, std::string_view field);
 
@@ -35,7 +36,7 @@ class KubeConnection {
   static Result<KubeConnection> open(const KubeApi& api);
 
   Result<http::Response> request(std::string_view method, std::string_view target, std::string body = {});
-  // Sends a GET and returns the head of the answer. Read the body with client().
+  // Sends a GET and returns the headers of the response. The caller reads the body with client().
   Result<http::Response> stream(std::string_view target);
   http::Client& client() { return client_; }
 

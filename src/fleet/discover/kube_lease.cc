@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Times of client-go's leader election.
+// These times are those of client-go's leader election.
 constexpr std::int64_t kLeaseSeconds = 15;
 constexpr std::int64_t kRenewWithinUs = 10'000'000;
 constexpr std::chrono::seconds kAsk{2};
@@ -121,7 +121,7 @@ Result<> KubeLease::once() {
   }
   TRY(const http::Response written,
       connection.request(exists ? "PUT" : "POST", exists ? path : collection_, json::serialize(*claim)));
-  if (written.status == 409) {  // another picker was faster
+  if (written.status == 409) {  // another picker has written the lease first
     election_.lost();
     return {};
   }

@@ -1,5 +1,5 @@
-// Leader election among pickers with a Kubernetes Lease, as in client-go. The holder renews the lease. If it
-// does not renew the lease in time, another picker takes the lease.
+// Leader election among pickers with a Kubernetes Lease, as in client-go. The holder renews the lease
+// regularly. If it does not, another picker takes the lease.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -16,40 +16,40 @@
 
 namespace octavo::fleet {
 
-// Decides how to change the lease; has no clock. The lease of another holder expires some time after its last
-// observed change, whatever time the lease contains.
+// Decides when to write the lease. The class has no clock. A lease that another picker holds expires a
+// fixed time after its last observed change, and the times in the lease are ignored.
 class LeaseElection {
  public:
-  // identity: unique among the pickers. name: name of the lease.
+  // `identity` must be unique among the pickers. `name` is the lease's name.
   LeaseElection(std::string identity, std::string name)
       : identity_(std::move(identity)), name_(std::move(name)) {}
 
-  // Returns the lease to write; nullopt if another picker holds the lease. seen: the current lease, null if
-  // missing. wall: current time in RFC 3339 with microseconds.
+  // Returns the lease to write. Returns nullopt if another picker holds the lease. `seen` is the current
+  // lease, or null if it does not exist. `wall` is the current time in RFC 3339 format with microseconds.
   std::optional<boost::json::object> claim(const boost::json::object* seen, std::int64_t now_us,
                                            std::string_view wall);
   void claimed(std::int64_t now_us) { renewed_us_ = now_us; }
   void lost() { renewed_us_.reset(); }
 
-  // Returns whether this picker holds the lease. A picker that cannot renew its lease stops leading before
-  // the lease expires.
+  // Returns whether this picker holds the lease. A picker that cannot renew its lease returns false some
+  // seconds before the lease expires.
   bool leads(std::int64_t now_us) const;
 
  private:
   const std::string identity_;
   const std::string name_;
-  std::string seen_;          // version of another holder's lease, as last seen
-  std::int64_t seen_us_ = 0;  // time at which this version was first seen
+  std::string seen_;  // version of another picker's lease, when it was last seen
+  std::int64_t seen_us_ = 0;
   std::optional<std::int64_t> renewed_us_;
 };
 
 class KubeLease {
  public:
-  // Checks the lease every two seconds. Calls `changed` on a separate thread: with the initial state, then
+  // Checks the lease every two seconds. Calls `changed` on a separate thread with the initial state, and
   // after each change.
   KubeLease(KubeApi api, std::string space, std::string name, std::string identity,
             std::function<void(bool leads)> changed);
-  ~KubeLease();  // does not release the lease, which expires
+  ~KubeLease();  // does not release the lease, which then expires
 
  private:
   void run();

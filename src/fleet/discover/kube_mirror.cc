@@ -16,8 +16,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kPageObjects = 500;
-constexpr int kGone = 410;          // HTTP status: the requested version is too old
-constexpr int kWatchSeconds = 300;  // time limit of a watch; the next watch continues
+constexpr int kGone = 410;          // HTTP status: the requested resource version is too old
+constexpr int kWatchSeconds = 300;  // maximum duration of a watch; the next watch continues
 constexpr std::size_t kSaidMax = 200;
 
 Result<json::value> parsed(std::string_view text) {

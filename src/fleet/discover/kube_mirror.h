@@ -1,5 +1,5 @@
-// A copy of a collection in a Kubernetes API, kept current by list and watch requests. Parses the answers;
-// has no socket and no clock.
+// A copy of a collection in a Kubernetes API, kept current by list and watch requests. The class parses the
+// responses. KubeWatch owns the connection and the clock.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Receives the changes of a collection. Changes of an object arrive in order.
+// Receives the changes of a collection, in order for each object.
 class KubeSink {
  public:
   KubeSink() = default;
@@ -19,27 +19,29 @@ class KubeSink {
   KubeSink& operator=(const KubeSink&) = delete;
   virtual ~KubeSink() = default;
 
-  // The object is new or has changed.
   virtual void put(const std::string& name, const boost::json::object& object) = 0;
   virtual void gone(const std::string& name) = 0;
-  virtual void settled() = 0;  // the list is complete, or a change was applied
+  virtual void settled() = 0;  // called when the list is complete, and after each change
 };
 
 class KubeMirror {
  public:
-  // path: such as "/api/v1/namespaces/default/pods". selector: query such as "labelSelector=app%3Dx", or "".
+  // `path` is the collection, such as "/api/v1/namespaces/default/pods". `selector` is a query such as
+  // "labelSelector=app%3Dx", or "".
   KubeMirror(std::string path, std::string selector, KubeSink& sink)
       : path_(std::move(path)), selector_(std::move(selector)), sink_(sink) {}
 
   const std::string& path() const { return path_; }
-  // Returns the target of the next request: a page of the list if listing() is true, otherwise the watch.
+  // Returns the target of the next request, which is a page of the list if listing() is true, and the watch
+  // otherwise.
   std::string target() const;
   bool listing() const { return listing_; }
   void start_over();  // requests the list again; known objects stay until the new list is complete
 
-  // Applies a page of the list. status: HTTP status. Errors: the page is invalid.
+  // Applies a page of the list. `status` is the HTTP status. Returns an error if the page is invalid.
   Result<> page(int status, std::string_view body);
-  // Applies one line of the watch. After an error 410, listing() is true. Errors: the line is invalid.
+  // Applies one line of the watch. After an error event 410, listing() is true. Returns an error if the
+  // line is invalid.
   Result<> line(std::string_view text);
   Result<> refused(int status, std::string_view body);
 
@@ -50,9 +52,9 @@ class KubeMirror {
   const std::string selector_;
   KubeSink& sink_;
   bool listing_ = true;
-  std::string version_;          // version of the list, then of the last change
+  std::string version_;          // resource version of the list or of the last change
   std::string next_page_;        // the list's continue token; "": request the first page
-  std::set<std::string> names_;  // names of known objects
+  std::set<std::string> names_;
   std::set<std::string> listed_;
 };
 

@@ -61,7 +61,7 @@ void KubePool::watch(std::string path, std::string selector, std::unique_ptr<Sin
       std::make_unique<KubeWatch>(options_.api, std::move(path), std::move(selector), *sinks_.back()));
 }
 
-// Watches all pods of the namespace, because the pool may change its selector.
+// Watches all pods of the namespace, because the InferencePool's selector may change.
 void KubePool::watch_pods() {
   watch(fmt::format("/api/v1/namespaces/{}/pods", options_.space), selector_query(options_.selector),
         std::make_unique<Sink>(

@@ -1,4 +1,4 @@
-// Endpoints from the pods of a Kubernetes cluster, and the cluster's rules for requests.
+// Endpoints from the pods of a Kubernetes cluster, and the rules for requests that the cluster stores.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@
 
 namespace octavo::fleet {
 
-// Set either `pool`, an InferencePool, which selects pods and ports, or `selector` and ports.
+// The pods come either from an InferencePool (`pool`) or from `selector` and `ports`.
 struct KubePoolOptions {
   KubeApi api = {};
-  std::string space = "default";                      // namespace of the pods and the pool
-  std::string pool = {};                              // name of an InferencePool; "": use selector and ports
+  std::string space = "default";  // namespace of the pods and of the InferencePool
+  std::string pool = {};          // name of the InferencePool; "": use selector and ports
   std::string group = "inference.networking.k8s.io";
   LabelSelector selector = {};
   std::vector<int> ports = {};
@@ -29,8 +29,8 @@ inline constexpr std::size_t kPoolPortsMax = 8;
 
 class KubePool {
  public:
-  // Calls both functions on separate threads, one call at a time: when all lists are complete, then after
-  // each change. Only pools have rules.
+  // Calls both functions on separate threads, one call at a time, when all lists are complete, and after
+  // each change. Only InferencePools have rules.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   using Rules = std::function<void(RequestRules)>;
 
@@ -50,22 +50,22 @@ class KubePool {
   const KubePoolOptions options_;
   const Endpoints endpoints_;
   const Rules rules_;
-  std::mutex mutex_;  // guards all members before the sinks
+  std::mutex mutex_;  // guards the members before sinks_
   struct Selected {
     LabelSelector selector;
     std::vector<int> ports;
   };
-  std::optional<Selected> selected_;  // nullopt: the pool does not exist
+  std::optional<Selected> selected_;  // nullopt: the InferencePool does not exist
   bool pool_known_ = false;
   bool pods_known_ = false;
-  std::map<std::string, Pod> pods_;  // ready pods by name
+  std::map<std::string, Pod> pods_;
   std::map<std::string, int, std::less<>> objectives_;
   std::map<std::string, ModelRewrite> rewrites_;
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::vector<std::unique_ptr<KubeWatch>> watches_;
 };
 
-// Reads the selector and ports of an InferencePool (v1). Errors name the invalid field.
+// Reads the selector and the ports of an InferencePool (v1). Returns an error on the invalid field.
 Result<KubePoolOptions> read_inference_pool(const boost::json::object& object);
 
 }  // namespace octavo::fleet

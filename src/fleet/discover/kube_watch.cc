@@ -9,8 +9,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kTurnMs = 50;     // pause after the normal end of a watch
-constexpr int kGlanceMs = 100;  // interval at which a watch checks whether to stop
-// longer than a watch; a connection without data for this time is broken
+constexpr int kGlanceMs = 100;  // interval at which a watch checks whether the thread must stop
+// A connection without data for this time, which exceeds the duration of a watch, is broken.
 constexpr std::int64_t kSilenceUs = 400'000'000;
 constexpr std::size_t kLineBytesMax = 16 << 20;  // an object in etcd has at most 1.5 MiB
 

@@ -1,4 +1,4 @@
-// Keeps a KubeMirror current: lists, watches, and lists again if needed.
+// Keeps a KubeMirror current: lists the objects, watches them, and lists again if necessary.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace octavo::fleet {
 
 class KubeWatch {
  public:
-  // path, selector: see KubeMirror. sink: must outlive the watch; called on its thread. While the server does
-  // not answer, known objects stay.
+  // See KubeMirror for `path` and `selector`. `sink` is called on the watch's thread and must outlive the
+  // watch. While the server does not respond, known objects stay.
   KubeWatch(KubeApi api, std::string path, std::string selector, KubeSink& sink);
 
  private:
-  // Reads the list or one watch, to its end.
+  // Reads the whole list, or one watch until its end.
   Result<> once();
   Result<> watch(KubeConnection& connection);
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns whether the text has only characters of labels, and the characters between them.
+// Returns whether the text consists only of characters that labels may contain.
 bool is_label(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -99,7 +99,7 @@ std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports
   for (std::size_t i = 0; i < ports.size(); ++i) {
     auto endpoint = endpoint_of_address(v6 ? fmt::format("[{}]:{}", pod.ip, ports[i])
                                            : fmt::format("{}:{}", pod.ip, ports[i]));
-    if (!endpoint) continue;  // the pod's address is invalid
+    if (!endpoint) continue;
     endpoint->labels = pod.labels;
     endpoint->role = role_of_labels(pod.labels);
     endpoint->bootstrap_port = pod.bootstrap_port;

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns a pod, after replacing `part` of its JSON by `other`.
+// Returns a pod, with `part` of its JSON replaced by `other`.
 json::object pod(std::string_view part = "", std::string_view other = "") {
   std::string text = R"({"metadata": {"name": "p", "labels": {"app": "vllm", "llm-d.ai/role": "decode"},
       "annotations": {"sglang.ai/bootstrap-port": "8998"}},

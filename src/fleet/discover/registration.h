@@ -1,5 +1,5 @@
-// Registers a worker in the lists of routers and pickers. Restores entries that are lost, and removes them at
-// the end.
+// Registers a worker in the lists of routers and in etcd. Restores entries that are lost, and removes the
+// entries when the worker stops.
 #pragma once
 
 #include <atomic>
@@ -17,19 +17,20 @@ namespace octavo::fleet {
 struct RegistrationOptions {
   std::optional<EtcdOptions> etcd = {};
   std::vector<http::Url> routers = {};
-  // host name or address of the worker for other machines; "": address of the network interface towards the
+  // the worker's host name or address for other machines; "": the address of the network interface towards
+  // the list's server
   // list
   std::string host = {};
-  std::string api_key = {};  // API key of the routers; "": no key
-  int lease_s = 10;          // seconds after the end of the process until etcd deletes its key
+  std::string api_key = {};  // API key for the routers; "": no key
+  int lease_s = 10;          // seconds after the end of the process until etcd deletes the key
 };
 
-// An entry in one list. One thread at a time calls it.
+// An entry in one list. Must be called by one thread at a time.
 class ListEntry {
  public:
   virtual ~ListEntry() = default;
-  virtual std::string name() const = 0;  // name of the list in the log
-  // Adds the entry if the list does not have it. Errors: the list refuses the entry.
+  virtual std::string name() const = 0;
+  // Adds the entry if the list does not contain it. Returns an error if the list refuses the entry.
   virtual Result<> keep() = 0;
   virtual Result<> remove() = 0;
 };
@@ -40,7 +41,7 @@ std::unique_ptr<ListEntry> router_entry(const RegistrationOptions& options, cons
 
 class Registration {
  public:
-  // worker: the host "*" in its addresses is replaced, for each list, by the worker's host.
+  // A host "*" in the worker's addresses is replaced by the worker's host, for each list separately.
   Registration(const RegistrationOptions& options, const Endpoint& worker);
   ~Registration();  // tries once to remove each entry
 
@@ -49,7 +50,8 @@ class Registration {
   std::vector<std::unique_ptr<Kept>> kept_;
 };
 
-// Returns the address of the network interface towards a server. Errors: io, no route or unknown name.
+// Returns the address of the network interface towards a server. Returns an `io` error if there is no
+// route, or if the name is unknown.
 Result<std::string> host_towards(const http::Url& url);
 
 }  // namespace octavo::fleet

@@ -19,7 +19,7 @@ namespace {
 namespace json = boost::json;
 using testing::HasSubstr;
 
-// A server with one list. `answers` runs on its thread.
+// A server with one list of workers. `answers` runs on the server's thread.
 class ListServer {
  public:
   using Answers = std::function<http::Response(const http::Request&)>;
@@ -29,7 +29,7 @@ class ListServer {
           exchange->respond(answers(exchange->request()));
         })) {}
   http::Url url() const { return {.host = "127.0.0.1", .port = server_->port()}; }
-  // Runs the function while the server answers no request.
+  // Calls the function while the server handles no request.
   template <class Function>
   auto look(Function function) {
     const std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ http::Response of(const json::object& body, int status = 200) {
   return {.status = status, .body = json::serialize(body)};
 }
 
-// Keys and leases, with the answers of etcd's JSON gateway.
+// A stand-in for etcd's JSON gateway, with keys and leases.
 struct EtcdStandIn {
   struct Key {
     std::string value, lease;

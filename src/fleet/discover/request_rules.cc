@@ -18,7 +18,7 @@ const json::value* at(const json::value& value, std::string_view pointer) {
   return value.find_pointer(pointer, error);
 }
 
-// Returns whether the object applies to this pool. Without a poolRef, it applies to all pools of its
+// Returns whether the object applies to the pool. An object without a poolRef applies to all pools in its
 // namespace.
 bool is_for(const json::value& object, std::string_view pool) {
   const std::string name = text_at(object, "/spec/poolRef/name");

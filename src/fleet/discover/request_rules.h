@@ -1,4 +1,5 @@
-// A cluster's rules for requests: priorities (InferenceObjective) and rewrites of model names.
+// Rules for requests that a Kubernetes cluster stores: priorities (InferenceObjective) and rewrites of
+// model names (InferenceModelRewrite).
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -12,17 +13,17 @@
 
 namespace octavo::fleet {
 
-// An InferenceModelRewrite: the first rule that matches the request's model chooses the target.
+// An InferenceModelRewrite. The first rule that matches the request's model chooses the new name.
 struct ModelRewrite {
   struct Target {
     std::string model = {};
     std::int64_t weight = 1;
   };
   struct Rule {
-    std::vector<std::string> models = {};  // model names that match; empty: any model
+    std::vector<std::string> models = {};  // model names that match; empty: all names match
     std::vector<Target> targets = {};
   };
-  std::string created = {};  // time in RFC 3339, so text order is time order
+  std::string created = {};  // creation time in RFC 3339 format, so that text order is time order
   std::string name = {};
   std::vector<Rule> rules = {};
 };
@@ -31,13 +32,13 @@ struct RequestRules {
   std::map<std::string, int, std::less<>> objectives = {};
   std::vector<ModelRewrite> rewrites = {};  // oldest first
 
-  // Returns the model name to send instead of `model`; nullopt: the same name. Rules with this name precede
-  // rules for any model, then older resources precede newer ones. unit: random number in [0, 1) that selects
-  // a target by weight.
+  // Returns the name to use instead of `model`, or nullopt to keep the name. Rules that contain the name
+  // have priority over rules for all names, and then older resources have priority over newer ones. `unit`
+  // is a random number in [0, 1) that selects a target by weight.
   std::optional<std::string> rewritten(std::string_view model, double unit) const;
 };
 
-// Returns the priority of an objective; nullopt if it is invalid or belongs to another pool than `pool`.
+// Returns nullopt if the objective is invalid or belongs to a different pool.
 std::optional<int> objective_priority(const boost::json::object& object, std::string_view pool);
 std::optional<ModelRewrite> model_rewrite(const boost::json::object& object, std::string_view pool);
 

@@ -1,4 +1,4 @@
-// A worker in a router's list: calls the routes /workers of `octavo route` or SGLang's router.
+// A worker in a router's list. Calls the routes /workers of `octavo route` or SGLang's router.
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kRouterTimeoutMs = 3'000;
-constexpr int kConflict = 409;  // SGLang's router: the worker is already in the list
+constexpr int kConflict = 409;  // status of SGLang's router if the worker is already in the list
 
 std::string member_of(const std::string& body, std::string_view name) {
   boost::system::error_code error;
@@ -46,7 +46,7 @@ class RouterEntry : public ListEntry {
       TRY(host, host_towards(router_));
     }
     const Endpoint worker = at_host(worker_, host);
-    // A second POST would overwrite what an administrator has changed in the entry.
+    // A second POST would overwrite changes that an administrator has made to the entry.
     if (worker.url == url_) {
       TRY(const bool listed, is_listed());
       if (listed) return {};
@@ -75,7 +75,7 @@ class RouterEntry : public ListEntry {
   }
 
  private:
-  // Compares the URL: a restarted router may have given the id to another worker.
+  // Compares the URL, because a restarted router may have given the id to a different worker.
   Result<bool> is_listed() const {
     TRY(const http::Response known, call("GET", "/workers/" + id_));
     return known.status != 404 && member_of(known.body, "url") == url_;
@@ -95,7 +95,7 @@ class RouterEntry : public ListEntry {
   const http::Url router_;
   const std::string host_, api_key_;
   const Endpoint worker_;
-  std::string id_, url_;  // id and URL of the worker in the router; "": not in the list
+  std::string id_, url_;  // the worker's id and URL in the router; "": the router does not list the worker
 };
 
 }  // namespace

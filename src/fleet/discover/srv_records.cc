@@ -17,14 +17,14 @@
 #include "fleet/discover/endpoints.h"
 #include "fleet/view/fleet_view.h"
 
-// c-ares 1.28 deprecates these functions, but Debian 12 has no other ones.
+// c-ares 1.28 deprecates these functions, but Debian 12 has no replacements.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace octavo::fleet {
 namespace {
 
-constexpr int kTimeoutMs = 2'000;  // timeout of a query to one server, which is retried once
+constexpr int kTimeoutMs = 2'000;
 constexpr int kTries = 2;
 constexpr std::size_t kNameBytesMax = 253;
 
@@ -35,10 +35,10 @@ struct Record {
   int weight = 0;
 };
 
-// The library is initialised once, and never freed.
+// Initialises the library once, and never frees it.
 const int kBegun = ares_library_init(ARES_LIB_INIT_ALL);
 
-// A round of queries. finish() waits for the answers of all queries, which c-ares sends on separate sockets.
+// A set of concurrent queries. finish() waits until all of them are answered.
 class Questions {
  public:
   static Result<Questions> begin(const std::string& server) {
@@ -76,7 +76,7 @@ class Questions {
     return std::move(answer.records);
   }
 
-  // Returns addresses such as "10.0.0.1" and "[::1]"; empty if the name has none.
+  // Returns addresses such as "10.0.0.1" and "[::1]". Returns an empty list if the name has none.
   Result<std::vector<std::string>> addresses(const std::string& name) {
     struct Answer {
       int status = ARES_ENODATA;
@@ -110,7 +110,7 @@ class Questions {
  private:
   explicit Questions(ares_channel channel) : channel_(channel, ares_destroy) {}
 
-  // Waits without select(), which limits the number of open files.
+  // Waits with poll(), because select() limits the number of open files.
   void finish() {
     ares_channel channel = channel_.get();
     while (true) {
@@ -145,7 +145,8 @@ Result<std::vector<Endpoint>> workers_of(const std::string& name, const std::str
   std::ranges::stable_sort(records, {}, &Record::priority);
   std::vector<Endpoint> workers;
   for (const Record& record : records) {
-    if (record.target.empty() || record.target == ".") continue;  // "." means that the service does not exist
+    // the target "." means that the service does not exist
+    if (record.target.empty() || record.target == ".") continue;
     TRY(const auto addresses, questions.addresses(record.target));
     for (const std::string& address : addresses) {
       auto worker = endpoint_of_address(fmt::format("{}:{}", address, record.port));

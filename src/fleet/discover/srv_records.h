@@ -1,5 +1,5 @@
-// SRV records (RFC 2782): a service's workers with port, priority and weight. Consul and headless services of
-// Kubernetes publish them.
+// Reads SRV records (RFC 2782), which contain the workers of a service with port, priority and weight.
+// Consul and headless services of Kubernetes publish them.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace octavo::fleet {
 
-// Resolves the records of `name` ("_http._tcp.replicas.internal") and the addresses of their targets every
-// interval_ms. server: IP address and port of the name server; "": that of the system. Errors:
-// invalid_argument on "worker-srv" or "worker-srv-server".
+// Resolves the records of `name`, such as "_http._tcp.replicas.internal", and the addresses of their
+// targets, every interval_ms. `server` is the IP address and port of the name server; "" means the system's
+// name server. Errors report "worker-srv" or "worker-srv-server".
 Result<PolledOptions> poll_srv(const std::string& name, const std::string& server, int interval_ms);
 
 }  // namespace octavo::fleet

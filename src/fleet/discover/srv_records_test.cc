@@ -18,7 +18,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kAddress = 1, kService = 33;  // types of DNS records
+constexpr int kAddress = 1, kService = 33;  // DNS record types
 
 std::string two(int value) { return {static_cast<char>(value >> 8), static_cast<char>(value)}; }
 
@@ -37,7 +37,7 @@ std::string service(int priority, int weight, int port, std::string_view target)
   return two(priority) + two(weight) + two(port) + wire_name(target);
 }
 
-// Answers DNS queries over UDP (RFC 1035) with the test's records. Other names do not exist.
+// Answers DNS queries over UDP (RFC 1035) with the test's records. All other names do not exist.
 class NameServer {
  public:
   NameServer() {
@@ -159,7 +159,7 @@ TEST_F(SrvRecords, TheRootAsTargetSaysThatThereIsNoService) {
   EXPECT_TRUE(workers->empty());
 }
 
-// After an error the known workers stay; an empty list would remove them.
+// After an error the router keeps its workers. An empty list would remove them.
 TEST_F(SrvRecords, ANameThatDoesNotExistIsAnError) { EXPECT_FALSE(read("_http._tcp.nowhere.test")); }
 
 TEST_F(SrvRecords, AnAnswerThatIsCutIsAnError) {

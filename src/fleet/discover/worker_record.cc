@@ -17,7 +17,7 @@ namespace json = boost::json;
 constexpr int kRanksMax = 1024;
 constexpr int kBlockTokensMax = 1 << 20;
 
-// Returns null if the field is missing or null.
+// Returns null if the field is missing or is JSON's null.
 const json::value* field_of(const json::object& record, std::string_view name) {
   const json::value* field = record.if_contains(name);
   return field != nullptr && field->is_null() ? nullptr : field;

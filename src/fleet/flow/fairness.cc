@@ -7,7 +7,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Picks the first request of all flows.
 class GlobalStrict : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {
@@ -15,7 +14,6 @@ class GlobalStrict : public Fairness {
   }
 };
 
-// Picks one request of each flow in turn.
 class RoundRobin : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {

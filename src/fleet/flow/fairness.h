@@ -1,4 +1,5 @@
-// Policies that pick the next flow of a priority band.
+// Fairness policies, as in llm-d: each picks the flow of a priority band whose request is dispatched next.
+// FlowControl calls them.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +14,40 @@ namespace octavo::fleet {
 
 struct FlowHead {
   std::string_view flow;
-  std::pair<std::int64_t, std::uint64_t> place;  // ordering key, then arrival number
+  std::pair<std::int64_t, std::uint64_t> place;  // ordering key (see Ordering::key), then arrival number
   std::int64_t arrived_us = 0;
 };
 
 class Fairness {
  public:
   virtual ~Fairness() = default;
-  // Returns the index of the flow whose request is dispatched next. heads: one for each flow, sorted by flow
-  // name; not empty.
+  // Returns the index in `heads` of the flow whose first request is dispatched next. `heads` is not empty,
+  // is sorted by flow name, and has one entry for each flow.
   virtual std::size_t pick(std::span<const FlowHead> heads, std::int64_t now_us) = 0;
 };
 
-// A configured policy, which several bands may share.
+// A configured policy. Several bands may share one object, and each band calls make() for its own state.
 class FairnessPolicy {
  public:
   virtual ~FairnessPolicy() = default;
   virtual std::unique_ptr<Fairness> make() = 0;
-  // Reports the end of a request, with its numbers of prompt and output tokens.
+  // Called when a dispatched request ends, with its numbers of prompt and output tokens.
   virtual void ended(std::string_view /*flow*/, std::int64_t /*input*/, std::int64_t /*output*/,
                      std::int64_t /*now_us*/) {}
 };
 
 struct FairnessRow {
-  std::string_view type;  // llm-d's name
+  std::string_view type;
   std::shared_ptr<FairnessPolicy> (*make)(Parameters& parameters);
 };
 
 const FairnessRow* find_fairness(std::string_view type);  // null: unknown type
-// Returns null for an unknown type.
+// Returns null if the type is unknown or the default parameters do not suit it.
 std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
-std::shared_ptr<FairnessPolicy> default_fairness();  // picks the first request of all flows
+std::shared_ptr<FairnessPolicy> default_fairness();  // picks the request that is first among all flows
 
 std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
-// program-aware-fairness with strategy turn-priority
+// program-aware-fairness with the strategy turn-priority
 std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);
 
 }  // namespace octavo::fleet

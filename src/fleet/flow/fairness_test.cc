@@ -15,7 +15,7 @@ TEST(ProgramAware, WhoHasHadTheLeastGoesFirst) {
   const auto band = policy->make();
   const std::vector<FlowHead> heads{{"a", {0, 1}, 0}, {"b", {0, 2}, 0}, {"c", {0, 3}, 0}};
   policy->ended("a", 100, 0, 0);
-  policy->ended("b", 10, 60, 0);  // output tokens count twice: 10 + 2 * 60 = 130
+  policy->ended("b", 10, 60, 0);  // service: 10 + 2 * 60 = 130, because output tokens count twice
   policy->ended("c", 120, 0, 0);
   EXPECT_EQ(band->pick(heads, 0), 0U);
   policy->ended("a", 40, 0, 0);

@@ -88,7 +88,7 @@ std::vector<BlockedBand> FlowControl::blocked(double saturation) const {
 
 void FlowControl::ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
                         std::int64_t now_us) {
-  std::set<FairnessPolicy*> told;  // several bands may share a policy
+  std::set<FairnessPolicy*> told;  // several bands may share a policy, which must count the request once
   for (const auto& [priority, band] : bands_)
     if (told.insert(band.options.fairness.get()).second)
       band.options.fairness->ended(fairness_id, input_tokens, output_tokens, now_us);
@@ -113,7 +113,7 @@ std::vector<FlowControl::Ended> FlowControl::expire(std::int64_t now_us, bool po
   std::vector<std::pair<std::int64_t, std::uint64_t>> late;
   for (const auto& [own_ttl, arrivals] : arrivals_) {
     const std::int64_t ttl = pool_empty ? options_.no_endpoint_ttl_us.value_or(own_ttl) : own_ttl;
-    if (ttl == 0) continue;  // no limit
+    if (ttl == 0) continue;
     for (auto at = arrivals.begin(); at != arrivals.end() && now_us - at->first >= ttl; ++at)
       late.push_back(*at);
   }

@@ -1,5 +1,6 @@
-// Flow control, as in llm-d: requests wait in priority bands, with a queue for each flow of a band, until
-// endpoints have capacity. Every enqueued request gets one outcome. Has no clock: time is an argument.
+// Flow control, as in llm-d: requests wait until endpoints have capacity, in priority bands with one queue
+// for each flow. FlowGate calls it. Every request gets exactly one outcome. The class has no clock, so
+// times are arguments.
 #pragma once
 
 #include <cstdint>
@@ -29,34 +30,34 @@ struct BandOptions {
 };
 
 struct FlowOptions {
-  std::uint64_t bytes_max = 0;       // limit on the sum over all bands; 0: no limit
-  std::uint64_t requests_max = 0;    // limit on the sum over all bands; 0: no limit
+  std::uint64_t bytes_max = 0;  // maximum bytes of all waiting requests; 0: no limit
+  std::uint64_t requests_max = 0;
   std::int64_t ttl_us = 60'000'000;  // maximum waiting time; 0: no limit
-  // maximum waiting time while there are no endpoints; nullopt: ttl_us
+  // maximum waiting time while the fleet has no endpoints; nullopt: ttl_us
   std::optional<std::int64_t> no_endpoint_ttl_us = {};
-  // saturation from which on the requests of a band wait
+  // sets for each band the saturation at which its requests start to wait
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);
   std::map<int, BandOptions> bands = {};   // by priority
-  BandOptions default_band = {};           // priorities of 0 and above without an entry in `bands`
-  BandOptions default_negative_band = {};  // priorities below 0 without an entry in `bands`
+  BandOptions default_band = {};           // for priorities of 0 and above that `bands` does not contain
+  BandOptions default_negative_band = {};  // for priorities below 0 that `bands` does not contain
 };
 
-// Not thread-safe.
 class FlowControl {
  public:
   explicit FlowControl(FlowOptions options) : options_(std::move(options)) {}
 
-  // Adds a request. Returns nullopt if it waits, otherwise its outcome.
+  // Returns nullopt if the request waits, and its outcome if it was rejected.
   std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
 
-  // Returns the request to dispatch now; nullopt if none waits, or if the saturation (1: no capacity) is too
-  // high. A band waits while a higher band has waiting requests.
+  // Returns the request to dispatch now. Returns nullopt if no request waits, or if the saturation (0:
+  // idle, 1: no capacity) is too high. A band waits while a higher band has waiting requests.
   std::optional<FlowItem> next(double saturation, std::int64_t now_us);
 
-  // Returns the bands that the saturation has blocked in the last next(), highest first.
+  // Returns the bands with waiting requests that the last next() did not dispatch because of the
+  // saturation, highest priority first.
   std::vector<BlockedBand> blocked(double saturation) const;
 
-  // Reports the end of a dispatched request, with its numbers of prompt and output tokens.
+  // Must be called when a dispatched request ends, with its numbers of prompt and output tokens.
   void ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
              std::int64_t now_us);
 
@@ -64,11 +65,11 @@ class FlowControl {
     FlowItem item;
     FlowOutcome outcome;
   };
-  // Removes the requests that have exceeded their maximum waiting time, oldest first.
+  // Removes the requests that have waited for their maximum waiting time, in the order of arrival.
   std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
-  // Removes a request. Returns nullopt if it does not wait.
+  // Returns nullopt if no request with this id waits.
   std::optional<Ended> cancel(std::uint64_t id);
-  // Removes all waiting requests, at the end of the program.
+  // Removes all waiting requests. Called when the program stops.
   std::vector<Ended> drain();
 
   std::size_t waiting() const { return places_.size(); }
@@ -79,7 +80,8 @@ class FlowControl {
   std::vector<BandLoad> loads() const;
 
  private:
-  using Order = std::pair<std::int64_t, std::uint64_t>;  // ordering key, arrival number
+  // ordering key (see Ordering::key), then arrival number
+  using Order = std::pair<std::int64_t, std::uint64_t>;
   using Flow = std::map<Order, FlowItem>;
   struct Band {
     BandOptions options;
@@ -99,15 +101,15 @@ class FlowControl {
   FlowItem take(std::uint64_t id);
 
   const FlowOptions options_;
-  std::map<int, Band, std::greater<>> bands_;  // highest first
+  std::map<int, Band, std::greater<>> bands_;  // highest priority first
   std::unordered_map<std::uint64_t, Place> places_;
-  // (arrival time, id) of the requests with each maximum waiting time, in the order of arrival.
+  // Maximum waiting time -> (arrival time, id) of the waiting requests with this maximum.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t arrived_ = 0;    // number of requests so far
-  std::vector<FlowHead> heads_;  // temporary data
+  std::uint64_t arrived_ = 0;
+  std::vector<FlowHead> heads_;  // used only during next()
   std::vector<int> priorities_;
-  std::vector<double> ceilings_;  // from the last call of next()
+  std::vector<double> ceilings_;  // ceilings in the last next(), in the order of priorities_
 };
 
 }  // namespace octavo::fleet

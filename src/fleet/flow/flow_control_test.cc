@@ -122,7 +122,7 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
   EXPECT_EQ(flow.waiting(), 0U);
 }
 
-// For five minutes, three bands with ten tenants each send four times the capacity. Their shares differ.
+// For five minutes, three bands with ten tenants each receive four times the load that fits the capacity.
 TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
   BandOptions longer, for_ever;
   longer.ttl_us = 100 * kSecond;
@@ -142,8 +142,8 @@ TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
 
 TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   constexpr int kTenants = 10;
-  constexpr std::int64_t kServe = 10'000;  // us per request: 100 requests a second
-  constexpr std::int64_t kArrive = 2'500;  // us between arrivals: 400 a second
+  constexpr std::int64_t kServe = 10'000;  // microseconds for each request, so 100 requests per second
+  constexpr std::int64_t kArrive = 2'500;  // microseconds between arrivals, so 400 requests per second
   constexpr std::int64_t kEnd = 300 * kSecond;
   const BandOptions fair{.requests_max = 100'000, .fairness = make_fairness("round-robin-fairness-policy")};
   FlowControl flow({.ttl_us = 5 * kSecond, .bands = {{2, fair}, {1, fair}, {0, fair}}});

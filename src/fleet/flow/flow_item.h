@@ -1,4 +1,4 @@
-// A request that waits for capacity.
+// A request that waits in FlowControl, and the outcomes of waiting.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 namespace octavo::fleet {
 
 struct FlowItem {
-  std::uint64_t id = 0;                      // from the caller; unique among waiting requests
+  std::uint64_t id = 0;                      // chosen by the caller, unique among waiting requests
   int priority = 0;                          // higher values are dispatched first
-  std::string fairness_id = "default-flow";  // name of its flow
+  std::string fairness_id = "default-flow";
   std::uint64_t bytes = 0;
   std::int64_t arrived_us = 0;
-  std::optional<std::int64_t> ttft_slo_us = {};  // limit on the time from arrival to the first token
+  std::optional<std::int64_t> ttft_slo_us = {};  // maximum time from arrival to the first token
 };
 
 enum class FlowOutcome : std::uint8_t {
   dispatched,
-  rejected_capacity,          // limit of bytes or requests reached
-  rejected_no_endpoints,      // limit reached, and there are no endpoints
-  evicted_ttl,                // waiting time exceeded
-  evicted_no_endpoints,       // waiting time exceeded, and there are no endpoints
+  rejected_capacity,
+  rejected_no_endpoints,      // the limit on bytes or requests is reached, and the fleet has no endpoints
+  evicted_ttl,                // the request has waited for the maximum time
+  evicted_no_endpoints,       // the request has waited for the maximum time, and the fleet has no endpoints
   evicted_context_cancelled,  // the client has disconnected
-  evicted_other,              // the program stops
+  evicted_other,
 };
 
 std::string_view name(FlowOutcome outcome);

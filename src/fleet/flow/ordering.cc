@@ -10,7 +10,6 @@ std::int64_t arrival(const FlowItem& item, std::int64_t) { return item.arrived_u
 
 std::int64_t deadline(const FlowItem& item, std::int64_t ttl_us) { return item.arrived_us + ttl_us; }
 
-// Orders by deadline; requests without a deadline are last.
 std::int64_t slo_deadline(const FlowItem& item, std::int64_t) {
   return item.ttft_slo_us ? item.arrived_us + *item.ttft_slo_us : std::numeric_limits<std::int64_t>::max();
 }

@@ -1,4 +1,4 @@
-// Policies that order the requests of a flow.
+// Ordering policies, as in llm-d: each sorts the requests of a flow.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace octavo::fleet {
 
 struct Ordering {
-  std::string_view type;  // llm-d's name
-  // Returns the sort key: lower keys are first, equal keys in the order of arrival. ttl_us: maximum waiting
-  // time.
+  std::string_view type;
+  // Returns the sort key. The request with the lowest key is dispatched first, and equal keys are
+  // dispatched in the order of arrival. `ttl_us` is the request's maximum waiting time.
   std::int64_t (*key)(const FlowItem& item, std::int64_t ttl_us);
 };
 
 const Ordering* find_ordering(std::string_view type);  // null: unknown type
-const Ordering& default_ordering();                    // in the order of arrival
+const Ordering& default_ordering();
 
 }  // namespace octavo::fleet

@@ -1,5 +1,6 @@
-// program-aware-fairness (llm-d's): prefers programs with little service and a long waiting time. Service is
-// the number of tokens of a program's requests, where output tokens count twice. It decays with a half-life.
+// llm-d's program-aware-fairness: prefers programs that have received little service and have waited long.
+// A program's service is the number of tokens of its requests, where an output token counts twice. The
+// service decays with a half-life.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,19 +12,20 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kOutputWeight = 2;
-// limit, because clients choose the names; further programs count as having no service
+// Clients choose the names, so their number needs a limit. Above the limit, a new program counts as having
+// no service.
 constexpr std::size_t kProgramsMax = 100'000;
 
 struct Settings {
   double service_weight = 0.8, wait_weight = 0.2;
   double half_life_s = 60;  // 0: no decay
-  double keep_s = 3600;     // time after which a program without requests is dropped; 0: never
+  double keep_s = 3600;     // a program without requests for this time is dropped; 0: never
   double sweep_s = 300;
 };
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
-// Returns the position of the value in the range, 0 to 1; 0.5 if the range has a single value.
+// Returns the value's position between `least` (0) and `most` (1). Returns 0.5 if the two are equal.
 double place_in(double value, double least, double most) {
   return most > least ? (value - least) / (most - least) : 0.5;
 }

@@ -1,6 +1,6 @@
-// program-aware-fairness with strategy turn-priority (llm-d's): prefers the session with the most turns,
-// since its prefix is most likely cached. Waiting time counts as turns, so that new sessions are dispatched,
-// too.
+// llm-d's program-aware-fairness with the strategy turn-priority: prefers the session with the most turns,
+// because its prefix is most likely cached. Waiting time counts as additional turns, so that new sessions
+// are not starved.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -10,12 +10,13 @@
 namespace octavo::fleet {
 namespace {
 
-// limit, because clients choose the names; further sessions count as being at their first turn
+// Clients choose the names, so their number needs a limit. Above the limit, a new session counts as being
+// at its first turn.
 constexpr std::size_t kSessionsMax = 100'000;
 
 struct TurnSettings {
-  double turns_per_second = 0.5;  // turns for each second of waiting
-  double idle_s = 120;  // time without requests after which a session starts again at its first turn
+  double turns_per_second = 0.5;  // added for each second of waiting
+  double idle_s = 120;            // a session without requests for this time starts again at turn 1
 };
 
 class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<TurnPriority> {
@@ -49,7 +50,7 @@ class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<
     return static_cast<double>(now_us - session.active_us) * 1e-6 > settings_.idle_s;
   }
 
-  // Returns the number of the turn that waits, from 1.
+  // Returns the number of the waiting turn, starting at 1.
   std::int64_t turn(std::string_view flow, std::int64_t now_us) const {
     const auto found = sessions_.find(flow);
     return found == sessions_.end() || is_idle(found->second, now_us) ? 1 : found->second.turns + 1;
@@ -91,7 +92,7 @@ std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters) {
   TurnSettings settings;
   parameters.read("turnPriorityTimeWeight", settings.turns_per_second, 0, kMost);
   parameters.read("turnPriorityInactivitySeconds", settings.idle_s, 0, kMost);
-  // Ignored: idle sessions are dropped.
+  // llm-d's fields that have no effect here: idle sessions are always dropped.
   for (const char* field : {"evictionTtlSeconds", "evictionSweepSeconds"}) parameters.get(field);
   return std::make_shared<TurnPriority>(settings);
 }

@@ -17,9 +17,9 @@ class Static : public UsageLimit {
   const double threshold_;
 };
 
-// llm-d's soft-reflective policy: at saturation s, band i of n has the ceiling 1 - i s / (n - 1). A band
-// whose ceiling is exceeded is dispatched only at every round(s / (1 - s))-th call. All bands count the same
-// calls, so a lower band is never dispatched while a higher one may not be.
+// llm-d's soft-reflective policy. At saturation s, band i of n has the ceiling 1 - i s / (n - 1). A band
+// above its ceiling is dispatched only at every round(s / (1 - s))-th call. All bands count the same calls,
+// so a lower band is never dispatched at a call at which a higher band is blocked.
 class SoftReflective : public UsageLimit {
  public:
   void limit(double saturation, std::span<const int>, std::span<double> ceilings) override {
@@ -40,8 +40,8 @@ class SoftReflective : public UsageLimit {
   std::uint64_t turns_ = 0;
 };
 
-// llm-d's priority-holdback policy: ceilings fall from the highest to the lowest band, in proportion to rank
-// or to priority.
+// llm-d's priority-holdback policy. Ceilings fall from the highest to the lowest band, in proportion to the
+// band's rank or to its priority.
 class PriorityHoldback : public UsageLimit {
  public:
   double least = -1, greatest = 1;

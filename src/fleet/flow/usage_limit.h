@@ -1,4 +1,5 @@
-// Policies for the saturation from which on a band's requests wait.
+// Usage limit policies, as in llm-d: each sets the saturation at which the requests of a band start to
+// wait.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,15 @@ namespace octavo::fleet {
 class UsageLimit {
  public:
   virtual ~UsageLimit() = default;
-  // Called once in each next(). ceilings: one for each band, highest band first, initially 1. priorities:
-  // those of the bands.
+  // FlowControl::next() calls it once. `priorities` and `ceilings` have one entry for each band, highest
+  // priority first. The policy may lower the ceilings, which are 1 before the call.
   virtual void limit(double saturation, std::span<const int> priorities, std::span<double> ceilings) = 0;
 };
 
 struct UsageLimitRow {
-  std::string_view type;  // llm-d's name
+  std::string_view type;
   std::shared_ptr<UsageLimit> (*make)(Parameters& parameters);
-  bool alpha = false;  // the policy has level alpha in llm-d
+  bool alpha = false;  // llm-d marks the policy as alpha
 };
 
 const UsageLimitRow* find_usage_limit(std::string_view type);  // null: unknown type

@@ -22,8 +22,8 @@ TEST(UsageLimit, TheSoftCeilingClosesLowerBandsInMostTurns) {
   };
   EXPECT_THAT(ceilings(0.4), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(0.9, 1), ElementsAre(1));
-  // At 0.65, the ceilings are 1, 0.675 and 0.35. Only the last one is exceeded; round(0.65 / 0.35) = 2, so
-  // this band is dispatched at every second call.
+  // At 0.65, the ceilings are 1, 0.675 and 0.35. Only band 2 is above its ceiling. round(0.65 / 0.35) = 2, so
+  // band 2 is dispatched at every second call.
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 0));
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 0));

@@ -12,7 +12,7 @@ void CircuitBreaker::record(bool success, std::int64_t now_us) {
   const State before = state(now_us);
   if (success) {
     failures_ = 0;
-    // A success in the open state has no effect: the request was sent before the breaker opened.
+    // In the open state a success has no effect, because the request was sent before the breaker opened.
     if (before == State::half_open && ++successes_ >= options_.success_threshold) reset();
     return;
   }

@@ -1,4 +1,5 @@
-// Decides from probes, the circuit breaker and draining whether an endpoint gets requests.
+// Decides whether an endpoint gets requests, from its probes, its circuit breaker and whether it is
+// draining.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 namespace octavo::fleet {
 
 struct ProbeOptions {
-  int failure_threshold = 3;  // consecutive failed probes until the endpoint is unhealthy
-  int success_threshold = 2;  // consecutive successful probes until it is healthy again
+  int failure_threshold = 3;  // consecutive failed probes that make an endpoint unhealthy
+  int success_threshold = 2;  // consecutive successful probes that make an unhealthy endpoint healthy
   bool needed = true;  // false: endpoints are not probed and count as healthy
 };
 
@@ -23,10 +24,11 @@ class EndpointHealth {
   void probed(bool success);
   void answered(bool success, std::int64_t now_us) { breaker_.record(success, now_us); }
   void drain() { draining_ = true; }
-  // Prefers other endpoints until then, because this one sent Retry-After. This is not a failure.
+  // The endpoint sent Retry-After: until `until_us`, routing prefers all other endpoints. This is not a
+  // failure.
   void pause(std::int64_t until_us) { paused_until_us_ = std::max(paused_until_us_, until_us); }
   bool paused(std::int64_t now_us) const { return now_us < paused_until_us_; }
-  // Drops the history of the old process after a restart.
+  // Called when the endpoint's process has restarted. Drops the history of the old process.
   void restarted();
 
   Availability availability(std::int64_t now_us) const;

@@ -1,4 +1,5 @@
-// Number of concurrent requests that an endpoint accepts, learned from its refusals (status 429 or 503).
+// Estimates how many concurrent requests an endpoint accepts, from the requests that it refuses (status 429
+// or 503).
 #pragma once
 
 #include <algorithm>
@@ -12,10 +13,10 @@ class Places {
  public:
   static constexpr int kUnknown = std::numeric_limits<int>::max();
 
-  // Records a refusal while `others` other requests were in flight. pause_us: Retry-After of the refusal. The
-  // pause ends earlier if a request of the endpoint ends.
+  // Records that the endpoint refused a request while `others` requests were in flight. The endpoint then
+  // gets no requests for `pause_us` (from Retry-After), or until one of its requests ends.
   void refused(int others, std::int64_t now_us, std::optional<std::int64_t> pause_us) {
-    constexpr std::int64_t kPauseUs = 100'000;  // pause without Retry-After
+    constexpr std::int64_t kPauseUs = 100'000;  // used if the response has no Retry-After
     places_ = std::max(others, 1);
     refused_us_ = now_us;
     blocked_until_us_ = now_us + pause_us.value_or(kPauseUs);
@@ -23,11 +24,11 @@ class Places {
   void succeeded() { blocked_until_us_ = 0; }
   void forget() { *this = {}; }
 
-  // Returns the number of further requests that the endpoint accepts; kUnknown before the first refusal.
+  // Returns how many more requests the endpoint accepts. Returns kUnknown if the endpoint has refused none.
   int free(int in_flight, std::int64_t now_us) const {
     if (places_ == kUnknown) return kUnknown;
     if (now_us < blocked_until_us_) return 0;
-    constexpr std::int64_t kGrowthUs = 1'000'000;  // time after which the limit rises by one request
+    constexpr std::int64_t kGrowthUs = 1'000'000;  // the limit rises by one request in this time
     const std::int64_t places = places_ + (now_us - refused_us_) / kGrowthUs;
     return static_cast<int>(std::clamp<std::int64_t>(places - in_flight, 0, kUnknown));
   }

@@ -8,7 +8,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kSlotsMin = 1024;
-constexpr std::size_t kJump = 32;  // blocks between two lookups
+constexpr std::size_t kJump = 32;  // number of blocks that a lookup skips
 
 std::uint32_t bit(Tier tier) { return 1U << static_cast<unsigned>(tier); }
 
@@ -96,7 +96,7 @@ bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
   return true;
 }
 
-// Removes an endpoint from a slot, and an empty slot from the table.
+// Removes the endpoint from the slot, and removes the slot if no endpoint is left.
 void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   Slot& slot = slots_[at];
   --entries_;
@@ -128,13 +128,13 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
   overlap.clear();
   overlap.prompt_blocks = static_cast<std::uint32_t>(keys.size());
   prefetch(keys, kJump - 1, kJump);
-  // Counts the blocks up to `at` for the endpoints that have them.
+  // Counts the blocks from `at` to `next` for the endpoints that have all of them.
   std::size_t at = 0;
   const auto step = [&](std::size_t next, const Slot& slot) {
     for (const std::uint32_t packed_holder : holders(slot)) {
       const Holder holder = unpacked(packed_holder);
       Hits& hits = overlap.at(holder.endpoint);
-      if (hits.blocks() != at) continue;  // an earlier block is missing
+      if (hits.blocks() != at) continue;  // the endpoint lacks an earlier block
       if (at == 0) overlap.holders.push_back(holder.endpoint);
       count(hits, holder.tiers, static_cast<std::uint32_t>(next - at));
     }
@@ -144,7 +144,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
     const Slot& here = slots_[slots_.find(keys[at])];
     if (here.first == 0) return;
     step(at + 1, here);
-    // If two blocks have the same holders, all blocks between them have these holders, too.
+    // If two blocks have the same holders, all blocks between the two blocks also have them.
     while (at + kJump <= keys.size() && same_holders(here, slots_[slots_.find(keys[at + kJump - 1])]))
       step(at + kJump, here);
   }

@@ -1,9 +1,11 @@
-// Hash table from a block's prefix key to the endpoints that have the block.
-// A key covers its block and all blocks before it. So the length of an endpoint's cached prefix needs few
-// lookups: every 32nd block, and single blocks only where the holders differ (the idea of NVIDIA Dynamo's
-// positional indexer). The method assumes that an endpoint with a block also has the blocks before it, as
-// with engines that evict a prefix from its end. Otherwise the overlap is overestimated: the choice of the
-// endpoint is worse, but outputs stay correct.
+// Hash table from a block's prefix key to the endpoints that have the block. HeldBlocks and RecentPrefixes
+// use it to find the cached part of a prompt.
+//
+// A block's key depends on all earlier tokens of the prompt. So a lookup of the longest cached prefix reads
+// only every 32nd block, and reads single blocks where the list of endpoints changes (as in NVIDIA Dynamo's
+// positional indexer). The index assumes that an endpoint that has a block also has all earlier blocks. This
+// holds for engines that evict a prefix from its end. If the assumption fails, the router overestimates the
+// cached prefix and may choose a slower endpoint. Outputs stay correct.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +20,17 @@ namespace octavo::fleet {
 
 class BlockIndex {
  public:
-  // entries_max: maximum number of (block, endpoint) pairs. store() refuses further pairs.
+  // `entries_max` is the maximum number of (block, endpoint) pairs. store() refuses to add more.
   explicit BlockIndex(std::size_t entries_max);
 
   // Stores a block, or adds a tier to a stored block. Returns false if the index is full.
   bool store(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
-  // Returns false if the block was not stored.
   bool remove(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
   // Removes all blocks of an endpoint, in time linear in the size of the index.
   void clear(EndpointId endpoint);
 
-  // Loads the entries of these keys into the processor's cache before store(), remove() or match(). So the
-  // cache misses of many keys overlap; most of an event's time is cache misses.
+  // Loads the entries of the keys into the CPU cache. Call it before store(), remove() or match() with many
+  // keys, so that their cache misses overlap: most of the time of an event is cache misses.
   void prefetch(std::span<const PrefixKey> keys) const { prefetch(keys, 0, 1); }
 
   // Replaces all fields of `overlap` except block_size.
@@ -43,13 +44,14 @@ class BlockIndex {
   std::size_t bytes() const;
 
  private:
-  // An endpoint that has the block, and its tiers as bits.
+  // An endpoint that has the block. `tiers` has the bit 1 << Tier for each tier.
   struct Holder {
     EndpointId endpoint = kNoEndpoint;
     std::uint32_t tiers = 0;
     bool operator==(const Holder&) const = default;
   };
-  // Most blocks are at one endpoint, which the slot contains. Several endpoints are in a list, sorted by id.
+  // Most blocks are at one endpoint, which is in the slot. A block at several endpoints has a list, sorted
+  // by id.
   struct Slot {
     std::uint64_t id() const { return key; }
     bool used() const { return first != 0; }

@@ -65,8 +65,8 @@ TEST(BlockIndex, RefusesWhatIsBeyondItsLimit) {
   EXPECT_EQ(index.entries(), 2U);
 }
 
-// Compares the index with sets of keys. Endpoints cache prefixes from a tree of prompts and evict them from
-// the end, like engines.
+// Compares the index with sets of keys. As in engines, endpoints cache prefixes of prompts, and evict a
+// prefix from its end.
 TEST(BlockIndex, AgreesWithANaiveModel) {
   constexpr EndpointId kEndpoints = 5;
   std::vector<std::vector<PrefixKey>> prompts;
@@ -94,7 +94,7 @@ TEST(BlockIndex, AgreesWithANaiveModel) {
         index.store(endpoint, prompt[i]);
         held[prompt[i]] = 1;
       }
-    } else {  // removes the blocks after `length` that no other prompt needs
+    } else {  // remove the blocks after `length` that no other prompt needs
       std::set<PrefixKey> needed;
       for (const auto& other : prompts)
         for (std::size_t i = 0; &other != &prompt && i < other.size() && held.contains(other[i]); ++i)

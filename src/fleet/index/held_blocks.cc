@@ -8,7 +8,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kBlockSizeMax = 1 << 16;  // tokens
-constexpr std::size_t kAtOnce = 64;  // maximum number of blocks changed under one lock, while readers wait
+constexpr std::size_t kAtOnce = 64;  // blocks changed under one lock; more would make readers wait longer
 constexpr Tier kTiers[] = {Tier::device, Tier::host, Tier::disk};
 
 }  // namespace
@@ -30,7 +30,7 @@ void HeldBlocks::apply(EndpointId endpoint, const CacheEvent& event) {
   }
 }
 
-// Adds a tier to known blocks.
+// Adds a tier to blocks that the endpoint already has.
 void HeldBlocks::store_again(EndpointId endpoint, const Held& held, const CacheEvent& event) {
   const std::lock_guard lock(table_);
   for (const std::uint64_t block : event.blocks)
@@ -68,7 +68,7 @@ void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event)
   tells_[endpoint] = true;
 }
 
-// Returns false if the endpoint has the maximum number of blocks, or if the key is that of an empty slot.
+// Returns false if the endpoint has blocks_max blocks, or if the key is 0, which marks an empty slot.
 bool HeldBlocks::set_name(Held& held, std::uint64_t hash, PrefixKey key) const {
   if (key == 0) return false;
   const std::size_t at = held.names.find(hash);
@@ -96,7 +96,7 @@ void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event
   for (std::size_t i = 0; i < event_keys_.size(); ++i) {
     index_.remove(endpoint, event_keys_[i], event.tier);
     if (index_.holds(endpoint, event_keys_[i])) continue;
-    // An event may name a block twice.
+    // The event may contain a block twice.
     if (const std::size_t at = held.names.find(gone_names_[i]); held.names[at].used()) held.names.erase(at);
   }
 }
@@ -127,7 +127,7 @@ void HeldBlocks::clear_held(EndpointId endpoint) {
 }
 
 std::optional<HeldDump> HeldBlocks::dump(EndpointId endpoint) const {
-  const std::lock_guard writer(writers_);  // makes writers wait; readers continue
+  const std::lock_guard writer(writers_);  // blocks other writers, but not readers
   if (endpoint >= held_.size() || !held_[endpoint].group) return std::nullopt;
   const Held& held = held_[endpoint];
   HeldDump dump{.block_size = block_size_, .group = *held.group};

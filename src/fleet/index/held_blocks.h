@@ -1,9 +1,9 @@
-// The blocks that each endpoint has cached, from the engines' events. The index is exact if no event is
-// missing.
-// Keys are computed from the tokens in the events. The engines' hashes only identify the previous block or
-// the removed block, so engines with different hashes and seeds share one index.
-// Safe from any thread. Writers hash tokens while others read; readers wait only while the blocks of one
-// event are stored.
+// The blocks that each endpoint has cached, as the engines report them in KV cache events. The index is
+// exact if no event is lost. Routing policies read it to prefer endpoints that have cached the prompt.
+// The index computes keys from the tokens in the events. The engine's hashes only identify the parent block
+// or the removed block, so engines with different hash functions and seeds share one index.
+// Thread-safe. A writer hashes tokens without blocking readers. Readers wait only while a writer stores the
+// blocks of one event.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ namespace octavo::fleet {
 
 class HeldBlocks {
  public:
-  // blocks_max: maximum number of blocks of each endpoint; further blocks are ignored.
+  // `blocks_max` is the maximum number of blocks of each endpoint. Further blocks are ignored.
   explicit HeldBlocks(std::size_t blocks_max);
 
-  // Applies an event. Ignores blocks after an unknown block, blocks of another size than the index, and
-  // blocks of layer groups other than the endpoint's first group with full attention.
+  // Applies an event. Ignores a block if its parent is unknown, if its block size differs from the index's,
+  // or if it belongs to a layer group other than the endpoint's first group with full attention.
   void apply(EndpointId endpoint, const CacheEvent& event);
   void clear(EndpointId endpoint);
 
-  // Returns the endpoint's blocks, without a position in its events; nullopt if it has reported none. Writers
-  // wait.
+  // Returns the endpoint's blocks, without a position in its event stream. Returns nullopt if the endpoint
+  // has not reported any block. Other writers wait during the call, readers do not.
   std::optional<HeldDump> dump(EndpointId endpoint) const;
-  // Replaces the endpoint's blocks by those of the dump, up to blocks_max. Returns false if the dump's block
-  // size differs from that of the other endpoints; then the endpoint has no blocks.
+  // Replaces the endpoint's blocks by the blocks of the dump, up to blocks_max. If the dump's block size
+  // differs from the index's, the endpoint loses its blocks and the call returns false.
   bool restore(EndpointId endpoint, const HeldDump& dump);
 
-  // Read lock: the table does not change while a Reading exists. Not thread-safe.
+  // Read lock: the table does not change while a Reading exists. One Reading must not be shared by threads.
   class Reading {
    public:
     explicit Reading(const HeldBlocks& held) : held_(held), lock_(held.table_) {}
@@ -62,11 +62,11 @@ class HeldBlocks {
     std::uint64_t id() const { return hash; }
     bool used() const { return key != 0; }
 
-    std::uint64_t hash = 0;  // of the engine
+    std::uint64_t hash = 0;
     PrefixKey key = 0;
   };
   struct Held {
-    SlotTable<Name> names{16};  // keys by the engine's hashes
+    SlotTable<Name> names{16};  // from the engine's hash to the key
     std::optional<std::int64_t> group = {};
   };
 
@@ -78,12 +78,13 @@ class HeldBlocks {
   void lose(EndpointId endpoint);  // removes the blocks, and marks the endpoint as not reporting
 
   std::size_t blocks_max_;
-  mutable std::mutex writers_;       // held by the only writer; guards held_, event_keys_ and gone_names_
-  mutable std::shared_mutex table_;  // guards the other members, which only the writer changes
+  // A writer holds it for the whole call. Guards held_, event_keys_ and gone_names_.
+  mutable std::mutex writers_;
+  mutable std::shared_mutex table_;  // guards all other members, which readers use
   std::vector<Held> held_;           // [EndpointId]
-  std::vector<PrefixKey> event_keys_;  // keys of the current event
-  std::vector<std::uint64_t>
-      gone_names_;  // the engine's hashes of the removed blocks, in the order of event_keys_
+  std::vector<PrefixKey> event_keys_;
+  // the engine's hashes of the removed blocks, in the order of event_keys_
+  std::vector<std::uint64_t> gone_names_;
   int block_size_ = 0;
   BlockIndex index_;
   std::vector<bool> tells_;  // [EndpointId]

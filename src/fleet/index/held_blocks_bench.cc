@@ -11,13 +11,13 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::uint32_t kReplicas = 1000;
-constexpr std::uint32_t kBlocks = 1 << 20;  // blocks of all endpoints
-constexpr std::uint32_t kPrompt = 2048;     // blocks in a prompt of 32 Ki tokens
+constexpr std::uint32_t kBlocks = 1 << 20;  // in all endpoints together
+constexpr std::uint32_t kPrompt = 2048;
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
 constexpr std::uint32_t kEvent = 8;
-constexpr std::uint32_t kSize = 16;  // tokens per block
+constexpr std::uint32_t kSize = 16;
 
-// Endpoint that has the prompt. Every fourth prompt is at two endpoints.
+// Returns the endpoint that has the prompt. Every fourth prompt is at two endpoints.
 EndpointId holder(std::uint32_t prompt, bool second) { return (prompt * 7 + (second ? 500 : 0)) % kReplicas; }
 
 std::uint64_t name(std::uint32_t prompt, std::uint32_t block) { return std::uint64_t{prompt} << 32 | block; }
@@ -46,7 +46,7 @@ CacheEvent removed(std::uint32_t prompt, std::uint32_t first) {
 struct World {
   HeldBlocks held{kBlocks};
   std::vector<std::vector<PrefixKey>> prompts;
-  double bytes_per_block = 0;  // bytes of memory per stored block
+  double bytes_per_block = 0;
 
   World() {
     const auto before = mallinfo2();
@@ -68,7 +68,7 @@ World& world() {
   return world;
 }
 
-// Events that remove blocks and add others, at random positions of the index.
+// An event that removes blocks and an event that adds blocks, at random positions of the index.
 struct Churn {
   EndpointId endpoint;
   CacheEvent goes, comes;
@@ -92,7 +92,7 @@ void apply(HeldBlocks& held, const Churn& churn) {
   held.apply(churn.endpoint, churn.comes);
 }
 
-// One iteration applies two events of 8 blocks each; items are blocks.
+// One iteration applies two events with 8 blocks each. The benchmark's items are blocks.
 void apply_events(benchmark::State& state) {
   HeldBlocks& held = world().held;
   const auto& events = churns();
@@ -103,7 +103,8 @@ void apply_events(benchmark::State& state) {
 }
 BENCHMARK(apply_events);
 
-// Looks up prompts of 32 Ki tokens that one endpoint has completely cached; items are blocks.
+// Looks up prompts of 32 Ki tokens that one endpoint has cached completely. The benchmark's items are
+// blocks.
 void look_up(benchmark::State& state) {
   const World& world = fleet::world();
   Overlap overlap;
@@ -124,14 +125,15 @@ void look_up(benchmark::State& state) {
 }
 BENCHMARK(look_up)->Name("match_32k_tokens");
 
-// Looks up prompts while another thread applies events. Items are the blocks of both threads.
+// One thread looks up prompts while a second thread applies events. The benchmark's items are the blocks of
+// both threads.
 void look_up_beside_events(benchmark::State& state) {
   state.thread_index() == 0 ? look_up(state) : apply_events(state);
 }
 BENCHMARK(look_up_beside_events)->Threads(2)->UseRealTime();
 
-// After each lookup of a prompt of 32 Ki tokens, removes 16 blocks and adds 16. Items are the blocks of
-// lookups and events, as NVIDIA Dynamo counts them.
+// Alternates a lookup of a prompt of 32 Ki tokens with events that remove 16 blocks and add 16. The
+// benchmark's items are the blocks of lookups and events, as in NVIDIA Dynamo's benchmark.
 void events_and_lookups(benchmark::State& state) {
   World& world = fleet::world();
   const auto& events = churns();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBlock = 4;  // tokens
 
-// Tokens of block i of prompt p, and its hash in an engine.
+// Tokens of block i of prompt p.
 std::vector<std::uint32_t> block_tokens(std::uint32_t p, std::uint32_t i) { return {p, i, p + i, 7}; }
 std::uint64_t name(std::uint32_t p, std::uint32_t i, std::uint64_t seed = 0) {
   return seed + 1000 * p + i + 1;
@@ -58,7 +58,7 @@ TEST(HeldBlocks, FollowsWhatEnginesTell) {
   EXPECT_EQ(hits(held, 1, 5, 10).device, 4U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
   held.apply(1, removed(5, 3));
-  held.apply(2, removed(5, 1));  // the hash of endpoint 1's block
+  held.apply(2, removed(5, 1));  // has no effect, because only endpoint 1 has stored this hash
   EXPECT_EQ(hits(held, 1, 5, 10).device, 3U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
   held.apply(1, {.kind = CacheEvent::Kind::cleared});
@@ -141,8 +141,7 @@ TEST(HeldBlocks, AdaptersAndSaltsShareNothing) {
   EXPECT_EQ(hits(held, 0, 6, 2), Hits{});
 }
 
-// Compares the index with the sets of blocks that engines have. Prompts are added and truncated in random
-// order.
+// Compares the index with the sets of blocks that engines have. Prompts are added and truncated at random.
 TEST(HeldBlocks, AgreesWithANaiveModel) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
   HeldBlocks held(10'000);
@@ -170,10 +169,11 @@ TEST(HeldBlocks, AgreesWithANaiveModel) {
   }
 }
 
-// Applies the same events to an index and to one restored from its dumps, and compares the results.
+// Applies the same events to an index and to an index that was restored from dumps, and compares the
+// results.
 TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
-  constexpr EndpointId kOffset = 5;  // endpoint e is e + 5 in the other index
+  constexpr EndpointId kOffset = 5;  // endpoint e is e + 5 in the restored index
   std::uint64_t draw = 0;
   const auto below = [&](std::uint64_t limit) {
     return static_cast<std::uint32_t>(random_bits(11, draw++) % limit);
@@ -259,7 +259,7 @@ TEST(HeldDump, WhatIsNoDumpIsRefused) {
   EXPECT_FALSE(read_held_dump(no_tier));
 }
 
-// Lookups find unchanged blocks while others are added and removed.
+// Lookups find unchanged blocks while another thread adds and removes blocks.
 TEST(HeldBlocks, IsReadWhileItIsWritten) {
   HeldBlocks held(1000);
   held.apply(1, stored(5, 0, 40));

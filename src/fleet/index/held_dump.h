@@ -1,7 +1,8 @@
-// Dump of one endpoint's blocks and its position in the events, for transfer to another router.
-// Format, little endian, sizes in bytes: "octavo held blocks 1
-// ", block size (4), group (8), next message (8), digest (8), number of blocks (8), then for each block: hash
-// of the engine (8), key (8), tiers (1).
+// Dump of one endpoint's blocks and of its position in the event stream. A router that starts reads dumps
+// of a peer, so that its index is not empty.
+// Format, little endian, sizes in bytes: "octavo held blocks 1" and a line feed, block size (4), group (8),
+// number of the next message (8), digest (8), number of blocks (8). Each block then has the engine's hash
+// (8), the key (8) and the tiers (1).
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@ struct HeldDump {
   struct Block {
     std::uint64_t name = 0;  // the engine's hash
     PrefixKey key = 0;
-    std::uint8_t tiers = 0;  // bits 1 << Tier, at least one
+    std::uint8_t tiers = 0;  // bit 1 << Tier for each tier, at least one
 
     bool operator==(const Block&) const = default;
   };
   int block_size = 0;      // tokens per block
-  std::int64_t group = 0;  // index of the layer group
+  std::int64_t group = 0;
   CachePosition position = {};
   std::vector<Block> blocks = {};  // in arbitrary order
 
@@ -32,7 +33,6 @@ struct HeldDump {
 };
 
 std::string write_held_dump(const HeldDump& dump);
-// Errors: corrupt data.
 Result<HeldDump> read_held_dump(std::string_view bytes);
 
 }  // namespace octavo::fleet

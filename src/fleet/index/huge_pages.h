@@ -1,4 +1,5 @@
-// Allocator for large tables with random access. Huge pages avoid most TLB misses.
+// Allocator that asks for huge pages, for large tables with random access. Huge pages avoid most TLB
+// misses.
 #pragma once
 
 #include <sys/mman.h>

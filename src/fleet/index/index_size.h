@@ -1,4 +1,4 @@
-// Size of an index of prefixes.
+// Size of a prefix index, for metrics.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace octavo::fleet {
 
 struct IndexSize {
   std::int64_t blocks = 0;     // sum over all endpoints
-  // endpoints whose KV events fill the index; the blocks of other endpoints are estimates
+  // endpoints whose KV cache events fill the index; the blocks of all other endpoints are estimates
   std::int64_t reporting = 0;
 };
 

@@ -1,4 +1,4 @@
-// The part of a prompt that each endpoint has cached.
+// Result of a prefix lookup: the part of a prompt that each endpoint has cached. Scorers read it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace octavo::fleet {
 
 enum class Tier : std::uint8_t { device, host, disk };
 
-// Number of cached blocks from the start of the prompt without a gap. Each block counts once, in its fastest
-// tier.
+// Number of blocks in the endpoint's longest cached prefix of the prompt. Each block counts once, in its
+// fastest tier.
 struct Hits {
   std::uint32_t device = 0;
   std::uint32_t host = 0;
@@ -21,26 +21,26 @@ struct Hits {
   bool operator==(const Hits&) const = default;
 };
 
-// Result of a lookup. Reuse one object to avoid allocations.
+// Result of a lookup. Callers reuse one object to avoid allocations.
 struct Overlap {
   int block_size = 1;  // tokens per block
   std::uint32_t prompt_blocks = 0;
-  bool cached = true;  // false: hits mark the chosen endpoint, which has not cached the blocks yet
-  // Value of a cached block for scorers, relative to a block on the device.
+  bool cached = true;  // false: the chosen endpoint has hits for blocks that it has not cached yet
+  // Weight of a block in this tier for scorers. A block on the device has weight 1.
   double host_weight = 1, disk_weight = 1;
   std::vector<Hits> hits = {};           // [EndpointId], up to the last endpoint with hits
   std::vector<EndpointId> holders = {};  // endpoints with hits, in arbitrary order
 
   Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
-  // Returns the cached fraction of the prompt at the endpoint, with blocks weighted by tier.
+  // Returns the cached fraction of the prompt at the endpoint, where host_weight and disk_weight reduce
+  // blocks.
   double share(EndpointId id) const {
     const Hits found = of(id);
     const double worth = found.device + host_weight * found.host + disk_weight * found.disk;
     return prompt_blocks > 0 ? worth / prompt_blocks : 0;
   }
-  Hits& at(EndpointId id);  // grows the table if needed; the caller adds the id to holders
+  Hits& at(EndpointId id);  // Adds entries to `hits` if needed. The caller adds the id to `holders`.
 
-  // Keeps the memory.
   void clear();
 };
 

@@ -16,7 +16,7 @@ RecentPrefixes::History& RecentPrefixes::history(EndpointId endpoint) {
 void RecentPrefixes::sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us) {
   History& h = history(endpoint);
   if (keys.size() > h.blocks_max) keys = keys.first(h.blocks_max);
-  // Touches the last block first, so that blocks are dropped from the prefix's end.
+  // Touches the last block first, so that the end of the prefix is dropped before its beginning.
   for (const PrefixKey key : std::views::reverse(keys)) touch(endpoint, h, key, now_us);
 }
 

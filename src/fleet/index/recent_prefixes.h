@@ -1,4 +1,5 @@
-// The prefixes that were recently sent to each endpoint: an estimate of the caches of engines without events.
+// Estimates the prefix caches of engines that send no KV cache events, from the prompts that each endpoint
+// recently received.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@ namespace octavo::fleet {
 
 class RecentPrefixes {
  public:
-  // blocks_max: maximum number of blocks of each endpoint; the least recently sent blocks are dropped first.
-  // ttl_us: blocks are dropped after this time without a request; 0: never.
+  // `blocks_max` is the maximum number of blocks of each endpoint. Above the limit, the least recently used
+  // block is dropped. Blocks that no request uses for `ttl_us` are dropped, too (0: no limit).
   RecentPrefixes(std::size_t blocks_max, std::int64_t ttl_us);
 
   void sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us);
-  // Sets the limit of one endpoint, once its number of KV blocks is known.
+  // Sets the limit of one endpoint. Called when the endpoint's number of KV blocks is known.
   void limit(EndpointId endpoint, std::size_t blocks_max);
   void expire(std::int64_t now_us);
   void clear(EndpointId endpoint);
-  void clear();  // all endpoints
+  void clear();
 
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const { index_.match(keys, overlap); }
   std::size_t blocks(EndpointId endpoint) const;
@@ -32,7 +33,7 @@ class RecentPrefixes {
   struct Block {
     PrefixKey key = 0;
     std::int64_t sent_us = 0;
-    Place older = 0;  // neighbours in the ring; index 0 is the sentinel
+    Place older = 0;  // neighbour in the ring, which is ordered by sent_us; index 0 is the sentinel
     Place newer = 0;
   };
   struct History {

@@ -1,5 +1,5 @@
-// Hash table with open addressing, for slots of a few bytes. A lookup needs one cache miss, and prefetch()
-// lets the misses of many lookups overlap.
+// Hash table with open addressing, for slots of a few bytes. A lookup costs one cache miss, and prefetch()
+// lets the misses of several lookups overlap. BlockIndex and HeldBlocks use it.
 #pragma once
 
 #include <bit>
@@ -13,11 +13,11 @@
 
 namespace octavo::fleet {
 
-// Slot: has id(), the key as a std::uint64_t, and used(), false for Slot().
+// A Slot has id(), which returns the key as std::uint64_t, and used(), which is false for Slot().
 template <class Slot>
 class SlotTable {
  public:
-  // slots: initial number, a power of two.
+  // `slots` is the initial number of slots, a power of two.
   explicit SlotTable(std::size_t slots) : slots_(slots), shift_(64 - std::countr_zero(slots)) {}
 
   std::size_t used() const { return used_; }
@@ -26,16 +26,17 @@ class SlotTable {
   const Slot& operator[](std::size_t at) const { return slots_[at]; }
   Slot& operator[](std::size_t at) { return slots_[at]; }
 
-  // Returns the slot at which a search for the id begins.
+  // Returns the slot at which a search for `id` begins.
   const Slot& home(std::uint64_t id) const { return slots_[place(id)]; }
   void prefetch(std::uint64_t id) const { __builtin_prefetch(&home(id)); }
-  // Returns the index of the id's slot, or of the empty slot where it can be stored.
+  // Returns the index of the slot with `id`. If no slot has `id`, returns the empty slot to store it in.
   std::size_t find(std::uint64_t id) const {
     std::size_t at = place(id);
     while (slots_[at].used() && slots_[at].id() != id) at = (at + 1) & mask();
     return at;
   }
-  // Stores a new slot. at: from find(). At most 3/4 of the slots are used.
+  // Stores a new slot at `at`, a result of find(). Doubles the table if more than 3/4 of the slots would be
+  // used.
   void insert(std::size_t at, Slot slot) {
     if ((used_ + 1) * 4 > slots_.size() * 3) {
       grow();
@@ -44,7 +45,7 @@ class SlotTable {
     slots_[at] = std::move(slot);
     ++used_;
   }
-  // Moves later slots back instead of leaving tombstones, so that lookups stay fast after many changes.
+  // Moves later slots back instead of leaving tombstones, so that lookups stay fast after many erasures.
   void erase(std::size_t hole) {
     --used_;
     for (std::size_t at = (hole + 1) & mask(); slots_[at].used(); at = (at + 1) & mask()) {

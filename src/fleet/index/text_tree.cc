@@ -16,7 +16,8 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
 
 TextTree::TextTree(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-// Memory in bytes for a node, its entry in the parent's children, a holding, and the allocator's overhead.
+// Returns the bytes of memory for a node with its entry in the parent's children, a holding, and the
+// allocator's overhead.
 std::size_t TextTree::cost(std::size_t edge_bytes) {
   constexpr std::size_t kAllocated = 48;
   return edge_bytes + sizeof(Node) + sizeof(Holding) + 2 * sizeof(std::pair<char, Place>) + kAllocated;
@@ -60,8 +61,8 @@ TextTree::Place TextTree::add_node(Place parent, std::string_view edge) {
   return place;
 }
 
-// Splits an edge: the node keeps the first `at` bytes, and a new child gets the other bytes, the children and
-// the same endpoints.
+// Splits an edge: the node keeps the first `at` bytes. A new child gets the remaining bytes, the node's
+// children and a holding for each of the node's endpoints.
 void TextTree::split(Place place, std::size_t at) {
   auto children = std::exchange(nodes_[place].children, {});
   const std::string rest = nodes_[place].edge.substr(at);
@@ -131,7 +132,7 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
     path_.push_back(next);
     place = next;
   }
-  // Walks from the last node to the root, so that each node becomes newer than its children.
+  // Walks from the last node to the root, so that a parent becomes newer than its children.
   for (auto node = path_.rbegin(); node != path_.rend(); ++node) {
     Place holding = find(*node, endpoint);
     if (holding != kNone) {
@@ -146,7 +147,8 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
     while (held_[each].bytes > bytes_max_) forget_oldest(each);
 }
 
-// Removes the endpoint's oldest node, which is a leaf, since a parent is newer than its children.
+// Removes the endpoint's oldest holding. Its node is a leaf for the endpoint, since a parent is newer than
+// its children.
 void TextTree::forget_oldest(EndpointId endpoint) {
   const Place oldest = held_[endpoint].oldest;
   const Place place = holdings_[oldest].node;

@@ -69,7 +69,7 @@ TEST(TextTree, DeepTreesAreFine) {
   EXPECT_EQ(tree.nodes(), 1U);
 }
 
-// Compares the tree with a list of all texts; nothing is evicted.
+// Compares the tree with a list of all texts, without evictions.
 TEST(TextTree, AgreesWithANaiveModel) {
   std::uint64_t draw = 0;
   const auto below = [&](std::uint64_t limit) { return random_bits(5, draw++) % limit; };
@@ -123,7 +123,7 @@ TEST(TextTree, StaysWithinItsLimit) {
   EXPECT_EQ(tree.bytes(0) + tree.bytes(1), 0U);
 }
 
-// Compares the allocator's bytes with the tree's count. Short texts have the largest overhead.
+// Compares the tree's count with the bytes from the allocator. Short texts have the largest overhead.
 TEST(TextTree, ItsLimitIsOfMemory) {
   constexpr std::size_t kMax = 8 << 20;
   const auto allocated = [] {

@@ -26,24 +26,24 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
 
-// Returns the endpoint's name in a topic: "10.0.0.1:8000" for "kv@10.0.0.1:8000@model"; "" if the topic has
-// no name.
+// Returns the endpoint's name in a topic: "10.0.0.1:8000" for "kv@10.0.0.1:8000@model". Returns "" if the
+// topic contains no name.
 std::string_view publisher(std::string_view topic) {
   const std::size_t begin = std::min(topic.find('@'), topic.size() - 1) + 1;
   return topic.substr(begin, topic.find('@', begin) - begin);
 }
 
-// Adds the brackets of an IPv6 address, which topic templates for IPv4 omit: "[fd00::1]:8000" for
-// "fd00::1:8000".
+// Adds brackets around an IPv6 address: "[fd00::1]:8000" for "fd00::1:8000". vLLM's topic templates omit
+// the brackets.
 std::string with_brackets(std::string_view name) {
   const std::size_t colon = std::min(name.rfind(':'), name.size());
   return fmt::format("[{}]{}", name.substr(0, colon), name.substr(colon));
 }
 
-// Returns the endpoint that the topic names, or the endpoint of this rank at the same address; null if it is
-// unknown. Ranks of one server may publish with the topic of its first port. Separate servers on one host
-// publish with their ports, each as rank 0. Ranks may be numbered over several hosts (vLLM's external load
-// balancing).
+// Returns the endpoint that sent the message; null if it is unknown. The endpoint is the one that the topic
+// names, unless its address has several ranks and the batch reports a rank. Ranks of one server may all
+// publish with the topic of the server's first port. Separate servers on one host publish with their own
+// ports, each as rank 0. Rank numbers may continue over several hosts (vLLM's external load balancing).
 const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
   const Member* named = view.find(name);
   if (!named) named = view.find(with_brackets(name));
@@ -60,8 +60,8 @@ const Member* publishing(const FleetView& view, std::string_view name, std::opti
   return named ? named : ranks.front();
 }
 
-// Replaces a host name by its address, since ZeroMQ binds only to addresses and interfaces:
-// "tcp://127.0.0.1:5557" for "tcp://localhost:5557".
+// Replaces a host name by its address: "tcp://127.0.0.1:5557" for "tcp://localhost:5557". ZeroMQ binds only
+// to addresses and interfaces.
 std::string with_address(const std::string& endpoint) {
   constexpr std::string_view kTcp = "tcp://";
   const std::size_t colon = endpoint.rfind(':');
@@ -142,7 +142,7 @@ void CacheCollector::State::read() {
     const auto batch = read_cache_batch(message->batch);
     const auto rank = batch ? batch->rank : std::nullopt;
     const Member* member = publishing(*view, publisher(message->topic), rank);
-    if (!member) continue;  // the endpoint is not in the fleet yet, and does not need earlier events
+    if (!member) continue;  // the endpoint is not in the fleet yet, so its blocks are not needed
     const auto step = streams.try_emplace(member->id, false).first->second.live(message->number);
     if (step == CacheStream::Step::pass) continue;
     if (step == CacheStream::Step::clear_and_apply) deliver(*member, {&lost, 1}, {});

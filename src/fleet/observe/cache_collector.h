@@ -1,7 +1,7 @@
-// Receives KV cache events from engines that connect to one address (llm-d's central mode). The topic names
-// the endpoint: "kv@ip:port@model" or "kv@ip@model". If an address has an endpoint for each data-parallel
-// rank, the rank in the batch selects one. Engines do not replay messages: after a lost message, the index of
-// the endpoint is cleared.
+// Receives KV cache events from engines that connect to one ZeroMQ address of this program (llm-d's central
+// mode). The topic of a message names the endpoint: "kv@ip:port@model" or "kv@ip@model". If several
+// data-parallel ranks share the topic's address, the rank in the batch selects the endpoint. Engines cannot
+// replay messages in this mode, so a lost message clears the endpoint's index.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,9 @@ namespace octavo::fleet {
 
 class CacheCollector {
  public:
-  // endpoint: such as "tcp://0.0.0.0:5557". topic: prefix of topics. fleet: must outlive the collector.
-  // deliver: called on a separate thread. Errors: the address is not available, on `field`.
+  // `endpoint` is the address to bind, such as "tcp://0.0.0.0:5557". `topic` is the prefix of the topics to
+  // receive. `fleet` must outlive the collector. `deliver` is called on the collector's thread. Returns an
+  // error on `field` if the address is not available.
   static Result<std::unique_ptr<CacheCollector>> start(const std::string& endpoint, const std::string& topic,
                                                        const Fleet& fleet, CacheSubscriber::Deliver deliver,
                                                        std::string_view field);

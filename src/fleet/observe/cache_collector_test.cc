@@ -15,7 +15,6 @@ namespace {
 
 using namespace std::string_literals;
 
-// An engine that connects to a collector, and an index of the collected events.
 class Collecting : public testing::Test {
  protected:
   void SetUp() override {
@@ -32,8 +31,8 @@ class Collecting : public testing::Test {
     engine.connect(endpoint);
   }
 
-  // Sends one block of two tokens without a parent: [0.0, [["BlockStored", [name], nil, [name, 7], 2, nil]],
-  // rank]. A negative rank is sent as nil.
+  // Sends one block of two tokens without a parent: [0.0, [["BlockStored", [name], nil, [name, 7], 2,
+  // nil]], rank]. A negative rank is sent as nil.
   void tell(const std::string& topic, std::uint64_t number, char name, int rank = -1) {
     const std::string batch =
         "\x93\xcb\0\0\0\0\0\0\0\0\x91\x96\xab"
@@ -84,7 +83,7 @@ TEST_F(Collecting, AddressesOfVersion6HaveBracketsOrNone) {
 }
 
 TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
-  std::uint64_t number = 0;  // the first messages may be lost, since the subscription takes time
+  std::uint64_t number = 0;  // the first messages may be lost, because the subscription takes time
   for (; number < 6000 && blocks(1) == 0; ++number) {
     tell("kv@10.0.0.2:8000@m", number, 'a');
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -103,7 +102,7 @@ TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   EXPECT_TRUE(comes_to_hold(1, 2)) << "the engine has started again";
 }
 
-// The engines of a pod share a topic, and each of them numbers its messages.
+// The engines of a pod share a topic, and each engine numbers its messages.
 TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8000", .rank = 0}));
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8001", .rank = 1}));
@@ -115,7 +114,7 @@ TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   EXPECT_EQ(blocks(2), 0U);
   tell("kv@10.0.0.3:8000@m", 7, 'b', 0);
   EXPECT_TRUE(comes_to_hold(2, 1));
-  tell("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the first of the second host's two ranks
+  tell("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the first of the two ranks on the second host
   tell("kv@10.0.0.3@m", 9, 'd', 0);
   EXPECT_TRUE(comes_to_hold(2, 3));
   EXPECT_EQ(blocks(3), 1U);

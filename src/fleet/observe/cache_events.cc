@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, 11> kStored{"block_hashes",
                                                    "kv_cache_spec_sliding_window"};
 constexpr std::array<std::string_view, 3> kRemoved{"block_hashes", "medium", "group_idx"};
 
-// Reads an integer, or bytes as a big-endian number, of which only the last eight count.
+// Reads a hash, which is an integer or bytes. Bytes are a big-endian number, of which the last eight bytes
+// are used.
 std::optional<std::uint64_t> read_hash(MsgpackReader& in) {
   if (const auto number = in.bits()) return number;
   const auto bytes = in.bytes();
@@ -56,7 +57,7 @@ bool read_tokens(MsgpackReader& in, std::vector<std::uint32_t>& tokens) {
   return count.has_value();
 }
 
-// Reads the extra keys of one block. Ignores keys that are not strings.
+// Reads the extra keys of one block. Keys that are not strings are ignored.
 bool read_block_extras(MsgpackReader& in, std::string& extras) {
   if (in.nil()) return true;
   const auto count = in.array();
@@ -70,7 +71,8 @@ bool read_block_extras(MsgpackReader& in, std::string& extras) {
   return count.has_value();
 }
 
-// Reads the extra keys of the first block. The keys of the following blocks depend on it.
+// Reads the extra keys of the first block, and skips those of all later blocks: the hashes of later blocks
+// depend on the first block.
 bool read_extras(MsgpackReader& in, std::string& extras) {
   if (in.nil()) return true;
   const auto count = in.array();
@@ -79,8 +81,8 @@ bool read_extras(MsgpackReader& in, std::string& extras) {
   return count.has_value();
 }
 
-// vLLM and SGLang write "GPU", "CPU", "CPU_PINNED" and "DISK". Other publishers write lower case, or an empty
-// string for the device.
+// vLLM and SGLang write "GPU", "CPU", "CPU_PINNED" and "DISK". Other publishers write lower case, or "" for
+// the device.
 Tier tier_of(std::string_view medium) {
   const auto begins = [&](std::string_view name) {
     return medium.size() >= name.size() &&

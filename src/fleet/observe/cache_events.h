@@ -1,5 +1,5 @@
-// KV cache events of vLLM and SGLang: KVEventBatch in msgpack (vllm/distributed/kv_events.py). Older versions
-// send arrays, newer versions maps.
+// Parses the KV cache events of vLLM and SGLang: the msgpack type KVEventBatch of
+// vllm/distributed/kv_events.py. Older versions send arrays, newer versions send maps.
 //
 //   [seconds, [event, ...], rank] or {"ts", "events", "data_parallel_rank"}
 //   ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, lora_name,
@@ -7,7 +7,7 @@
 //   ["BlockRemoved", block_hashes, medium, group_idx]
 //   ["AllBlocksCleared"]
 //
-// An event may also be a map with these names and "type". Trailing fields may be missing.
+// In newer versions an event is a map with the names above and "type". Trailing fields may be missing.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct CacheBatch {
   std::optional<std::int64_t> rank = {};  // data-parallel rank of the engine; nullopt: not reported
 };
 
-// Parses a batch. Ignores unknown event types and unused fields. Errors: corrupt.
+// Parses a batch. Ignores event types and fields that it does not know. Returns an error if the batch is
+// corrupt.
 Result<CacheBatch> read_cache_batch(std::string_view batch);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Parses random bytes as cache events. The result must be an error, or fewer events than bytes.
+// Fuzzer: parses random bytes as cache events. The result must be an error, or fewer events than bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

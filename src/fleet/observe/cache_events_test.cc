@@ -48,7 +48,7 @@ TEST(CacheEvents, ABatchNamesTheRankThatPublishesIt) {
             std::nullopt);
 }
 
-// Hashes of any length and memory tiers in upper or lower case, as in llm-d.
+// Hashes may have any length, and memory tiers may be in upper or lower case, as in llm-d.
 TEST(CacheEvents, FormsOfOtherPublishers) {
   const auto bytes = [](std::string_view value) {
     return std::string("\xc4") + static_cast<char>(value.size()) + std::string(value);
@@ -136,7 +136,7 @@ TEST(CacheEvents, OfNonsenseAreAnError) {
     EXPECT_FALSE(read_cache_batch(batch)) << testing::PrintToString(batch);
 }
 
-// Truncated or changed bytes must give a result, without a read after their end (checked by sanitizers).
+// Parsing truncated or changed bytes must not read after their end (checked by sanitizers).
 TEST(CacheEvents, NeverReadBeyondTheirEnd) {
   const std::string whole =
       list({kTime, list({fields({text("type"), text("BlockStored"), text("block_hashes"), list({small(1)}),

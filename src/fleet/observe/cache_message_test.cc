@@ -11,7 +11,6 @@ using namespace std::string_literals;
 
 const std::string kFive = "\0\0\0\0\0\0\0\5"s;
 
-// Parses a message with these frames.
 std::optional<CacheMessage> received(const std::vector<std::string>& frames) {
   zmq::context_t context;
   zmq::socket_t sender(context, zmq::socket_type::pair), receiver(context, zmq::socket_type::pair);

@@ -58,7 +58,7 @@ CacheStream::Step CacheStream::replayed(std::uint64_t number) {
 void CacheStream::replay_ended() {
   replaying_ = false;
   if (!newest_ || *newest_ < next_) return;
-  // The replay did not include the live messages that arrived meanwhile. The endpoint can replay them, unless
+  // Live messages that arrived during the replay are missing from it. The endpoint can replay them, unless
   // this replay was empty.
   if (next_ > replay_from_) return want_replay();
   replay_helps_ = false;

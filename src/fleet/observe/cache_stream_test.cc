@@ -70,7 +70,7 @@ TEST(CacheStream, AGapThatNobodyCanFillVoidsWhatWasKnown) {
   EXPECT_EQ(forgetful.ask_from(), 6U);
   EXPECT_EQ(forgetful.replayed(8), Step::clear_and_apply);
 
-  CacheStream mute(true);  // its replays are empty
+  CacheStream mute(true);  // an endpoint whose replays are empty
   mute.ask_from();
   mute.replay_ended();
   EXPECT_EQ(mute.live(0), Step::apply);

@@ -23,10 +23,10 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kSubscriberTick{100};
-constexpr std::int64_t kReplayUs = 10'000'000;  // time without messages after which a replay has failed
-// maximum number of messages to read from an endpoint before the next endpoint
+constexpr std::int64_t kReplayUs = 10'000'000;  // a replay has failed if no message arrives for this time
+// messages to read from one endpoint before the subscriber continues with the next endpoint
 constexpr int kMessagesAtOnce = 64;
-constexpr std::int64_t kPauseUs = 5'000'000;  // pause if the process has no free sockets
+constexpr std::int64_t kPauseUs = 5'000'000;  // pause after ZeroMQ has run out of sockets
 
 zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const std::string& endpoint) {
   zmq::socket_t socket(context, type);
@@ -38,7 +38,8 @@ zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const st
 
 class Source {
  public:
-  // number: unique among the sources. known: position of the events that another source has provided.
+  // `number` is unique among the sources. `known` is the position up to which another source has provided
+  // the events.
   Source(zmq::context_t& context, Member member, std::uint64_t number, const CachePosition& known,
          const CacheSubscriber::Deliver& deliver)
       : context_(context),
@@ -125,7 +126,7 @@ class Source {
     if (step == CacheStream::Step::pass) return;
     const CachePosition position{message.number + 1, XXH64(message.batch.data(), message.batch.size(), 0)};
     if (unproven_ && step == CacheStream::Step::apply) {
-      // the message is the last one before the known position
+      // the message is number next - 1, which was replayed to detect a restart
       if (std::exchange(unproven_, {}) == position) return;
       log_info("{} has restarted; its index is cleared and filled again", member_.endpoint->url);
       return start_over();
@@ -147,8 +148,7 @@ class Source {
     stream_.replay_ended();
   }
 
-  // Requests a replay. Each replay has a separate socket, so that it receives no answers to an earlier
-  // request.
+  // Requests a replay. Each replay gets a new socket, so that no messages of an earlier replay arrive.
   void ask() {
     const auto from = stream_.ask_from();
     if (!from) return;
@@ -169,9 +169,10 @@ class Source {
   const Member member_;
   const CacheSubscriber::Deliver& deliver_;
   CacheStream stream_;
-  std::optional<CachePosition> unproven_;  // known position, until the replay confirms it
+  // position from another source, until the replay confirms that the endpoint has not restarted
+  std::optional<CachePosition> unproven_;
   zmq::socket_t live_;
-  zmq::socket_t changes_;  // events of the connection of live_
+  zmq::socket_t changes_;  // connection events of live_
   bool is_connected_ = false;
   std::optional<zmq::socket_t> replay_;
   std::int64_t replay_until_us_ = 0;

@@ -14,7 +14,6 @@
 namespace octavo::fleet {
 namespace {
 
-// An engine's publisher, and the index of a subscriber.
 class Subscribing : public testing::Test {
  protected:
   void publish(int buffer_steps = 1000) {
@@ -41,7 +40,7 @@ class Subscribing : public testing::Test {
       s.availability = is ? Availability::available : Availability::unhealthy;
     });
   }
-  // Writes block `key`, whose parent is block key - 1. A block has two tokens.
+  // Stores block `key`, whose parent is block key - 1, with two tokens.
   void write(std::uint64_t key) {
     const auto token = static_cast<std::int32_t>(key);
     KvEventLog& log = publisher->log();
@@ -68,7 +67,7 @@ class Subscribing : public testing::Test {
   Fleet fleet;
   std::mutex mutex;
   HeldBlocks held{1000};
-  std::set<EndpointId> heard;  // members with delivered events
+  std::set<EndpointId> heard;  // members whose events were delivered
   CachePosition position;      // position after the events in `held`
   std::optional<CacheSubscriber> subscriber;
 };
@@ -99,7 +98,7 @@ TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
 TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   publish();
   subscribe(false);
-  // The first events may be lost, since the subscription takes time. Each block begins a prompt.
+  // The first events may be lost, because the subscription takes time. Each block begins a prompt.
   std::uint64_t key = 0;
   const auto one_more = [&] {
     ++key;
@@ -117,7 +116,8 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
 }
 
-// Like a router that starts with another router's index. The engine can replay only its last 5 messages.
+// A router does this when it starts with the index of another router. The engine can replay only its last 5
+// messages.
 TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
   publish(5);
   write(1);
@@ -143,7 +143,7 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
   for (std::uint64_t key = 1; key <= 3; ++key) write(key);
   ASSERT_TRUE(comes_to_hold(3));
   subscriber.reset();
-  // the engine has sent more messages than the known position, or fewer
+  // The engine has restarted, and has sent more or fewer messages than the known position.
   for (const std::uint64_t blocks_now : {5, 1}) {
     publisher.reset();
     publish();
@@ -151,7 +151,7 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
     fleet.remove(0);
     fleet.release(0);
     subscribe(true);
-    // Only the first block has no parent. The parents of the other blocks are unknown.
+    // Only the first block begins a prompt. The parents of all other blocks are unknown.
     EXPECT_TRUE(comes_to_hold(0));
     write(1);
     EXPECT_TRUE(comes_to_hold(1));
@@ -165,8 +165,8 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   subscribe(true);
   EXPECT_TRUE(comes_to_hold(1));
   available(0, false);
-  // The subscriber checks all members together. So when it has subscribed to the second one, it has also seen
-  // the state of the first.
+  // The subscriber checks all members together. When it has subscribed to the second member, it has also
+  // seen the state of the first.
   const EndpointId second = *fleet.add({.name = "f", .url = "http://f", .kv_events_endpoint = options.endpoint});
   available(second, true);
   ASSERT_TRUE(eventually([&] {
@@ -175,7 +175,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   }));
   {
     const std::lock_guard lock(mutex);
-    held.clear(0);  // as the router does
+    held.clear(0);  // the router also does this
     position = {};
   }
   available(0, true);

@@ -16,9 +16,10 @@ struct Row {
   std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
-// a metric of all Prometheus client libraries
+// All Prometheus client libraries export this metric.
 constexpr std::string_view kStarted = "process_start_time_seconds";
-constexpr std::string_view kWorkerOfRouter = "worker_addr";  // label of SGLang's router: value of one worker
+// label in SGLang's router, whose page has the series of all workers
+constexpr std::string_view kWorkerOfRouter = "worker_addr";
 constexpr std::string_view kRunning = "vllm:num_requests_running";
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
@@ -68,7 +69,6 @@ std::int64_t number(std::string_view text) {
   return std::max<std::int64_t>(value, 0);
 }
 
-// Splits "a,b" at the commas.
 std::vector<std::string> list(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -133,7 +133,7 @@ class PageReader {
   }
 
  private:
-  // The metric's value is a time, so the series with the highest value is current.
+  // The value of vLLM's adapter metric is a time. So the series with the highest value is the current one.
   void read_adapters(const MetricLine& line) {
     if (line.value < adapters_since_) return;
     adapters_since_ = line.value;
@@ -174,7 +174,6 @@ const EngineKinds& known_engines() {
 
 namespace {
 
-// Returns the rank in the label `engine` of a series; nullopt if the label is missing.
 std::optional<int> engine_of(const MetricLine& line) {
   const std::string_view text = metric_label(line.labels, "engine");
   int engine = 0;
@@ -183,18 +182,18 @@ std::optional<int> engine_of(const MetricLine& line) {
                                                                                   : std::nullopt;
 }
 
-// Returns whether the line has a value of this metric.
 bool is_of(std::string_view line, std::string_view name) {
   return line.size() > name.size() && (line[name.size()] == '{' || line[name.size()] == ' ') &&
          line.starts_with(name);
 }
 
-// Finds the lines of a page that must be parsed: a few of about a thousand.
+// Selects the lines of a page that the reader must parse: a few of about a thousand.
 class LineFilter {
  public:
   explicit LineFilter(const EngineMetrics& metrics) : metrics_(metrics) {}
 
-  // A name with many series, such as the buckets of a histogram, is compared with all metrics only once.
+  // Caches the name of the last line that was not selected, because metrics such as histograms have many
+  // series of the same name.
   bool concerns(std::string_view line) {
     if (line.starts_with('#') || (!other_.empty() && is_of(line, other_))) return false;
     if (is_of(line, kStarted) || is_of(line, kRunning) ||
@@ -206,10 +205,9 @@ class LineFilter {
 
  private:
   const EngineMetrics& metrics_;
-  std::string_view other_;  // name of the last line of another metric
+  std::string_view other_;  // name of the last line that was not selected
 };
 
-// Fills the state, and adds the values of the label `engine` to `engines`.
 bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
                std::optional<int> rank, std::set<int>& engines) {
   PageReader reader(state);
@@ -248,14 +246,15 @@ EnginePage read_engine_page(const Member& member, std::string_view page, const E
                             std::int64_t now_us) {
   EnginePage read;
   EndpointState state = member.state;
-  state.attributes.reset();  // keeps only attributes of this page
+  state.attributes.reset();  // drops attributes of earlier pages
   std::set<int> engines;
   const auto rank = member.endpoint->shares_port ? std::optional(member.endpoint->rank) : std::nullopt;
   if (read_page(page, state, metrics, rank, engines)) {
     state.observed_us = now_us;
     read.state = std::move(state);
   }
-  // The label of a server with one rank may be another number than 0.
+  // A server with a single rank may have any number in its label, so ranks count only if they are 0 to
+  // count - 1.
   const auto count = static_cast<int>(engines.size());
   if (count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1) read.ranks = count;
   return read;

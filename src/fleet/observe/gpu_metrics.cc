@@ -7,7 +7,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kUtilization = "DCGM_FI_DEV_GPU_UTIL";  // per cent
+constexpr std::string_view kUtilization = "DCGM_FI_DEV_GPU_UTIL";  // percent
 
 }  // namespace
 

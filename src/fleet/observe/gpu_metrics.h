@@ -6,8 +6,8 @@
 
 namespace octavo::fleet {
 
-// Returns the utilization of the pod's busiest GPU, 0 to 1. Series without a pod count for all pods; if `pod`
-// is "" (unknown), all series count. Returns nullopt if there is no such series.
+// Returns the utilization of the busiest GPU of the pod, from 0 to 1. A series without a pod label counts
+// for all pods. If `pod` is "" (unknown), all series count. Returns nullopt if no series counts.
 std::optional<double> read_gpu_utilization(std::string_view page, std::string_view pod);
 
 }  // namespace octavo::fleet

@@ -5,7 +5,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Page of dcgm-exporter with two pods and an unused GPU.
+// dcgm-exporter's page, with two pods and an unused GPU
 constexpr std::string_view kPage =
     "# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).\n"
     "# TYPE DCGM_FI_DEV_SM_CLOCK gauge\n"

@@ -1,4 +1,5 @@
-// Metrics with labels, for /metrics pages. Not thread-safe. The caller limits the number of label values.
+// Metrics with labels, for /metrics pages. Not thread-safe. The caller must limit the number of label
+// values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace octavo::fleet {
 
-// Returns the labels as a="1",b="2".
+// Returns the labels in the form a="1",b="2".
 std::string label_text(std::initializer_list<std::pair<std::string_view, std::string_view>> pairs);
 
 class CounterFamily {

@@ -1,4 +1,4 @@
-// One line of a page in Prometheus' text format.
+// Parses one line in Prometheus' text format.
 #pragma once
 
 #include <optional>
@@ -6,17 +6,17 @@
 
 namespace octavo::fleet {
 
-// Fields are views of the line.
+// The texts point into the parsed line.
 struct MetricLine {
   std::string_view name;
   std::string_view labels = {};  // text between the braces
   double value = 0;              // always finite
 };
 
-// Parses a line. Returns nullopt for comments and invalid samples.
+// Returns nullopt if the line is a comment or an invalid sample.
 std::optional<MetricLine> read_metric(std::string_view line);
 
-// Returns the value of a label, without unescaping; "" if the label is missing.
+// Returns the value of the label as written, with its escapes. Returns "" if the label is missing.
 std::string_view metric_label(std::string_view labels, std::string_view name);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// A metric, as configurations name it.
+// A metric that a configuration names, with the labels that a series must have.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace octavo::fleet {
 
 struct MetricSpec {
   std::string name = {};
-  std::vector<std::pair<std::string, std::string>> labels = {};  // labels that a series must have
+  std::vector<std::pair<std::string, std::string>> labels = {};
 
   bool matches(const MetricLine& line) const;
 };
 
-// Parses "name{label=value, label="value"}". Labels are optional. Errors: on `field`.
+// Parses "name{label=value, label="value"}", where the braces are optional. Errors report `field`.
 Result<MetricSpec> parse_metric_spec(std::string_view text, std::string_view field);
 
 }  // namespace octavo::fleet

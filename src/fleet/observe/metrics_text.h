@@ -1,5 +1,5 @@
-// Writes /metrics pages of fleet programs (Prometheus text format). Each function writes one metric with HELP
-// and TYPE.
+// Writes /metrics pages of the router, the picker and the planner (Prometheus text format). Each function
+// writes one metric with its HELP and TYPE lines.
 #pragma once
 
 #include <fmt/format.h>

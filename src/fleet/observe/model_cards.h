@@ -1,4 +1,4 @@
-// Reads an engine's models from its page `GET /v1/models`.
+// Reads the model names of an engine from its response to `GET /v1/models`.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 namespace octavo::fleet {
 
 struct ModelCards {
-  std::vector<std::string> models = {};           // names of base models
-  std::vector<std::string> adapters = {};         // names of LoRA adapters, whose model cards have a parent
-  std::map<std::string, std::string> cards = {};  // JSON of each model card, by name
+  std::vector<std::string> models = {};
+  std::vector<std::string> adapters = {};         // names of LoRA adapters: model cards with a `parent`
+  std::map<std::string, std::string> cards = {};  // model name -> JSON of the model card
 };
 
-// maximum number of models of an endpoint; further ones are ignored
+// more models of one endpoint are ignored
 inline constexpr std::size_t kModelsMax = 10'000;
 
 // Returns nullopt if the page is not a list of model cards.

@@ -6,8 +6,8 @@
 
 namespace octavo::fleet {
 
-// Checks each value separately: msgpuck's mp_check() of a whole text counts in an int, which a malicious
-// array length overflows. mp_check_*() return the number of missing bytes of a value's head.
+// Checks each value separately. msgpuck's mp_check() of a whole text counts in an int, which the length of
+// a malicious array overflows. mp_check_*() return the number of missing bytes of a value's header.
 
 std::optional<std::uint32_t> MsgpackReader::array() {
   if (at_ == end_ || mp_typeof(*at_) != MP_ARRAY || mp_check_array(at_, end_) > 0) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<std::string_view> MsgpackReader::text() {
 }
 
 std::optional<std::string_view> MsgpackReader::bytes() {
-  if (end_ - at_ < 2) return std::nullopt;  // mp_check_binl() reads two bytes
+  if (end_ - at_ < 2) return std::nullopt;  // because mp_check_binl() reads two bytes
   if (mp_typeof(*at_) != MP_BIN || mp_check_binl(at_, end_) > 0) return std::nullopt;
   const std::uint32_t size = mp_decode_binl(&at_);
   if (size > static_cast<std::uint64_t>(end_ - at_)) return std::nullopt;

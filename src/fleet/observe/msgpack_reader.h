@@ -1,5 +1,5 @@
-// Reads msgpack from untrusted senders. No read goes beyond the end of the text, nested values need no
-// recursion, and lengths allocate no memory.
+// Reads msgpack from untrusted senders. The reader never reads after the end of the text, does not recurse
+// into nested values, and allocates no memory for lengths that a sender claims.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,20 @@
 
 namespace octavo::fleet {
 
-// Each function reads one value. Returns nullopt if the value has another type or is incomplete.
+// Each function reads one value, and returns nullopt if the value has a different type or is incomplete.
 class MsgpackReader {
  public:
   explicit MsgpackReader(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
 
-  std::optional<std::uint32_t> array();  // number of items, which follow
-  std::optional<std::uint32_t> map();    // number of pairs, which follow
+  std::optional<std::uint32_t> array();  // number of items that follow
+  std::optional<std::uint32_t> map();    // number of key-value pairs that follow
   std::optional<std::int64_t> integer();
-  std::optional<std::uint64_t> bits();  // bits of a signed or unsigned integer
+  std::optional<std::uint64_t> bits();  // two's complement bits of a signed or unsigned integer
   std::optional<std::string_view> text();
   std::optional<std::string_view> bytes();
   bool nil();
-  // Skips one value with its contents. Returns false if it is incomplete or has an unknown type.
+  // Skips one value with all nested values. Returns false if the value is incomplete or has an unknown
+  // type.
   bool skip();
 
  private:

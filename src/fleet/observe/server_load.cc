@@ -23,7 +23,6 @@ constexpr struct {
     {"vllm:prefix_cache_queries_total", &ServerLoad::prefix_queries},
     {"vllm:prefix_cache_hits_total", &ServerLoad::prefix_hits},
 };
-// The members above that are counters.
 constexpr double ServerLoad::* kCounters[] = {&ServerLoad::prompt_tokens,  &ServerLoad::generation_tokens,
                                               &ServerLoad::finished,       &ServerLoad::preemptions,
                                               &ServerLoad::prefix_queries, &ServerLoad::prefix_hits};
@@ -37,7 +36,7 @@ void add(Buckets& buckets, double bound, double count) {
 }
 
 double bound_of(std::string_view text) {
-  double bound = std::numeric_limits<double>::infinity();  // bound of the bucket "+Inf"
+  double bound = std::numeric_limits<double>::infinity();  // stays infinite for the bucket "+Inf"
   std::from_chars(text.data(), text.data() + text.size(), bound);
   return bound;
 }

@@ -11,7 +11,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kAtOnce = 64;  // maximum number of concurrent requests, each with a thread
+constexpr std::size_t kAtOnce = 64;
 
 Result<std::string> fetch(const std::string& base, std::string_view path, const std::string& api_key) {
   TRY(http::Response response, ask_server(base, "GET", path, {}, api_key));
@@ -54,7 +54,7 @@ std::vector<std::string> servers_at(const std::vector<std::string>& urls, const 
       if (!type.empty() && !(is != nullptr && is->is_string() && is->get_string() == type)) continue;
       if (const boost::json::value* at = worker.find_pointer("/url", wrong); at != nullptr && at->is_string())
         if (const std::string at_url(at->get_string()); std::ranges::find(found, at_url) == found.end())
-          found.push_back(at_url);  // once for each server, even if it has several ranks
+          found.push_back(at_url);  // the ranks of a server have the same URL, which is added once
     }
   }
   return found;

@@ -1,4 +1,4 @@
-// HTTP requests to servers. A call returns after the response.
+// Blocking HTTP requests to servers, for programs that read metrics and model lists.
 #pragma once
 
 #include <map>
@@ -11,16 +11,18 @@
 
 namespace octavo::fleet {
 
-// Sends a request to the server at `base`, with the API key unless it is empty. Errors: io, no response.
+// Returns the response with any status. Returns an `io` error if the server does not respond. An empty
+// `api_key` is not sent.
 Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
                                   std::string body, const std::string& api_key);
 
-// Returns the URLs of replicas. If a URL is that of an `octavo route`, its workers; otherwise the URL. type:
-// only workers of this worker_type ("prefill" or "decode"); "": all workers.
+// Replaces the URL of each `octavo route` by the URLs of its workers, and keeps all other URLs. `type`
+// ("prefill" or "decode") selects workers with this worker_type; "" selects all workers.
 std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key,
                                     std::string_view type = "");
 
-// Reads GET /metrics of all servers concurrently. Errors of a page: io, or a status other than 200.
+// Reads GET /metrics of all servers concurrently. A server that does not respond, or responds with a status
+// other than 200, has an error as its page.
 std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,
                                                          const std::string& api_key);
 

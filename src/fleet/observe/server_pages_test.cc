@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A server with these pages by path; other paths get a 404.
+// A server with these pages by path. All other paths return 404.
 std::unique_ptr<http::Server> serving(std::map<std::string, std::string> pages) {
   return http::Server::start({},
                              [pages = std::move(pages)](std::shared_ptr<http::Exchange> exchange) {

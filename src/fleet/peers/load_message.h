@@ -1,7 +1,8 @@
-// A router's message to its peers: its requests in flight at each worker. The message has totals, so the next
-// message corrects the effects of a lost one (NVIDIA Dynamo's routers send changes).
+// A router's message to the peers, which reports its requests in flight at each worker. A message has
+// totals instead of changes, so that the next message corrects the effects of a lost one.
 //
-// Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
+// Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens],
+// ...]].
 #pragma once
 
 #include <string>
@@ -13,10 +14,11 @@
 
 namespace octavo::fleet {
 
-constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // limit; a longer message ends the connection
+constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // a longer message ends the connection
 
 std::string write_load_message(const LoadMessage& message);
-// Errors: corrupt; more workers than a fleet can have; loads whose sums overflow.
+// Returns an error if the message is corrupt, has more workers than a fleet can have, or has loads whose
+// sums overflow.
 Result<LoadMessage> read_load_message(std::string_view text);
 
 }  // namespace octavo::fleet

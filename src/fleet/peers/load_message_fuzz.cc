@@ -1,4 +1,4 @@
-// Parses random bytes as a peer's message. The result must be an error, or loads within the limits.
+// Fuzzer: parses random bytes as a peer's message. The result must be an error, or loads within the limits.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

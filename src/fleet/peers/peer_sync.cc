@@ -27,13 +27,13 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kTogetherUs = 2'000;    // time for which changes are collected into one message
-constexpr std::int64_t kAllUs = 1'000'000;     // interval between two messages with the loads of all workers
-constexpr std::int64_t kSilentUs = 5'000'000;  // time without a message after which a peer counts as idle
-constexpr int kResolveMs = 10'000;             // interval between two resolutions of a name
-// maximum number of messages in the queue of a slow peer; further ones are dropped
+constexpr std::int64_t kTogetherUs = 2'000;    // changes within this time are sent in one message
+constexpr std::int64_t kAllUs = 1'000'000;     // interval between messages with the loads of all workers
+constexpr std::int64_t kSilentUs = 5'000'000;  // a peer without messages for this time counts as idle
+constexpr int kResolveMs = 10'000;             // interval between resolutions of host names
+// messages that are queued for a slow peer; more are dropped
 constexpr int kQueuedMax = 1'000;
-constexpr int kMessagesAtOnce = 64;  // maximum number of messages to read from a peer before the next peer
+constexpr int kMessagesAtOnce = 64;  // messages to read from one peer before continuing with the next peer
 constexpr std::size_t kAddressesMax = 256;
 
 zmq::socket_t socket_of(zmq::context_t& context, zmq::socket_type type) {
@@ -66,7 +66,7 @@ class Bell {
 
 class Peer {
  public:
-  // number: unique among the peers.
+  // `number` is unique among the peers.
   Peer(zmq::context_t& context, const std::string& address, std::uint64_t number)
       : socket_(socket_of(context, zmq::socket_type::sub)), changes_(context, zmq::socket_type::pair) {
     socket_.set(zmq::sockopt::subscribe, "");
@@ -80,7 +80,6 @@ class Peer {
     return {{{socket_.handle(), 0, ZMQ_POLLIN, 0}, {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
   }
 
-  // Reads events of the connection. Returns whether the connection has ended.
   bool disconnected() {
     bool ended = false;
     for (zmq::message_t event; changes_.recv(event, zmq::recv_flags::dontwait);) {
@@ -101,7 +100,7 @@ class Peer {
 
  private:
   zmq::socket_t socket_;
-  zmq::socket_t changes_;  // events of the connection
+  zmq::socket_t changes_;  // connection events of socket_
 };
 
 }  // namespace
@@ -125,13 +124,13 @@ struct PeerSync::State {
   std::atomic<bool> stopping = false;
 
   std::optional<zmq::socket_t> telling;
-  bool untold = false;       // a change is not sent yet
+  bool untold = false;       // some changes are not sent yet
   std::int64_t told_us = 0;  // time of the last message to the peers
   std::int64_t told_all_us = 0;
 
   std::vector<PolledOptions> names;
   std::mutex mutex;                                // guards `addresses`
-  std::vector<std::set<std::string>> addresses;    // addresses of each name in PeerOptions::peers
+  std::vector<std::set<std::string>> addresses;    // in the order of PeerOptions::peers
   std::map<std::string, Peer> peers;               // by address
   std::uint64_t made = 0;
   std::size_t known = 0;  // number of peers in the last call of peers_changed
@@ -185,7 +184,7 @@ Result<> PeerSync::State::begin(const PeerOptions& options) {
   return {};
 }
 
-// If a name cannot be resolved, its known addresses stay.
+// If a name cannot be resolved, its last known addresses stay.
 Result<> PeerSync::State::resolve() {
   Result<> outcome;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -240,7 +239,6 @@ std::chrono::milliseconds PeerSync::State::wait(std::int64_t now) const {
   return std::chrono::milliseconds((std::max<std::int64_t>(until - now, 0) + 999) / 1000);
 }
 
-// Connects to new addresses, and disconnects from old ones.
 void PeerSync::State::connect() {
   std::set<std::string> wanted;
   {
@@ -268,7 +266,7 @@ void PeerSync::State::take(Peer& peer, const zmq::message_t& message) {
   const auto told = read_load_message(message.to_string_view());
   if (!told) return owner.malformed();
   peer.heard_us = now_us();
-  if (peer.id != told->sender) lose(peer);  // another router now has this address
+  if (peer.id != told->sender) lose(peer);  // a different router now has this address
   peer.id = told->sender;
   if (told->sender != self) owner.heard(*told);
 }

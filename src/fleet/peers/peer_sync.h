@@ -1,7 +1,8 @@
-// Exchanges requests in flight with other routers over ZeroMQ (PUB and SUB).
-// Changes within 2 ms are sent together, and the loads of all workers once a second. So after a loss (a full
-// queue, a broken connection), peers are correct within a second. A peer counts as idle after the end of its
-// connection, or after 5 s without a message.
+// Routers in front of the same workers report their requests in flight to each other, over ZeroMQ (PUB and
+// SUB).
+// Changes within 2 ms are sent in one message, and the loads of all workers are sent once a second. So
+// after a lost message, peers are correct within a second. A peer counts as idle when its connection ends,
+// or if no message arrives for 5 s.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +17,32 @@
 namespace octavo::fleet {
 
 struct PeerOptions {
-  // address at which this router publishes, such as "tcp://*:5600"; "": it only receives
+  // address at which this router publishes, such as "tcp://*:5600"; "": the router only receives
   std::string endpoint = {};
-  // "host:port" of peers; a host name means all its addresses, resolved every 10 s, which may include this
-  // router
+  // "host:port" of each peer. The router connects to all addresses of a host name, which may include
+  // this router. Names are resolved every 10 s.
   std::vector<std::string> peers = {};
 };
 
 class PeerSync {
  public:
-  // Callbacks on PeerSync's thread. changed_loads must be thread-safe.
+  // Callbacks. PeerSync calls them on its thread, so changed_loads must be thread-safe.
   struct Owner {
-    // Returns the changes since the last call. all: the loads of all workers.
+    // Returns the loads that have changed since the last call. If `all` is set, returns the loads of all
+    // workers.
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
     std::function<void(const LoadMessage&)> heard = {};
     std::function<void(PeerId)> gone = {};
-    std::function<void()> malformed = {};         // a message was invalid, and skipped
-    std::function<void(int)> peers_changed = {};  // argument: the current number of peers
+    std::function<void()> malformed = {};
+    std::function<void(int)> peers_changed = {};  // the argument is the new number of peers
   };
 
-  // Errors: the address is not available (field "router-sync"); an invalid address or too many peers (field
-  // "router-peers").
+  // Returns an error on "router-sync" if the address is not available. Returns an error on "router-peers"
+  // if an address is invalid or there are too many peers.
   static Result<std::unique_ptr<PeerSync>> start(const PeerOptions& options, Owner owner);
   ~PeerSync();
 
-  // Reports a change of loads. Thread-safe, and cheap.
+  // Must be called after a change of loads. Thread-safe and cheap.
   void changed();
 
  private:

@@ -21,7 +21,7 @@ std::string free_port() {
   return endpoint.substr(endpoint.rfind(':') + 1);
 }
 
-// A router's load in flight, without a router.
+// A stand-in for a router: stores the loads that its PeerSync sends and receives.
 class Book {
  public:
   Book(const std::string& port, std::vector<std::string> peers) {
@@ -64,7 +64,7 @@ class Book {
     }
     sync_->changed();
   }
-  // Returns the sum over all peers.
+  // Returns the requests at the worker, summed over all peers.
   int requests(const std::string& worker) {
     const std::lock_guard lock(mutex_);
     int sum = 0;
@@ -93,7 +93,8 @@ TEST(PeerSync, EachHearsWhatTheOthersHaveInFlight) {
   const std::vector<std::string> ports{free_port(), free_port(), free_port()};
   std::vector<std::string> all;
   for (const std::string& port : ports) all.push_back("127.0.0.1:" + port);
-  Book a(ports[0], all), b(ports[1], all);  // both addresses: a router ignores its own messages
+  // `all` includes a router's own address, and a router ignores its own messages
+  Book a(ports[0], all), b(ports[1], all);
   auto c = std::make_unique<Book>(ports[2], all);
   for (Book* each : {&a, &b, c.get()}) EXPECT_TRUE(eventually([&] { return each->known() == 2; }));
   a.has("w", {.requests = 3});

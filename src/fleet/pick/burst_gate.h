@@ -1,5 +1,5 @@
-// Collects requests that arrive at almost the same time, so that decide/burst.h can place them together. The
-// gate has a clock.
+// Collects the requests that arrive within a short window, so that place_burst() (decide/burst.h) can place
+// them together. Processor calls the gate.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 
 namespace octavo::fleet {
 
-// The object must outlive the AsyncClient of its loop. Thread-safe.
+// Thread-safe. Must outlive the AsyncClient that owns `loop`.
 class BurstGate {
  public:
-  // Called with the endpoint for the request; kNoEndpoint: any endpoint.
+  // Called with the endpoint for the request. kNoEndpoint: any endpoint.
   using Then = std::function<void(EndpointId home)>;
 
-  // balancer: must have a burst(), and must outlive the gate.
+  // `balancer` must have a burst() plugin, and must outlive the gate.
   BurstGate(Balancer& balancer, http::ClientLoop& loop) : balancer_(balancer), loop_(loop) {}
 
-  // Adds a request to the open window. Calls `then` once: on the loop's thread at the end of the window, or
-  // immediately with kNoEndpoint if the window is full.
+  // Adds a request to the open window. Calls `then` once: on the loop's thread when the window ends, or at
+  // once with kNoEndpoint if the window is full.
   void join(const RouteRequest& request, const Subset& subset, Then then);
 
  private:
@@ -30,10 +30,11 @@ class BurstGate {
 
   Balancer& balancer_;
   http::ClientLoop& loop_;
-  std::mutex mutex_;  // guards all members below, which are those of the open window
+  std::mutex mutex_;  // guards all members below, which describe the open window
   std::vector<std::vector<PrefixKey>> prompts_;
-  std::vector<Then> thens_;               // one callback for each request
-  std::vector<BurstEndpoint> endpoints_;  // endpoints of the first request with a prompt
+  std::vector<Then> thens_;
+  // candidate endpoints of the first request in the window that has a prompt
+  std::vector<BurstEndpoint> endpoints_;
 };
 
 }  // namespace octavo::fleet

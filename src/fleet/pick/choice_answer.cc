@@ -14,22 +14,21 @@ namespace {
 constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
 constexpr std::string_view kLoadBalancer = "envoy.lb";
-// Headers for sidecars. Values from the client are removed.
+// Headers for the sidecar at the endpoint. Values from the client are removed.
 constexpr std::string_view kPrefiller = "x-prefiller-host-port";
 constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
 constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
 constexpr std::string_view kRank = "x-data-parallel-host-port";
-constexpr std::string_view kEngineRank = "x-data-parallel-rank";  // read by vLLM
+constexpr std::string_view kEngineRank = "x-data-parallel-rank";  // vLLM reads it
 
-// Removes the ranks from endpoint names that are separated by commas.
 std::string without_ranks(std::string names) {
   for (std::size_t at = names.find('@'); at != std::string::npos; at = names.find('@', at))
     names.erase(at, std::min(names.find(',', at), names.size()) - at);
   return names;
 }
 
-// Returns the addresses of the picked endpoints, without duplicates. primary_port: port to which the gateway
-// sends the requests for all ranks of a pod; 0: each rank has its own port.
+// Returns the addresses of the picked endpoints, without duplicates. `primary_port` is the port that the
+// gateway sends the requests for all ranks of a pod to; 0: each rank's own port.
 std::string destinations(const Choice& choice, int primary_port) {
   std::vector<std::string> addresses;
   for (const Choice::Picked& picked : choice.picked) {

@@ -1,4 +1,4 @@
-// Makes the ext_proc answer with the picked endpoint.
+// Writes the ext_proc response that sends a request to the chosen endpoint.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,23 @@ namespace ext_proc = envoy::service::ext_proc::v3;
 struct ChoiceAnswer {
   const Choice& choice;
   const http::Request& request;
-  int primary_port = 0;  // port to which the gateway sends all requests; 0: the port of the endpoint
+  int primary_port = 0;  // port of all requests; 0: each endpoint's own port
   bool emit_scores = false;
-  bool buffered = false;             // answer the body message instead of the header message
-  bool says_length = false;          // set the length of the body
-  bool changes_body = false;         // the picker has changed the request's body
-  bool expands_body = false;         // the picker has removed the body's Content-Encoding
-  std::string traceparent = {};      // trace context for the endpoint; "": keep that of the request
-  std::string_view request_id = {};  // request id to add; "": the request has one
+  bool buffered = false;  // send the choice in the response to the body instead of to the headers
+  bool says_length = false;
+  bool changes_body = false;
+  // the picker has decompressed the request's body, so Content-Encoding must be removed
+  bool expands_body = false;
+  std::string traceparent = {};      // trace context for the endpoint; "": keep the request's trace context
+  std::string_view request_id = {};  // request id to add; "": the request has an id
 };
 
 void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer);
 
-// Returns how the work is divided between endpoints, in llm-d's terms.
+// Returns llm-d's name for how the work is divided between endpoints.
 std::string_view split_of(const Choice& choice);
 
-// Sets a header, and replaces the client's value.
+// Sets a header. Replaces a value that the client has sent.
 void set_header(ext_proc::HeaderMutation& mutation, std::string_view name, std::string_view value);
 
 std::string random_uuid(std::uint64_t high, std::uint64_t low);

@@ -1,4 +1,4 @@
-// Decompresses request bodies.
+// Decompresses request bodies, so that the picker can read them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace octavo::fleet {
 
-// Decompresses a body with Content-Encoding gzip or deflate, and returns whether it has done so. Keeps other
-// codings, since the endpoint may accept them. Refuses more than `bytes_max` bytes, invalid data, and bodies
-// for which `share` has no memory left.
+// Decompresses a body with Content-Encoding gzip or deflate. Returns whether it has decompressed the body.
+// Bodies with a different encoding stay as they are, because the endpoint may accept them. Returns a
+// refusal if the data are invalid, exceed `bytes_max`, or exceed the memory that `share` has left.
 std::expected<bool, Refusal> expand_body(http::Request& request, http::BodyShare& share,
                                          std::uint64_t bytes_max);
 

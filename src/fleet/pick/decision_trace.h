@@ -1,5 +1,5 @@
-// The span of one decision: the request, the chosen endpoint and the plugins' times. Its parent is in the
-// gateway's trace, otherwise in the client's.
+// The trace span of one decision, with the request, the chosen endpoint and the plugins' times. The span's
+// parent is the gateway's span or, if the gateway sends none, the client's.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace octavo::fleet {
 
 class DecisionTrace : public StepTimer {
  public:
-  // tracer: null: no span is recorded. times: also receives the plugins' times. gateway: traceparent of the
-  // gateway's call; "": none.
+  // If `tracer` is null, no span is recorded. `times` also receives the plugins' times. `gateway` is the
+  // traceparent of the gateway's call; "": none.
   DecisionTrace(std::shared_ptr<Tracer> tracer, StepTimer& times, std::string_view gateway);
 
-  // Begins the span with the request's headers. Call it once.
+  // Begins the span from the request's headers. Must be called once.
   void begin(const http::Request& request);
-  // Returns the traceparent for the endpoint; "" to keep that of the request.
+  // Returns the traceparent for the endpoint. Returns "" to keep the request's.
   std::string traceparent() const;
-  // End the span. Only the first call has an effect.
+  // Ends the span. Later calls have no effect.
   void end(const std::string& model, const Choice& choice);
   void end(const std::string& model, const Refusal& refusal);
 
@@ -37,11 +37,12 @@ class DecisionTrace : public StepTimer {
  private:
   void record(const std::string& model);
 
-  std::shared_ptr<Tracer> tracer_;  // null: nothing is recorded
+  std::shared_ptr<Tracer> tracer_;  // null: no span is recorded
   StepTimer& times_;
   std::optional<TraceContext> gateway_;
   Span span_ = {};
-  std::vector<std::pair<std::string, std::int64_t>> plugin_ns_;  // by attribute name, summed over profiles
+  // attribute name -> time, summed over the profiles
+  std::vector<std::pair<std::string, std::int64_t>> plugin_ns_;
 };
 
 }  // namespace octavo::fleet

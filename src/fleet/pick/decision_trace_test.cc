@@ -1,4 +1,4 @@
-// Tests of the picker's spans and of the trace context for endpoints.
+// Tests of the picker's trace spans, and of the trace context for endpoints.
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <mutex>
@@ -36,7 +36,7 @@ class DecisionTraceTest : public ProcessorTest {
     const std::string url = fmt::format("http://127.0.0.1:{}/v1/traces", collector_->port());
     begin(endpoints, {.tracer = Tracer::start(url, "tests").value()});
   }
-  // Returns the trace context for the endpoint; "none" if the picker does not change it.
+  // Returns the trace context for the endpoint. Returns "none" if the picker does not change it.
   std::string picked(std::map<std::string, std::string> headers, std::string_view gateway = {}) {
     processor_ = std::make_unique<Processor>(*context_, gateway);
     CHECK(send(request_headers(std::move(headers))));
@@ -44,7 +44,6 @@ class DecisionTraceTest : public ProcessorTest {
     const auto set = choice_headers();
     return set.contains("traceparent") ? set.at("traceparent") : "none";
   }
-  // Returns all spans that the tracer has exported.
   std::vector<json::value> spans() {
     processor_.reset();
     context_.reset();

@@ -31,10 +31,10 @@ constexpr std::array<std::string_view, 5> kApiVersions{
     "config.x-k8s.io/v1alpha1", "config.apix.gateway-api-inference-extension.sigs.k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
-// Deprecated: producer and scorer in one plugin.
+// deprecated plugin that is both producer and scorer
 constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";
 constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
-// Feature gates of older versions, which have no effect: their features are always on or always off.
+// Feature gates of older versions. They have no effect, because their features are always on or always off.
 constexpr std::array<std::string_view, 4> kOldGates{"dataLayer", "enableLegacyMetrics",
                                                     "haPopulateNonLeaderDatastore", "prepareDataPlugins"};
 constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
@@ -44,14 +44,13 @@ constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-
 constexpr Parsers kNoParsers{
     .openai = false, .anthropic = false, .vllm = false, .vllm_grpc = false, .passthrough = false};
 
-// Returns whether the type's level in llm-d is alpha.
 bool is_alpha(std::string_view type) {
   if (const PluginRow* row = find_plugin(type)) return row->stability == Stability::alpha;
   if (const SetupRow* row = find_setup(type)) return row->stability == Stability::alpha;
   return FlowControlConfig::is_alpha(type);
 }
 
-// Parses a value like Go's ParseBool; "" is true. Returns nullopt if it is invalid.
+// Parses a boolean like Go's ParseBool, and "" as true. Returns nullopt if the text is invalid.
 std::optional<bool> gate_value(std::string_view text) {
   for (const std::string_view yes : {"", "1", "t", "T", "true", "TRUE", "True"})
     if (text == yes) return true;
@@ -172,7 +171,7 @@ class Reader {
           quoted_text(config.type));
     Parameters parameters(config.parameters, where + ".parameters");
     if (flow_.read_plugin(name, config.type, parameters)) {
-      // A detector is also a filter.
+      // a detector can also be used as a filter
       if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);
       return parameters.done();
     }
@@ -192,11 +191,12 @@ class Reader {
     return {};
   }
 
-  // Splits the parameters between the source of events and the plugin.
+  // Splits the parameters between the source of KV cache events and the plugin.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
     config_.events.emplace();
     if (!config_.models)
-      config_.models = kModelsPage;  // blocks of adapters contain the adapter's name, which must be known
+      // the picker must know the adapters' names, because the keys of their blocks contain them
+      config_.models = kModelsPage;
     const auto* section = config.parameters.if_contains("kvEventsConfig");
     if (!section) return {};
     if (!section->is_object()) return invalid(where + ".kvEventsConfig", "must be an object");
@@ -207,7 +207,6 @@ class Reader {
     return {};
   }
 
-  // Checks that a field names a plugin of this kind.
   Result<> check_reference(const json::object& holder, const std::string& where, SetupKind kind,
                            std::string_view other_field = {}) {
     Parameters fields(holder, where);
@@ -233,7 +232,8 @@ class Reader {
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
 
-  // If the handler names parsers, only passthrough-parser is a fallback for other requests.
+  // If the handler names parsers, requests of all other APIs are refused unless passthrough-parser is
+  // named.
   Result<> read_request_handler(const json::value& handler) {
     if (!handler.is_object()) return invalid("requestHandler", "must be an object");
     Parameters fields(handler.get_object(), "requestHandler");
@@ -244,7 +244,7 @@ class Reader {
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
-  // Reads the deprecated field `parser`, which adds one parser to those of requestHandler.
+  // Reads the deprecated field `parser`. Its parser is used in addition to those of requestHandler.
   Result<> read_old_parser(const json::value& parser) {
     if (!parser.is_object()) return invalid("parser", "must be an object");
     config_.parsers = kNoParsers;
@@ -287,7 +287,8 @@ class Reader {
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
     std::string where = "dataLayer.discovery";
-    const auto* endpoints = discovery->get_object().if_contains("endpoints");  // name in llm-d.ai/v1
+    // name of the field in llm-d.ai/v1
+    const auto* endpoints = discovery->get_object().if_contains("endpoints");
     if (!endpoints) return check_reference(discovery->get_object(), where, SetupKind::discovery);
     Parameters by_kind(discovery->get_object(), where);
     by_kind.get("endpoints");
@@ -308,14 +309,14 @@ class Reader {
     const auto is_declared = [&](const PluginConfig& plugin) { return name_of(plugin) == config.plugin; };
     if (std::ranges::none_of(config_.pipeline.plugins, is_declared) &&
         std::ranges::any_of(plugin_table(), is_row))
-      // a plugin without parameters may be missing from the list
+      // a plugin without parameters may be missing in the list of plugins
       config_.pipeline.plugins.push_back({.type = config.plugin});
     profile_->push_back(std::move(config));
     return {};
   }
 
-  // Returns whether the plugin is not a step: producers and parsers work for all profiles, even if a profile
-  // names them.
+  // Returns whether the plugin is a producer or parser. These work for all profiles, even if only one
+  // profile names them.
   bool is_no_step(const std::string& name) const {
     const auto setup = std::ranges::find(setups_, name, &Setup::name);
     if (setup != setups_.end() && (setup->kind == SetupKind::producer || setup->kind == SetupKind::parser))
@@ -345,15 +346,16 @@ class Reader {
   bool flow_enabled_ = false;
   PrefillConfig prefill_;
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
-  std::vector<StepConfig>* profile_ = nullptr;  // profile to which steps are added
+  std::vector<StepConfig>* profile_ = nullptr;  // profile that the current step belongs to
   bool discovery_chosen_ = false;
   bool names_metrics_ = false;  // dataLayer.sources names a source of metrics
 };
 
 }  // namespace
 
-// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) reads the load
-// only from metrics. Between two readings, it would send all requests with the same prefix to one endpoint.
+// Not llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3), because it
+// reads the load only from metrics. Between two readings, it would send all requests with the same prefix
+// to one endpoint.
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
@@ -362,7 +364,7 @@ Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yam
   if (!file.is_object()) return invalid("config", "must be an object");
   update_old_config(file.get_object());
   TRY(EndpointPickerConfig config, Reader(experimental).read(file.get_object()));
-  TRY_VOID(Pipeline::make(config.pipeline));  // reports errors of plugins at the start
+  TRY_VOID(Pipeline::make(config.pipeline));  // reports errors of plugins early
   return config;
 }
 

@@ -1,4 +1,5 @@
-// EndpointPickerConfig (llm-d.ai/v1, v1alpha1 and earlier versions): the YAML file of the endpoint picker.
+// Parses EndpointPickerConfig, the YAML file of llm-d's endpoint picker (versions llm-d.ai/v1, v1alpha1 and
+// earlier).
 #pragma once
 
 #include <cstdint>
@@ -20,55 +21,56 @@ struct FileDiscovery {
   bool watch = false;  // read the file again after changes
 };
 
-// TLS settings of a page. Files are in PEM; "": no file.
+// TLS settings for reading a page. Files are in PEM format; "": no file.
 struct TlsSource {
-  bool any_certificate = true;  // insecureSkipVerify: do not verify the certificates of endpoints
+  bool any_certificate = true;  // insecureSkipVerify: do not verify the endpoints' certificates
   std::string ca_file = {}, certfile = {}, keyfile = {};
 };
 
-// A page that the picker reads from each endpoint.
+// A page that the picker reads from each endpoint, such as /metrics.
 struct PageSource {
   std::string path = {};
-  std::optional<TlsSource> tls = {};  // settings of https; nullopt: http
-  std::int64_t interval_us = 0;  // rounded up to --refresh-metrics-interval
-  int port = 0;                  // 0: the port of the endpoint
-  bool at_node = false;          // read from the machine's address instead of the endpoint's
+  std::optional<TlsSource> tls = {};  // nullopt: use http
+  std::int64_t interval_us = 0;       // rounded up to a multiple of --refresh-metrics-interval
+  int port = 0;                       // 0: the endpoint's port
+  bool at_node = false;               // read the page at the address of the endpoint's machine
 };
 
 struct CacheEventsSource {
-  std::string bind = {};  // address to which engines connect; "": not used
+  std::string bind = {};  // address that engines connect to; "": not used
   std::string topic = "kv@";
-  bool discover = true;     // subscribe to each endpoint
-  int port = 5557;          // event port of rank 0; that of rank r is higher by r
-  int replay_port = 0;      // replay port of rank 0; that of rank r is higher by r; 0: no replay
+  bool discover = true;
+  int port = 5557;          // event port of rank 0; rank r uses port + r
+  int replay_port = 0;      // replay port of rank 0; rank r uses replay_port + r; 0: no replays
   LabelSelector pods = {};  // subscribe only to endpoints with these labels
 };
 
-// The default pipeline is the policy kv_aware.
+// A parsed configuration. The default pipeline is the policy kv_aware.
 struct EndpointPickerConfig {
   EndpointPickerConfig();
 
   PipelineConfig pipeline;
   PageSource metrics = {.path = "/metrics"};
   bool reads_metrics = true;              // read the engines' metrics (dataLayer.injectDefaults)
-  EngineKinds engines;                    // names of the engines' metrics
-  std::optional<PageSource> gpus = {};    // page of dcgm-exporter with the load of GPUs; nullopt: not read
-  std::optional<PageSource> models = {};  // page with models and adapters; nullopt: not read
+  EngineKinds engines;
+  std::optional<PageSource> gpus = {};  // dcgm-exporter's page with GPU utilization; nullopt: not read
+  std::optional<PageSource> models = {};
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
-  std::optional<RenderSource> tokens = {};              // nullopt: the tokens of prompts are estimated
-  MediaTokens media_tokens = {};                        // for estimated tokens
-  std::optional<CacheEventsSource> events = {};         // nullopt: no events
+  std::optional<RenderSource> tokens = {};  // server that tokenises prompts; nullopt: tokens are estimated
+  MediaTokens media_tokens = {};            // used if tokens are estimated
+  std::optional<CacheEventsSource> events = {};         // nullopt: no KV cache events
   std::optional<FlowGateOptions> flow = {};             // nullopt: the feature gate flowControl is off
-  SaturationDetector shedding = UtilizationDetector{};  // without `flow`: decides when to refuse requests
-  // port to which the gateway sends the requests for all ranks; 0: the port of the rank
+  // used without `flow`, to decide when to refuse requests
+  SaturationDetector shedding = UtilizationDetector{};
+  // port that the gateway sends the requests for all ranks of a pod to; 0: each rank's own port
   int primary_port = 0;
-  std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each answer
-  bool tells_served = false;                      // answers name the endpoint that served the request
+  std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each response
+  bool tells_served = false;
 };
 
-// Parses a configuration. An unknown field, or a field of llm-d without support, is an error that names the
-// field. experimental: allows plugins whose level in llm-d is alpha.
+// Parses a configuration. Returns an error on any field that is unknown, or that llm-d has but this picker
+// does not support. `experimental` allows plugins that llm-d marks as alpha.
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental = false);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Parses random text as a picker's configuration. The result must be a configuration, or an error.
+// Fuzzer: parses random text as a picker's configuration. The result must be a configuration or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,9 +1,10 @@
-// Sends requests to a picker at a fixed rate, like a gateway, and measures the time to the decision.
+// Load test of a picker: sends requests at a fixed rate, like a gateway, and measures the time to the
+// decision.
 //
 //   ext_proc_load_bench 127.0.0.1:9002 RATE TOKENS SECONDS
 //
-// prints "RATE P50 P99": completed requests/s, and quantiles in ms. A request is due at its time even if
-// earlier ones have no answer; its latency counts from then on.
+// prints "RATE P50 P99": completed requests per second, and latency quantiles in ms. Requests start at
+// fixed times, even if earlier requests have no response yet, and their latencies count from these times.
 #include <fmt/format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -44,7 +45,7 @@ void add_header(ext_proc::HeaderMap& headers, const char* name, const char* valu
   header.set_raw_value(value);
 }
 
-// A request and its short answer. Deletes itself at the end of the stream.
+// One request and its short response. Deletes itself at the end of the stream.
 class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResponse> {
  public:
   Request(Stub& stub, const std::string& body, Clock::time_point due, Results& results)
@@ -102,7 +103,7 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
   }
 
  private:
-  // Sends the replica's answer after the request is written, and the picker has returned it.
+  // Sends the endpoint's response, after the request is written and the picker has returned its body.
   void answer() {
     if (++whole_ == 2) StartWrite(&writes_[before_answer_]);
   }
@@ -117,7 +118,7 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
   double picked_ms_ = -1;
 };
 
-// Returns a prompt whose first half is one of 16 common texts.
+// Returns a prompt whose first half is one of 16 texts that the requests share.
 std::string body(std::uint64_t number, int tokens) {
   std::string text;
   for (int i = 0; i < tokens; ++i) {

@@ -15,9 +15,8 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
-constexpr int kThreads = 2;  // a gateway opens a connection for each of its threads
+constexpr int kThreads = 2;  // a gateway opens one connection for each of its threads
 
-// Receives a message, sends its answers, and repeats.
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
  public:
   Stream(ProcessorContext& context, std::shared_ptr<grpc::Call> call)
@@ -42,8 +41,8 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   void gone() override { processor_.cancel(); }
 
  private:
-  // Continues on the thread that dispatches the request: so it is booked before the gate considers the next
-  // one.
+  // Continues on the thread that dispatches the request, so that the request is booked before FlowGate
+  // considers the next request.
   void wait() {
     processor_.wait([self = shared_from_this()] {
       self->processor_.go_on(self->answers_);
@@ -82,10 +81,10 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   std::vector<ProcessingResponse> answers_;
 };
 
-// Service names in health checks of gateways and Kubernetes.
+// Service names that gateways and Kubernetes use in health checks.
 constexpr const char* kLiveness = "liveness";
 constexpr const char* kReadinessNames[] = {"", "readiness",
-                                           "inference-extension",  // the last name is in llm-d's charts
+                                           "inference-extension",  // in llm-d's charts
                                            "envoy.service.ext_proc.v3.ExternalProcessor"};
 
 std::size_t message_bytes_max(const GrpcOptions& options, const ProcessorContext& context) {

@@ -14,13 +14,13 @@ namespace json = boost::json;
 constexpr std::uint64_t kRequestsMax = 100'000'000;
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
 
-// Returns whether the type is one of llm-d's eviction policies (alpha). They have no effect, because eviction
-// always follows their rules.
+// Returns whether the type is one of llm-d's eviction policies, which are alpha. They have no effect,
+// because eviction always follows their rules.
 bool is_eviction_policy(std::string_view type) {
   return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
 }
 
-// Returns the plugin of this name; null after adding an error.
+// Returns the plugin with this name. If it is missing, adds an error and returns null.
 template <class Value>
 const Value* named(Parameters& fields, std::string_view field, const std::string& name,
                    const std::map<std::string, Value, std::less<>>& plugins) {
@@ -58,11 +58,11 @@ Result<> FlowControlConfig::read_band(const json::value& band, const std::string
                                       BandOptions& options) {
   if (!band.is_object()) return invalid(where, "must be an object");
   Parameters fields(band.get_object(), where);
-  fields.get("priority");  // read_bands() has read this field
+  fields.get("priority");  // already read by read_bands()
   std::uint64_t bytes = 0, requests = 0;
   fields.read_quantity("maxBytes", bytes, kBytesMax);
   fields.read_quantity("maxRequests", requests, kRequestsMax);
-  if (bytes > 0) options.bytes_max = bytes;  // in llm-d, 0 means "not set"
+  if (bytes > 0) options.bytes_max = bytes;  // 0 means "not set", as in llm-d
   if (requests > 0) options.requests_max = requests;
   if (fields.get("defaultRequestTTL")) fields.read_duration("defaultRequestTTL", options.ttl_us.emplace());
   std::string fairness, ordering(options.ordering->type);

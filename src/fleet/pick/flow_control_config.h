@@ -1,4 +1,4 @@
-// The flow control part of an EndpointPickerConfig.
+// Reads the plugins and the section of an EndpointPickerConfig that configure flow control.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -15,15 +15,16 @@ class Parameters;
 
 class FlowControlConfig {
  public:
-  // Reads a plugin of flow control. Returns false for other plugin types. Adds errors to the parameters.
+  // Reads a plugin of flow control. Returns false if the type is a different kind of plugin. Adds errors to
+  // `parameters`.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
   static bool is_alpha(std::string_view type);
 
-  // Reads the section `flowControl`, which may name plugins: call it after read_plugin(). Plugins without
-  // parameters may be missing from the list of plugins.
+  // Reads the section `flowControl`. Must be called after read_plugin(), because the section names plugins.
+  // A plugin without parameters may be missing in the list of plugins.
   Result<> read_section(const boost::json::value& section);
 
-  // Reads the deprecated section `saturationDetector`: the name of a plugin, or thresholds.
+  // Reads the deprecated section `saturationDetector`, which has the name of a plugin, or thresholds.
   Result<> read_old_detector(const boost::json::value& section);
 
   const FlowGateOptions& options() const { return options_; }
@@ -38,7 +39,7 @@ class FlowControlConfig {
       {"utilization-detector", UtilizationDetector{}}, {"concurrency-detector", ConcurrencyDetector{}}};
   std::map<std::string, std::shared_ptr<UsageLimit>, std::less<>> usage_limits_ = {
       {"static-usage-limit-policy", static_usage_limit(1)}};
-  std::map<std::string, std::shared_ptr<FairnessPolicy>, std::less<>> fairness_;  // by plugin name
+  std::map<std::string, std::shared_ptr<FairnessPolicy>, std::less<>> fairness_;  // plugin name -> policy
   std::map<std::string, const Ordering*, std::less<>> orderings_;
 };
 

@@ -1,4 +1,4 @@
-// Reads a request's metadata in ext_proc messages.
+// Reads the metadata that the gateway adds to ext_proc messages.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@ class ProcessingRequest;
 
 namespace octavo::fleet {
 
-// Returns the endpoints that the gateway allows: a list, or text with commas; nullopt if the metadata has
-// none. Metadata of another type allows no endpoint.
+// Returns the endpoints that the gateway allows, from a list or a comma-separated text. Returns nullopt if
+// the metadata does not restrict the endpoints. Metadata of a wrong type allows no endpoint.
 Subset read_subset(const envoy::service::ext_proc::v3::ProcessingRequest& message);
 
-// Returns the endpoint that served the request, from the message with the answer's headers; nullopt if it is
-// not reported.
+// Returns the endpoint that served the request, from the message with the response headers. Returns nullopt
+// if the gateway does not report it.
 std::optional<std::string> read_served(const envoy::service::ext_proc::v3::ProcessingRequest& message);
 
 }  // namespace octavo::fleet

@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kPrefixBytes = 5;  // compression flag, and length in network order
+constexpr std::size_t kPrefixBytes = 5;  // compression flag (1 byte), and length (4 bytes) in network order
 
 Result<std::string_view> message_of(std::string_view body) {
   if (body.size() < kPrefixBytes) return invalid("", "the gRPC message has no prefix of 5 bytes");

@@ -1,4 +1,4 @@
-// Reads vLLM's gRPC requests: VllmEngine/Generate and VllmEngine/Embed.
+// Reads the prompts of vLLM's gRPC requests VllmEngine/Generate and VllmEngine/Embed.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@ namespace octavo::fleet {
 
 bool is_vllm_grpc(std::string_view path);
 
-// Fills the prompt, and the fields about the answer. body: one gRPC message with its prefix of 5 bytes.
-// Errors: invalid_argument.
+// Fills in the prompt, the maximum number of output tokens and the streaming flag. `body` is one gRPC
+// message with its prefix of 5 bytes. Returns invalid_argument if the message is invalid.
 Result<> read_vllm_grpc(std::string_view body, RouteRequest& route);
 
 }  // namespace octavo::fleet

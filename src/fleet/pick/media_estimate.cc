@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMost = 1 << 20;
 
-// Tokens of an image or a frame: by size ("dynamic"), or a fixed number ("static").
+// Estimates the tokens of an image or a video frame: "dynamic" by size, or "static" as a fixed number.
 struct Tokens {
   std::string mode = "dynamic";
   std::int64_t width = 640, height = 360, factor = 1024, fixed = 0;

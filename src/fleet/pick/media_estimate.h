@@ -1,4 +1,4 @@
-// Reads settings of a token-producer for images and videos.
+// Reads how llm-d's token-producer estimates the tokens of images and videos.
 #pragma once
 
 #include "fleet/view/route_request.h"
@@ -7,8 +7,8 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// Reads `estimate` of llm-d's token-producer. Real sizes of images and lengths of videos have no effect: all
-// have llm-d's default size. Adds errors to the parameters.
+// Reads the parameter `estimate`. All images and videos count with llm-d's default size, because their real
+// sizes are not read. Adds errors to `estimate`.
 void read_media_estimate(Parameters& estimate, MediaTokens& tokens);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Replaces the model's name in a request, and restores it in the answer.
+// Replaces the model's name in a request, and restores the client's name in the response.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace octavo::fleet {
 
-// Returns the body with each top-level field "model" set to `model`. Other bytes do not change. body: a valid
-// JSON object.
+// Returns the body with each top-level field "model" set to `model`. All other bytes stay. `body` must be a
+// valid JSON object.
 std::string with_model(std::string_view body, std::string_view model);
 
-// Restores the model's name in an answer, in the forms "model":"x" and "model": "x".
+// Restores the model's name in a response, in the forms "model":"x" and "model": "x".
 class ModelRestorer {
  public:
-  ModelRestorer() = default;  // changes nothing
+  ModelRestorer() = default;
   ModelRestorer(std::string_view sent, std::string_view asked);
 
   bool active() const { return !patterns_[0].empty(); }
-  // Returns the bytes to forward for the next piece. Holds back the end of the piece if a model's name may
-  // begin there, except at the last piece.
+  // Returns the bytes to forward for the next piece. If the piece ends with a possible beginning of the
+  // model's name, this end is held back until the next call, unless `last` is set.
   std::string push(std::string_view piece, bool last);
 
  private:

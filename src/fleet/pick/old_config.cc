@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
     {"tokenizer", "token-producer"},
 };
 
-// Parameters that had no effect, or belonged to parts that this program does not have.
+// Parameters that had no effect in llm-d, or belonged to parts that this picker does not have.
 constexpr std::pair<std::string_view, std::string_view> kWithoutEffect[] = {
     {"latency-scorer", "affinityGateTau"},       {"latency-scorer", "affinityGateTauGlobal"},
     {"latency-scorer", "epsilonExploreNeg"},     {"latency-scorer", "epsilonExploreSticky"},
@@ -42,7 +42,7 @@ std::string text_in(const json::object& holder, std::string_view name) {
   return found && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
-// Renames a field. If both names exist, keeps both; the parser then reports the old one.
+// Renames a field. If the new name exists, keeps both fields, and the parser reports the old name.
 void move(json::object& from, std::string_view old_name, json::object& to, std::string_view name) {
   if (!from.contains(old_name) || to.contains(name)) return;
   json::value value = from.at(old_name);  // a copy, because an insertion invalidates references
@@ -58,8 +58,8 @@ void drop(json::object& fields, std::string_view name, std::string_view plugin) 
   if (fields.erase(name)) log_warning("{}: {} has no effect", plugin, name);
 }
 
-// Changes the type of a plugin. If the plugin has no name, its old type becomes its name, since other fields
-// refer to it.
+// Changes the type of a plugin. If the plugin has no name, the old type becomes its name, because fields
+// may refer to it.
 void set_type(json::object& plugin, std::string_view type) {
   const std::string old_type = text_in(plugin, "type");
   if (text_in(plugin, "name").empty()) plugin["name"] = old_type;
@@ -71,7 +71,8 @@ void update_token_producer(json::object& parameters) {
   if (json::object* engine = object_in(parameters, "vllm")) rename(*engine, "http", "url");
 }
 
-// Moves the tokenizer's model from an older index to a token-producer. Endpoints of the pool tokenise.
+// Moves the model's name from the old index parameters to a token-producer, which lets the pool's endpoints
+// tokenise.
 void take_tokenizer(json::object& indexer, json::array& added) {
   const json::object* pool = object_in(indexer, "tokenizersPoolConfig");
   const std::string model = pool ? text_in(*pool, "modelName") : "";
@@ -82,8 +83,8 @@ void take_tokenizer(json::object& indexer, json::array& added) {
 }
 
 void update_precise(json::object& parameters, std::string_view name, json::array& added) {
-  // Older versions had one prefix scorer with the parameters of both current scorers. The oldest ones had an
-  // index in Redis.
+  // Older versions had a single prefix scorer with the parameters of both current scorers. The oldest
+  // versions had an index in Redis.
   for (const std::string_view field :
        {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
     drop(parameters, field, name);
@@ -92,14 +93,15 @@ void update_precise(json::object& parameters, std::string_view name, json::array
   move(*indexer, "tokenProcessorConfig", parameters, "tokenProcessorConfig");
   indexer = object_in(parameters, "indexerConfig");
   move(*indexer, "speculativeIndexing", parameters, "speculativeIndexing");
-  indexer = object_in(parameters, "indexerConfig");  // again, because an insertion invalidates pointers
+  // looked up again, because an insertion invalidates pointers
+  indexer = object_in(parameters, "indexerConfig");
   drop(*indexer, "prefixStoreConfig", name);
   take_tokenizer(*indexer, added);
   if (json::object* blocks = object_in(*indexer, "kvBlockIndexConfig"))
     drop(*blocks, "maxPrefixBlocksToMatch", name);
 }
 
-// Moves a producer's parameters from a scorer to a new producer.
+// Moves the parameters of a producer from a scorer to a new producer.
 void take_out(json::object& scorer, std::string_view type, std::string_view reference,
               std::initializer_list<std::string_view> fields, json::array& added) {
   json::object* parameters = object_in(scorer, "parameters");
@@ -113,7 +115,7 @@ void take_out(json::object& scorer, std::string_view type, std::string_view refe
   added.push_back(json::object{{"name", name}, {"type", type}, {"parameters", std::move(taken)}});
 }
 
-// Before latency-scorer, versions had a single plugin, or a scorer and a profile handler.
+// Older versions had a single plugin instead of latency-scorer, or a scorer and a profile handler.
 void update_latency(json::object& plugin, json::array& added) {
   set_type(plugin, "latency-scorer");
   json::object producer{{"type", "predicted-latency-producer"}};
@@ -130,7 +132,7 @@ void update_latency(json::object& plugin, json::array& added) {
   added.push_back(std::move(producer));
 }
 
-// The prefix scorer had two modes: estimates, and KV events.
+// The old prefix scorer had two modes, for estimates and for KV cache events.
 void take_mode(json::object& plugin) {
   json::object* parameters = object_in(plugin, "parameters");
   if (!parameters || text_in(plugin, "type") != "prefix-cache-scorer") return;
@@ -139,8 +141,8 @@ void take_mode(json::object& plugin) {
   if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
 }
 
-// Converts the threshold of handlers without deciders: prompts with at least `threshold` bytes that are not
-// cached have separate prefill; 0: all prompts.
+// Converts the threshold of handlers that have no deciders. Prompts of which at least `threshold` bytes are
+// not cached have separate prefill; 0: all prompts.
 void take_threshold(json::object& handler, bool deciders, json::array& added) {
   constexpr std::int64_t kBytesPerToken = 4;
   if (!handler.contains("parameters") || handler.at("parameters").is_null())
@@ -195,7 +197,8 @@ json::object* find_type(json::array& plugins, std::string_view type) {
   return nullptr;
 }
 
-// The deprecated scorer has an index. If there is a producer, the scorer uses the producer's index.
+// The deprecated scorer has its own index. If there is also a producer, the scorer then uses the producer's
+// index.
 void share_index(json::array& plugins) {
   const json::object* producer = find_type(plugins, "precise-prefix-cache-producer");
   json::object* scorer = find_type(plugins, "precise-prefix-cache-scorer");

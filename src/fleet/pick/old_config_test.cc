@@ -179,7 +179,7 @@ plugins:
             5);
 }
 
-// Fields move between objects that grow.
+// Conversion moves fields between objects that grow.
 TEST(OldConfig, ThePreciseScorerOfTheFirstVersions) {
   const auto config = read(R"(
 plugins:
@@ -215,7 +215,7 @@ schedulingProfiles: [{name: default, plugins: [{pluginRef: predicted-latency-sco
   EXPECT_EQ(config.pipeline.plugins[1].parameters.at("samplingMean").as_double(), 1000);
 }
 
-// llm-d-inference-scheduler 0.2 to 0.5: the handler decides by the number of bytes that are not cached.
+// In llm-d-inference-scheduler 0.2 to 0.5, the handler decides by the number of uncached bytes.
 TEST(OldConfig, ThresholdsOfTheFirstProfileHandlers) {
   const std::string rest = R"(
 - {type: prefix-cache-scorer, parameters: {hashBlockSize: 5}}

@@ -42,7 +42,7 @@ constexpr Renamed kRenamed[] = {
 void add_old_metric_names(std::string& page) {
   constexpr std::string_view kHelp = "# HELP ";
   std::string added;
-  const Renamed* renamed = nullptr;  // set if the current line's metric has an old name
+  const Renamed* renamed = nullptr;  // null: the current line's metric was not renamed
   for (std::string_view rest = page; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));

@@ -1,4 +1,4 @@
-// Reads a page of all endpoints at intervals.
+// Reads one page, such as /metrics, from all endpoints at regular intervals.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,18 @@ namespace octavo::fleet {
 struct PollOptions {
   std::string path = {};
   int interval_ms = 50;
-  int port = 0;                       // 0: the port of the endpoint
-  bool at_node = false;               // read from the machine's address; skip endpoints with unknown machine
-  std::shared_ptr<SSL_CTX> tls = {};  // TLS context; null: use the scheme of the endpoint's URL
+  int port = 0;  // 0: the endpoint's port
+  // read the page at the address of the endpoint's machine; skip endpoints whose machine is unknown
+  bool at_node = false;
+  std::shared_ptr<SSL_CTX> tls = {};  // null: use the scheme of the endpoint's URL
   int timeout_ms = 2000;
 };
 
-// The object must outlive the AsyncClient of its loop.
+// Must outlive the AsyncClient that owns `loop`.
 class PagePoller {
  public:
-  // Called on the loop's thread with the response of `asked` (of any status), or the error.
+  // Called on the loop's thread with the response of the endpoint `asked`, whatever its status, or with the
+  // error.
   using Then = std::function<void(const Member& asked, const Result<http::Response>& page)>;
 
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)
@@ -40,8 +42,8 @@ class PagePoller {
   http::ClientLoop& loop_;
   const PollOptions options_;
   const Then then_;
-  std::unordered_set<EndpointId> asked_;  // endpoints with a running request
-  // Memory of earlier pages. Allocating it for each page would be slow.
+  std::unordered_set<EndpointId> asked_;
+  // Buffers of earlier pages, reused because allocating them for each page would be slow.
   std::vector<std::string> bodies_;
 };
 

@@ -10,7 +10,8 @@
 namespace octavo::fleet {
 namespace {
 
-// limit, because clients choose the names; further models share one label
+// Clients choose the models' names, so their number needs a limit. Above the limit, models share the label
+// "other".
 constexpr std::size_t kModelsMax = 1000;
 const std::string kOther = "other";
 

@@ -15,19 +15,19 @@
 
 namespace octavo::fleet {
 
-// What is known about one request.
 struct PickedRequest {
-  std::string model = {};         // name in the client's request
-  std::string target_model = {};  // name in the request to the endpoint
-  int status = 200;               // HTTP status for the client; 0: the gateway disconnected first
-  std::uint64_t request_bytes = 0, response_bytes = 0;  // bytes of the bodies
-  std::string_view split = {};  // how the work is divided, in llm-d's terms; "": no endpoint was picked
-  bool counted = false;         // began() was called
-  bool streamed = false;        // the answer was a stream of events
-  double ttft_slo_seconds = 0, tpot_slo_seconds = 0;  // limits in the request's headers; 0: no limit
-  double seconds = 0;              // time from the request's headers to the end of the answer
+  std::string model = {};         // as the client has sent it
+  std::string target_model = {};  // as sent to the endpoint
+  int status = 200;               // HTTP status for the client; 0: the gateway disconnected before the end
+  std::uint64_t request_bytes = 0, response_bytes = 0;
+  std::string_view split = {};  // llm-d's name for how the work is divided; "": no endpoint was picked
+  bool counted = false;
+  bool streamed = false;
+  // latency limits from the request's headers; 0: no limit
+  double ttft_slo_seconds = 0, tpot_slo_seconds = 0;
+  double seconds = 0;              // time from the request's headers to the end of the response
   double first_byte_seconds = -1;  // -1: no byte has arrived
-  std::int64_t input_tokens = -1;  // from the answer's usage; -1: not reported
+  std::int64_t input_tokens = -1;  // from the response's usage; -1: not reported
   std::int64_t output_tokens = -1;
   std::int64_t cached_tokens = -1;
 };
@@ -36,7 +36,7 @@ struct Attempt {
   std::string target_model = {};
   std::string endpoint = {};  // "ip:port"; "": no endpoint
   std::int64_t prompt_tokens = 0;
-  std::int64_t known_tokens = 0;  // prompt tokens that the endpoint has cached, as the picker knows
+  std::int64_t known_tokens = 0;  // prompt tokens that the endpoint has cached, as far as the picker knows
   double seconds = 0;
 };
 
@@ -46,16 +46,16 @@ class PickMetrics {
 
   void stream_opened();
   void stream_closed();
-  void began(const std::string& model);  // call ended() later
+  void began(const std::string& model);  // must be followed by ended()
   void decided(const Attempt& attempt);
-  void rendered(bool succeeded);  // counts a request to tokenise a prompt
+  void rendered(bool succeeded);  // counts a request to the tokenising server
   void told(std::size_t events);  // counts KV cache events
   void ended(const PickedRequest& request);
 
   StepTimer& plugin_times() { return plugin_times_; }
 
-  // Returns all metrics as Prometheus text, including the state of the endpoints in `view`. pool: name of the
-  // InferencePool; "": no label.
+  // Returns all metrics as Prometheus text, including the state of the endpoints in `view`. `pool` is the
+  // name of the InferencePool; "" omits the label.
   std::string text(const FleetView& view, const std::string& pool = {}) const;
 
  private:
@@ -78,7 +78,7 @@ class PickMetrics {
 
   mutable std::mutex mutex_;
   std::int64_t streams_ = 0, open_streams_ = 0, cache_events_ = 0;
-  std::set<std::string> models_;  // models with a separate label
+  std::set<std::string> models_;  // models that have a separate label
   Requests requests_;
   Decisions decisions_;
   std::map<std::string, std::int64_t> renderings_;

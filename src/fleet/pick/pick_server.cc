@@ -44,7 +44,6 @@ Result<PollOptions> poll_options(const PickOptions& options, const PageSource& s
   const auto own_ms = static_cast<int>(source.interval_us / 1000);
   const int tick = options.scrape_interval_ms;
   return PollOptions{.path = source.path,
-                     // Rounded up to a multiple of the tick.
                      .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,
                      .port = source.port,
                      .at_node = source.at_node,
@@ -67,7 +66,6 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   return pages;
 }
 
-// Returns an identity that is unique among pickers.
 std::string identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -89,7 +87,8 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    // Stops changes of endpoints, then requests, then readings of pages: they use the other members.
+    // Stops first changes of endpoints, then requests, and then readings of pages, because they use the
+    // members below.
     sources.clear();
     grpc.reset();
     metrics.reset();
@@ -100,7 +99,7 @@ struct PickServer::State {
   Result<> listen();
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   void follow(const PickOptions& options);
-  // Sets the conditions of readiness; nullopt: no change.
+  // Updates the conditions of readiness. nullopt: no change.
   void know(std::optional<bool> pods, std::optional<bool> leader);
   http::Response answer(const http::Request& request) const;
 
@@ -118,7 +117,7 @@ struct PickServer::State {
   std::optional<PolledOptions> watched;  // nullopt: the configuration file is not watched
   std::vector<std::unique_ptr<EndpointSource>> sources;
   std::unique_ptr<KubeLease> lease;
-  std::unique_ptr<CacheSubscriber> subscriber;  // null: no subscription to endpoints
+  std::unique_ptr<CacheSubscriber> subscriber;  // null: the picker does not subscribe to endpoints
   std::unique_ptr<CacheCollector> collector;    // null: engines do not connect to the picker
 };
 

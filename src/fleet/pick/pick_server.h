@@ -1,4 +1,4 @@
-// `octavo pick`: picks the endpoint of each request for an Envoy gateway.
+// `octavo pick`: an endpoint picker for gateways such as Envoy. It picks the endpoint of each request.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,22 @@ namespace octavo::fleet {
 
 struct PickOptions {
   EndpointPickerConfig config = {};
-  std::vector<Endpoint> endpoints = {};             // used if there is no other source
-  std::optional<KubePoolOptions> kubernetes = {};   // until the pods are known, the server is not ready
-  std::vector<EndpointSourceOptions> sources = {};  // further sources
-  // name of a Kubernetes Lease, whose holder is the only ready picker; "": all pickers are ready
+  std::vector<Endpoint> endpoints = {};            // used if there is no other source of endpoints
+  std::optional<KubePoolOptions> kubernetes = {};  // the server is not ready until the pods are known
+  std::vector<EndpointSourceOptions> sources = {};
+  // name of a Kubernetes Lease; only the picker that holds it is ready; "": all pickers are ready
   std::string lease = {};
   ProcessorOptions processor = {};
   GrpcOptions grpc = {};
-  http::ServerOptions metrics = {};  // server of GET /metrics and /health
+  http::ServerOptions metrics = {};  // server of GET /metrics and GET /health
   int scrape_interval_ms = 50;
   int scrape_timeout_ms = 2000;
 };
 
 class PickServer {
  public:
-  // Errors name the field: an invalid configuration or file, or an address that is not available.
+  // Returns an error on the field if the configuration or a file is invalid, or if an address is not
+  // available.
   static Result<std::unique_ptr<PickServer>> start(PickOptions options);
   ~PickServer();
 

@@ -43,7 +43,7 @@ void PickedAnswer::ended(std::int64_t arrived_us, PickedRequest& request) {
   choice_.endpoint = nullptr;
 }
 
-// Reports TTFT and the time per token of a stream; for other answers, only the time to the end.
+// Reports TTFT and TPOT of a stream. For a complete response, reports the time to its end as TTFT.
 void PickedAnswer::report_latency(const PickedRequest& request) const {
   const auto ms = [](std::int64_t from_us, std::int64_t to_us) {
     return static_cast<double>(to_us - from_us) * 1e-3;

@@ -1,4 +1,4 @@
-// Time of plugins: llm_d_epp_plugin_duration_seconds. Thread-safe.
+// Times of plugins, for the metric llm_d_epp_plugin_duration_seconds. Thread-safe.
 #pragma once
 
 #include <mutex>

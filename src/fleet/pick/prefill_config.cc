@@ -37,7 +37,6 @@ void PrefillConfig::read_handler(Parameters& parameters) {
     fields.read("prefill", decider_);
     fields.read("encode", encode_decider_);
   });
-  // Deprecated names of parameters.
   parameters.read("decodeProfile", decode_);
   parameters.read("prefillProfile", prefill_);
   parameters.read("encodeProfile", encode_);
@@ -55,7 +54,7 @@ void PrefillConfig::read_old_handler(Parameters& parameters) {
   parameters.read("prefillProfile", prefill_);
   parameters.read("deciderPluginName", decider_);
   for (const char* field : {"prefixPluginType", "prefixPluginName", "prefixMatchInfoProducerName"})
-    parameters.read(field, unused);  // ignored: the decider uses all producers
+    parameters.read(field, unused);  // has no effect, because the decider uses all producers
   parameters.read("primaryPort", port, 0, 65535);
   primary_port_ = static_cast<int>(port);
 }

@@ -1,5 +1,5 @@
-// Reads how an EndpointPickerConfig selects the profiles of a request: conditions for separate prefill and
-// encode endpoints, or a header that names the profile.
+// Reads how an EndpointPickerConfig selects the profiles of a request: when separate endpoints prefill or
+// encode, or which header names the profile.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -19,17 +19,17 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // One function for each plugin type. Adds errors to the parameters.
+  // Each function reads the parameters of the plugin type that its comment names, and adds errors to them.
   void read_handler(Parameters& parameters);         // disagg-profile-handler
-  void read_old_handler(Parameters& parameters);     // pd-profile-handler, only for prefill
+  void read_old_handler(Parameters& parameters);     // pd-profile-handler, without encoding
   void read_header_handler(Parameters& parameters);  // header-profile-handler
   void read_decider(const std::string& name, Parameters& parameters);  // prefix-based-pd-decider
   void always_prefill(const std::string& name) { deciders_[name] = {}; }
   void always_encode(const std::string& name) { encode_deciders_.insert(name); }
 
-  // Selects profiles by name. disagg-profile-handler needs the decode profile, and for each decider a prefill
-  // or encode profile. header-profile-handler accepts any profiles. Without a handler, there must be exactly
-  // one profile.
+  // Puts the profiles that the handler names into `pipeline`. disagg-profile-handler needs a decode
+  // profile, and a prefill or encode profile for each decider. header-profile-handler accepts any profiles.
+  // Without a handler, there must be exactly one profile.
   Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                            PipelineConfig& pipeline) const;
 
@@ -42,11 +42,11 @@ class PrefillConfig {
   std::string decode_ = "decode";
   std::string prefill_ = "prefill";
   std::string encode_ = "encode";
-  // Name of the decider for prefill; "": decode endpoints compute all prompts.
+  // name of the decider for prefill; "": decode endpoints compute all prompts
   std::string decider_;
   std::map<std::string, PrefillRule, std::less<>> deciders_ = {  // by plugin name
       {"always-disagg-pd-decider", PrefillRule{}}};
-  // name of the decider for encoding; "": the endpoint that computes the prompt encodes images
+  // name of the decider for encoding; "": the endpoint that computes the prompt also encodes images
   std::string encode_decider_;
   std::set<std::string, std::less<>> encode_deciders_ = {"always-disagg-multimodal-decider"};
 };

@@ -27,7 +27,7 @@ using ext_proc::ProcessingResponse;
 constexpr std::string_view kServedHeader = "x-conformance-test-served-endpoint";
 constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
 
-// Bytes of a body in one answer. Envoy advises at most 64 KiB.
+// bytes of a body in one response; Envoy recommends at most 64 KiB
 constexpr std::size_t kPieceBytes = 62'000;
 
 bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
@@ -64,7 +64,7 @@ std::string_view value_of(const HeaderValue& header) {
   return header.raw_value().empty() ? header.value() : header.raw_value();
 }
 
-// Adds the body in pieces, one for each answer. The last piece ends the stream, unless trailers follow.
+// Adds the body in pieces, one for each response. The last piece ends the stream, unless trailers follow.
 void add_request_body(std::string_view body, bool has_trailers, std::vector<ProcessingResponse>& answers) {
   do {
     auto& streamed = *answers.emplace_back()
@@ -153,7 +153,7 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
 
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
-  // Some gateways send the last piece of a streamed body twice. The second copy gets no answer.
+  // Some gateways send the last piece of a streamed body twice. The second copy gets no response.
   if (progress_.begun && progress_.decided && request_mode_ == BodyMode::full_duplex) return {};
   if (!progress_.begun || progress_.decided)
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
@@ -172,11 +172,12 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
 }
 
 void Processor::on_request_trailers(Answers& answers) {
-  if (progress_.begun && !progress_.decided) return decide(true, answers);  // also answers the trailers
+  if (progress_.begun && !progress_.decided) return decide(true, answers);  // also responds to the trailers
   if (!progress_.over) answers.emplace_back().mutable_request_trailers();
 }
 
-// Reads the subset. If the gateway knows one port for each pod, this port means all ranks of the pod.
+// Reads the endpoints that the gateway allows. If the gateway knows only one port of each pod, that port
+// allows all ranks of the pod.
 void Processor::learn_subset(const ProcessingRequest& message) {
   Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
   if (!allowed) return;
@@ -301,7 +302,7 @@ std::optional<std::string_view> Processor::header(std::string_view name, std::st
   return found ? found : request_.headers.find(old_name);
 }
 
-// Rewrites the model's name. The request's header precedes the cluster's rules.
+// Rewrites the model's name. A request header has priority over the cluster's rules.
 void Processor::rewrite_model() {
   std::optional<std::string> target;
   if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
@@ -315,7 +316,8 @@ void Processor::rewrite_model() {
   route_.model = *std::move(target);
 }
 
-// Returns whether to refuse the request: without flow control, a saturated pool refuses priorities below 0.
+// Returns whether to refuse the request. Without flow control, a saturated pool refuses requests with
+// priorities below 0.
 bool Processor::sheds() const {
   const auto view = context_.balancer.view();
   return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
@@ -338,8 +340,8 @@ FlowItem Processor::flow_item() const {
   return item;
 }
 
-// Returns the seconds in a header with a whole number of milliseconds; nullopt if it is missing, invalid or
-// more than a day.
+// Returns the seconds in a header that contains whole milliseconds. Returns nullopt if the header is
+// missing, is invalid, or exceeds a day.
 std::optional<double> Processor::slo_seconds(std::string_view name, std::string_view old_name) const {
   const std::string_view text = header(name, old_name).value_or("");
   constexpr std::int64_t kDayMs = 86'400'000;
@@ -404,7 +406,7 @@ void Processor::take_turn(Answers& answers) {
   }
 }
 
-// Picks an endpoint for a request without a body, from its headers.
+// Picks an endpoint for a request whose body is not read.
 void Processor::pick_any(Answers& answers) {
   progress_.decided = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
@@ -424,7 +426,7 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .primary_port = context_.options.primary_port,
                 .emit_scores = context_.options.emit_scores,
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
-                // Envoy removes the length of a body that it streams to the picker.
+                // Envoy removes Content-Length if it streams the body to the picker.
                 .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
                 .changes_body = restorer_.active() || expanded_,
                 .expands_body = expanded_,

@@ -1,5 +1,5 @@
-// State machine of ext_proc for one HTTP request: reads the gateway's messages, and makes the answers. Has no
-// gRPC.
+// The ext_proc state machine of one HTTP request: reads the gateway's messages, and writes the responses.
+// ExtProcServer owns the gRPC stream.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,8 @@ namespace octavo::fleet {
 
 namespace ext_proc = envoy::service::ext_proc::v3;
 
-// Routes whose bodies are read. Requests to other routes are refused, or sent to any endpoint.
+// APIs whose bodies the picker reads. Requests of all other APIs go to any endpoint (passthrough), or are
+// refused.
 struct Parsers {
   bool openai = true;
   bool anthropic = true;
@@ -48,20 +49,21 @@ struct Parsers {
 
 struct ProcessorOptions {
   Parsers parsers = {};
-  std::uint64_t body_bytes_max = 64 << 20;     // maximum bytes of a body; above it: status 413
-  std::uint64_t bodies_bytes_max = 512 << 20;  // maximum bytes of all bodies in memory; above it: status 503
-  bool subset_filter = true;                   // use the endpoints that the gateway allows
-  bool emit_scores = false;                    // report scores of the picked endpoints to the gateway
-  RequestRules rules = {};                     // initial rules
+  std::uint64_t body_bytes_max = 64 << 20;  // a larger body gets the status 413
+  // maximum bytes of all bodies in memory; above it, requests get the status 503
+  std::uint64_t bodies_bytes_max = 512 << 20;
+  bool subset_filter = true;
+  bool emit_scores = false;  // report the scores of the picked endpoints to the gateway
+  RequestRules rules = {};
   std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
   SaturationDetector shedding =
-      // without `flow`: when it is saturated, requests with priorities below 0 are refused
+      // used without `flow`: if it is saturated, requests with priorities below 0 are refused
       UtilizationDetector{};
-  int primary_port = 0;           // port to which the gateway sends all requests; 0: the port of the endpoint
-  MediaTokens media_tokens = {};  // for estimated tokens
-  std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each answer
-  std::shared_ptr<Tracer> tracer = {};            // null: no spans
-  // answers name the endpoint that served the request, for conformance tests of gateways
+  int primary_port = 0;           // port that the gateway sends all requests to; 0: each endpoint's own port
+  MediaTokens media_tokens = {};  // used if tokens are estimated
+  std::vector<RequestAttribute> attributes = {};
+  std::shared_ptr<Tracer> tracer = {};  // null: tracing is off
+  // responses name the endpoint that served the request, for conformance tests of gateways
   bool tells_served = false;
 };
 
@@ -80,53 +82,54 @@ struct ProcessorContext {
   std::atomic<std::shared_ptr<const RequestRules>> rules;  // never null
   const std::unique_ptr<FlowGate> gate;                    // null: requests never wait
   std::unique_ptr<PromptRenderer> renderer = {};           // null: tokens are estimated
-  std::unique_ptr<BurstGate> bursts = {};                  // null: no bursts
+  std::unique_ptr<BurstGate> bursts = {};                  // null: the policy does not place bursts
 };
 
 class Processor {
  public:
-  // traceparent: the gateway's trace context of this stream; "": none.
+  // `traceparent` is the gateway's trace context of this stream; "": none.
   explicit Processor(ProcessorContext& context, std::string_view traceparent = {});
-  ~Processor();  // ends the request if no end was reported
+  ~Processor();  // ends the request if the gateway has not reported its end
   Processor(const Processor&) = delete;
   Processor& operator=(const Processor&) = delete;
 
-  // Appends the answers to `message`, in the order that the gateway requires. An error ends the stream: the
-  // gateway violates the protocol.
+  // Appends the responses to `message`, in the order that the gateway requires. Returns an error if the
+  // gateway violates the protocol; the stream must then end.
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // Returns whether the request must wait. If so, call wait(), and do not call process() before `resume` was
-  // called (on any thread). Then call go_on(), which appends answers or makes the request wait again.
-  // cancel() is thread-safe, at any time.
+  // Returns whether the request must wait. The caller then calls wait(), and may call process() only after
+  // `resume` was called (on any thread) and go_on() has returned. go_on() appends responses, or makes the
+  // request wait again. cancel() may be called on any thread at any time.
   bool waits() const { return waiting_.reason != Wait::nothing; }
   void wait(std::function<void()> resume);
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
   void cancel();
 
-  // Returns whether the request starts now and can be evicted. If so, call evictable() once. `evict` is
-  // called on another thread; it must lead to evict(), which appends the answer that ends the request, unless
-  // it has ended.
+  // Returns whether the request begins now and can be evicted. The caller then calls evictable() once.
+  // `evict` is called on another thread and must cause a call of evict(), which appends the response that
+  // ends the request, unless the request has ended.
   bool begins() const;
   void evictable(std::function<void()> evict);
   void evict(std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // The request is refused, and no answers follow.
+  // Returns whether the request was refused, so that no responses follow.
   bool over() const { return progress_.over; }
 
  private:
-  // How the gateway sends a body, and where it expects the answer.
+  // How the gateway sends a body and expects the response.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // The reason for waiting, in this order: the tokens of its prompt, capacity (flow control), other
-  // requests of its burst.
+  // Reason why the request waits. The values are in the order in which a request waits: the prompt's tokens,
+  // capacity (flow control), and more requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   struct Waiting {
     Wait reason = Wait::nothing;
-    // Fields for the flow gate:
+    // Used while the request waits in FlowGate:
     std::string fairness_id = {};
     int priority = 0;
     FlowOutcome outcome = FlowOutcome::dispatched;
-    std::atomic<std::uint64_t> held = 0;  // id of the request at the gate; 0: not there
+    // id of the request in FlowGate; 0: the request is not in FlowGate
+    std::atomic<std::uint64_t> held = 0;
   };
   struct Progress {
     bool evictable = false;
@@ -144,7 +147,7 @@ class Processor {
   void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
   void response_ended();
 
-  // Picks an endpoint. Answers headers and body with the choice or a refusal.
+  // Picks an endpoint. Responds to headers and body with the choice or a refusal.
   void decide(bool has_trailers, Answers& answers);
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
@@ -158,7 +161,8 @@ class Processor {
   FlowItem flow_item() const;
   std::optional<double> slo_seconds(std::string_view name, std::string_view old_name) const;
   void pick_any(Answers& answers);
-  // Adds the choice to the answer to the headers or, for a buffered body, to the body.
+  // Adds the choice to the response to the headers. If the body is buffered, adds it to the response to the
+  // body.
   void add_choice(Choice choice, Answers& answers);
   void refuse(const Refusal& refusal, Answers& answers);
   void end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers);
@@ -178,9 +182,9 @@ class Processor {
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
-  bool expanded_ = false;  // the request's body was compressed
+  bool expanded_ = false;
   Waiting waiting_;
-  EndpointId burst_home_ = kNoEndpoint;  // endpoint from place_burst()
+  EndpointId burst_home_ = kNoEndpoint;  // result of place_burst()
   Progress progress_;
 };
 

@@ -1,5 +1,6 @@
-// Sends a gateway's messages in random order. The picker must answer or end the stream, must not crash, and
-// must free all bookings. The first byte of a step selects the message, the next bytes are its content.
+// Fuzzer: sends a gateway's messages in random order. The picker must respond or end the stream, must not
+// crash, and must end all bookings. The first byte of each step selects the message, and the next bytes are
+// its content.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -92,7 +93,7 @@ ext_proc::ProcessingRequest message(Steps& steps) {
       message.mutable_response_trailers();
       break;
     case 6:
-      break;  // a message without content
+      break;
   }
   if (end) {
     auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];

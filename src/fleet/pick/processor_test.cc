@@ -72,7 +72,7 @@ TEST_F(ProcessorTest, TrailersEndABody) {
   EXPECT_TRUE(answers_[2].has_request_trailers());
 }
 
-// Envoy does this for bodies above 1 MB (Gateway API Inference Extension, issue 2988).
+// Envoy sends the last piece twice for bodies above 1 MB (Gateway API Inference Extension, issue 2988).
 TEST_F(ProcessorTest, TheLastPieceOfAStreamedBodyMayComeTwice) {
   begin(1);
   ASSERT_TRUE(send(request_headers()));
@@ -158,7 +158,7 @@ TEST_F(ProcessorTest, BodiesHaveLimits) {
   begin(1, {.body_bytes_max = 100, .bodies_bytes_max = 150});
   ASSERT_TRUE(send(request_headers()));
   ASSERT_TRUE(send(request_body(std::string(100, 'x'), false)));
-  const auto first = std::move(processor_);  // keeps 100 bytes of the budget in use
+  const auto first = std::move(processor_);  // still uses 100 bytes of the budget
   next();
   ASSERT_TRUE(send(request_headers()));
   ASSERT_TRUE(send(request_body(std::string(60, 'x'), false)));
@@ -200,7 +200,7 @@ TEST_F(ProcessorTest, TheGatewaysSubsetIsKept) {
   EXPECT_NE(destination(with_subset(request_body(kBody), {})), "");
 }
 
-// Some gateways send the subset only with the headers; others, such as Envoy, send it with each message.
+// Some gateways send the subset only with the headers. Others, such as Envoy, send it with each message.
 TEST_F(ProcessorTest, ASubsetThatComesWithTheHeadersCounts) {
   begin(3);
   for (int i = 0; i < 8; ++i) {
@@ -276,7 +276,7 @@ TEST_F(ProcessorTest, ARequestCountsAsInFlightUntilItsAnswerEnds) {
   EXPECT_EQ(picked.size(), 2U);
 }
 
-// Another endpoint computes a long prompt that the picked endpoint has not cached.
+// A prefill endpoint computes a long prompt that the picked endpoint has not cached.
 TEST_F(ProcessorTest, APromptIsComputedApart) {
   constexpr std::string_view kPrefiller = "x-prefiller-host-port";
   PipelineConfig pipeline{{{"", "active-request-scorer"}, {"", "random-picker"}, {"", "prefix-cache-scorer"}},
@@ -288,7 +288,7 @@ TEST_F(ProcessorTest, APromptIsComputedApart) {
   const std::string other = home == "10.0.0.1:8000" ? "10.0.0.2:8000" : "10.0.0.1:8000";
   EXPECT_EQ(choice_headers().at(std::string(kPrefiller)), other) << "it has nothing in flight";
   next();
-  // Clients cannot set the prefill endpoint. A short prompt has none.
+  // Clients cannot choose the prefill endpoint. A short prompt has none.
   ASSERT_TRUE(send(request_headers({{std::string(kPrefiller), "10.9.9.9:80"}})));
   ASSERT_TRUE(send(request_body(kBody)));
   EXPECT_FALSE(choice_headers().contains(std::string(kPrefiller)));
@@ -347,7 +347,7 @@ TEST_F(ProcessorTest, AnAnswerPassesThroughAndIsCounted) {
        std::map<std::string, std::string>{{":status", "200"}, {"content-type", "text/event-stream"}}) {
     auto& header = *headers.mutable_response_headers()->mutable_headers()->add_headers();
     header.set_key(key);
-    header.set_value(value);  // field of old gateways
+    header.set_value(value);  // old gateways use this field
   }
   ASSERT_TRUE(send(headers));
   for (const std::string piece : {"data: {\"choices\":[]}\n\n",

@@ -39,7 +39,7 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
   EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
   begin_to_wait(second, promises[1]);
   begin_to_wait(third, promises[2]);
-  go_on(third, promises[2]);  // the band of chats has capacity for one request
+  go_on(third, promises[2]);  // the band of chat requests has capacity for one request
   EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 429);
   std::vector<ProcessingResponse> rest;
   CHECK(first.process(response_body("{}", true), rest));

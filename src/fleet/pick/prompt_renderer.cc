@@ -14,7 +14,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kAnswerBytesMax = 64 << 20;
 
-// Returns the tokens in the reply: of a chat, or of a completion's first prompt.
+// Returns the tokens of a chat, or of a completion's first prompt.
 std::optional<std::vector<std::uint32_t>> tokens_of(const std::string& answer) {
   boost::system::error_code error;
   const json::value reply = json::parse(answer, error);

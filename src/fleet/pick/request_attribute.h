@@ -1,4 +1,5 @@
-// llm-d's request-attribute-reporter: numbers for the gateway, computed from the usage of an answer.
+// llm-d's request-attribute-reporter: computes numbers from the usage of a response, and reports them to
+// the gateway.
 #pragma once
 
 #include <optional>
@@ -18,11 +19,11 @@ struct RequestAttribute {
   std::string space = "envoy.lb";  // namespace of the dynamic metadata
   std::string name = {};
   UsageExpression expression;
-  std::optional<UsageExpression> condition = {};  // if it is false, nothing is reported
+  std::optional<UsageExpression> condition = {};
 };
 
-// Adds the attributes to the gateway's answer. tail: end of the answer's body. As in llm-d, only whole
-// numbers other than 0 are reported.
+// Adds the attributes to the gateway's response. `tail` is the end of the response body. As in llm-d, only
+// integers other than 0 are reported.
 void report_attributes(std::span<const RequestAttribute> attributes, std::string_view tail,
                        envoy::service::ext_proc::v3::ProcessingResponse& answer);
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kGatherMs = 2;
 
-// Returns whether the ranks have separate ports, and so are separate endpoints.
+// Returns whether another endpoint has the same IP address and a different port. Ranks with separate ports
+// are already separate endpoints.
 bool has_port_of_own(const FleetView& view, const Member& member) {
   return std::ranges::any_of(view.members, [&](const Member& other) {
     return other.endpoint->url != member.endpoint->url &&
@@ -53,7 +54,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
       balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
       const auto now = balancer_.view();
       const Member* first = member->endpoint->shares_port ? nullptr : now->find(asked.id);
-      if (first)  // only values of the member's rank
+      if (first)  // reads only the metrics of the member's rank
         read = read_engine_page(*first, page->body, engines_.of(*first->endpoint), now_us());
     }
     scrape.state = std::move(read.state);
@@ -61,7 +62,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
   hand_over(std::move(scrape));
 }
 
-// Keeps the last values if the page is missing: the engine may work although the exporter fails.
+// If the page is missing, the last values stay, because the engine may work although the exporter fails.
 void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page) {
   if (!page || page->status != 200) return;
   if (const auto busy = read_gpu_utilization(page->body, asked.endpoint->pod))
@@ -69,7 +70,7 @@ void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page)
                .attributes = {{{std::string(kGpuUtilization), std::string(kGpuMetrics)}, *busy}}});
 }
 
-// Applies all answers of a short time together, since each change publishes a new view of all endpoints.
+// Applies all readings of a short time together, because each change publishes a new view of all endpoints.
 void Scraper::hand_over(Scrape scrape) {
   scrapes_.push_back(std::move(scrape));
   if (scrapes_.size() == 1)
@@ -77,7 +78,7 @@ void Scraper::hand_over(Scrape scrape) {
 }
 
 void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {
-  if (!page || page->status != 200) return;  // keeps the last models
+  if (!page || page->status != 200) return;  // the known models stay
   if (auto found = read_model_cards(page->body))
     balancer_.set_models(asked, std::nullopt, std::move(found->adapters));
 }

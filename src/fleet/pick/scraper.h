@@ -1,4 +1,5 @@
-// Reads the pages of all endpoints: metrics, models with LoRA adapters, and the load of GPUs.
+// Reads the pages of all endpoints (metrics, models with LoRA adapters, GPU utilization), and reports them
+// to the balancer.
 #pragma once
 
 #include <optional>
@@ -10,14 +11,14 @@
 
 namespace octavo::fleet {
 
-// The object must outlive the AsyncClient of its loop.
+// Must outlive the AsyncClient of its loop.
 class Scraper {
  public:
   struct Pages {
     std::optional<PollOptions> metrics = {};  // nullopt: not read
-    EngineKinds engines;                      // names of the engines' metrics
-    std::optional<PollOptions> models = {};   // list of models; nullopt: not read
-    std::optional<PollOptions> gpus = {};     // page of dcgm-exporter; nullopt: not read
+    EngineKinds engines;
+    std::optional<PollOptions> models = {};
+    std::optional<PollOptions> gpus = {};
   };
 
   Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages);
@@ -33,7 +34,7 @@ class Scraper {
   http::ClientLoop& loop_;
   const EngineKinds engines_;
   std::optional<PagePoller> metrics_, models_, gpus_;
-  std::vector<Scrape> scrapes_;  // readings to apply together
+  std::vector<Scrape> scrapes_;  // readings that are applied together
 };
 
 }  // namespace octavo::fleet

@@ -22,7 +22,7 @@ namespace json = boost::json;
 
 constexpr std::int64_t kRenderUsMax = 600'000'000;
 
-// For plugins whose function is always on.
+// For plugins that are always active and have no parameters.
 void accept(Parameters&, SetupTarget&) {}
 
 void read_page_source(Parameters& parameters, PageSource& source) {
@@ -51,7 +51,7 @@ void read_models_source(Parameters& parameters, SetupTarget& target) {
   read_page_source(parameters, target.config.models.emplace(kModelsPage));
 }
 
-// Reads the source of GPU metrics: a dcgm-exporter beside each engine, or on each machine.
+// Reads the source of GPU metrics, which is a dcgm-exporter beside each engine or on each machine.
 void read_gpu_source(Parameters& parameters, SetupTarget& target) {
   PageSource& source = target.config.gpus.emplace(PageSource{.path = "/metrics"});
   std::int64_t port = 9400;
@@ -100,7 +100,7 @@ void read_custom_metrics(Parameters& fields, EngineMetrics& engine) {
     });
 }
 
-// Reads an engine type. It replaces a built-in type of the same name.
+// Reads an engine type. It replaces a built-in type with the same name.
 void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::string>& own) {
   std::string name;
   EngineMetrics engine;
@@ -149,24 +149,24 @@ void read_file_discovery(Parameters& parameters, SetupTarget& target) {
   target.config.discovery = discovery;
 }
 
-// Has no effect: the balancer counts requests in flight, including output tokens.
+// Has no effect, because the balancer counts the requests in flight, including their output tokens.
 void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   bool estimates = false, synced = false;
-  std::string prefixes;  // ignored: the balancer uses all producers
+  std::string prefixes;  // has no effect, because the balancer uses all producers
   parameters.read("prefixMatchInfoProducerName", prefixes);
   parameters.read("syncCrossReplicaState", synced);
   if (synced)
     parameters.fail("syncCrossReplicaState",
                     "must be false, because each picker counts the requests that it sent");
   for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"})
-    parameters.get(field);  // parameter of estimates
+    parameters.get(field);  // parameters of estimates, which are not used
   parameters.read("addEstimatedOutputTokens", estimates);
   if (estimates)
     parameters.fail("addEstimatedOutputTokens",
                     "must be false, because the picker counts output tokens when they arrive");
 }
 
-// A server tokenises prompts, or they are estimated as 4 bytes for each token. Prompts that are tokens need
+// A server tokenises prompts, or four bytes count as one token. Prompts that are already tokens need
 // neither.
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
@@ -189,7 +189,7 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
       *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
     }
   });
-  // Replaces the deprecated tokenizer on a Unix socket by endpoints of the pool.
+  // The deprecated tokenizer on a Unix socket is replaced by endpoints of the pool.
   std::string socket;
   bool tcp = false;
   parameters.read_object("udsTokenizerConfig", [&](Parameters& fields) {
@@ -241,7 +241,7 @@ void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
 
 void read_served_verifier(Parameters&, SetupTarget& target) { target.config.tells_served = true; }
 
-// Sidecars of data-parallel engines forward a request to the rank in its header.
+// The sidecar of a data-parallel engine forwards a request to the rank that its header names.
 void read_data_parallel(Parameters& parameters, SetupTarget& target) {
   std::int64_t port = 8000;
   parameters.read("primaryPort", port, 1, 65535);
@@ -264,7 +264,7 @@ void read_prefix_decider(Parameters& parameters, SetupTarget& target) {
 void read_always_prefill(Parameters&, SetupTarget& target) { target.prefill.always_prefill(target.name); }
 void read_always_encode(Parameters&, SetupTarget& target) { target.prefill.always_encode(target.name); }
 
-// Deprecated, without effect: the profile handler's choice sets the headers.
+// Deprecated. Has no effect, because the profile handler's choice sets the headers.
 void read_headers_handler(Parameters& parameters, SetupTarget&) {
   std::string profile;
   for (const char* field : {"prefillProfile", "encodeProfile"}) parameters.read(field, profile);
@@ -281,7 +281,8 @@ constexpr SetupRow kSetupTable[] = {
     {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
     {"disagg-headers-handler", SetupKind::handler, read_headers_handler},
     {"disagg-profile-handler", SetupKind::handler, read_disagg_handler},
-    {"endpoint-notification-source", SetupKind::source, accept},  // without effect: all plugins are notified
+    // has no effect, because all plugins are notified
+    {"endpoint-notification-source", SetupKind::source, accept},
     {"file-discovery", SetupKind::discovery, read_file_discovery},
     {"header-profile-handler", SetupKind::handler, read_header_handler, Stability::alpha},
     {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
@@ -316,11 +317,11 @@ void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
   std::int64_t concurrency = 4, port = source.port, replay_port = source.replay_port;
   parameters.read("zmqEndpoint", source.bind);
   parameters.read("topicFilter", source.topic);
-  parameters.read("concurrency", concurrency, 1, 1024);  // ignored: there is one thread
+  parameters.read("concurrency", concurrency, 1, 1024);  // has no effect, because there is one thread
   parameters.read("engineType", engine);
   if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
   parameters.read("discoverPods", source.discover);
-  std::string space;  // ignored: the namespace is that of the pool
+  std::string space;  // has no effect, because the namespace is the pool's
   parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
     fields.read("podNamespace", space);
     fields.read("podLabelSelector", selector);

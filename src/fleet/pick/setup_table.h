@@ -1,5 +1,5 @@
-// Plugins of an EndpointPickerConfig that are settings of the picker, not steps of a decision. The table has
-// a row for each.
+// Table of the plugins in an EndpointPickerConfig that are settings of the picker instead of steps of a
+// decision.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,6 @@ class PrefillConfig;
 
 enum class SetupKind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
 
-// The parts of a configuration that a row may change.
 struct SetupTarget {
   const std::string& name;
   EndpointPickerConfig& config;
@@ -35,7 +34,7 @@ const SetupRow* find_setup(std::string_view type);  // null: unknown type
 
 extern const PageSource kModelsPage;
 
-// Reads the parameters of precise-prefix-cache-producer about the engines' KV cache events.
+// Reads the parameters of precise-prefix-cache-producer that configure the source of KV cache events.
 void read_cache_events(Parameters& parameters, CacheEventsSource& source);
 
 }  // namespace octavo::fleet

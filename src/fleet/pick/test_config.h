@@ -1,4 +1,4 @@
-// For tests of configurations.
+// For tests: parses configurations, and describes their steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ inline EndpointPickerConfig read(const std::string& yaml) {
   return parsed ? *std::move(parsed) : EndpointPickerConfig();
 }
 
-// Returns the steps with their weights.
+// Returns the steps with their weights, such as "queue-scorerx2 ".
 inline std::string steps(const EndpointPickerConfig& config) {
   std::string text;
   for (const StepConfig& step : config.pipeline.steps)

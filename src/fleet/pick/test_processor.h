@@ -1,4 +1,4 @@
-// For tests of a picker's streams.
+// For tests of Processor: a picker, and one request from the gateway.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,10 +20,9 @@ using ext_proc::ProcessingResponse;
 
 inline constexpr std::string_view kBody = R"({"model":"m","prompt":"Once upon a time"})";
 
-// A picker with available endpoints, and one request.
 class ProcessorTest : public testing::Test {
  protected:
-  // Makes the endpoints 10.0.0.1:8000, 10.0.0.2:8000, ...
+  // Makes the endpoints 10.0.0.1:8000, 10.0.0.2:8000, and so on.
   void begin(int endpoints, ProcessorOptions options = {},
              PipelineConfig pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}) {
     processor_.reset();
@@ -100,7 +99,7 @@ class ProcessorTest : public testing::Test {
   std::map<std::string, std::string> choice_headers() const {
     return headers_of(answers_.at(0).request_headers().response().header_mutation());
   }
-  // Returns the endpoint of a complete request with kBody; "" if it is refused.
+  // Sends a complete request with kBody and returns its endpoint. Returns "" if the request is refused.
   std::string destination(const ProcessingRequest& last = request_body(kBody)) {
     CHECK(send(request_headers()));
     CHECK(send(last));

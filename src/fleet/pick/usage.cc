@@ -30,7 +30,7 @@ std::optional<json::object> usage_object(std::string_view tail) {
   for (std::size_t at = tail.rfind(kName); at != std::string_view::npos;
        at = at == 0 ? std::string_view::npos : tail.rfind(kName, at - 1)) {
     const std::size_t begin = tail.find_first_not_of(": \t\r\n", at + kName.size());
-    // null in all events except the last one.
+    // in a stream, `usage` is null in all events except the last
     if (begin == std::string_view::npos || tail[begin] != '{') continue;
     json::stream_parser parser;
     boost::system::error_code error;

@@ -1,4 +1,4 @@
-// Token counts in the usage of an answer.
+// Reads the token counts in the usage of a response.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -14,12 +14,12 @@ struct Usage {
   std::int64_t cached_tokens = -1;  // cached part of the input; -1: not reported
 };
 
-// Bytes at the end of a response that contain its usage.
+// the last bytes of a response, which contain the usage
 inline constexpr std::size_t kUsageTailBytes = 4096;
 
-// Returns the last `"usage": {...}` in the end of a body, which is JSON or events.
+// Returns the last `"usage": {...}` in the end of a body, which is JSON or an event stream.
 std::optional<boost::json::object> usage_object(std::string_view tail);
-// Returns the token counts of the usage, with OpenAI's or Anthropic's field names.
+// Returns the token counts of the usage. Field names may be OpenAI's or Anthropic's.
 Usage find_usage(std::string_view tail);
 
 }  // namespace octavo::fleet

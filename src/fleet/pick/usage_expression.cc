@@ -44,7 +44,8 @@ Evaluate arithmetic(Evaluate left, Evaluate right, Operation operation) {
   };
 }
 
-// If one side equals `decisive`, it is the result, even if the other side has no value (as in CEL).
+// If one side equals `decisive`, the result is `decisive`, even if the value of the second side is missing
+// (as in CEL).
 Evaluate logical(Evaluate left, Evaluate right, bool decisive) {
   return [left = std::move(left), right = std::move(right), decisive](const json::object& usage) -> Value {
     const auto a = as<bool>(left(usage)), b = as<bool>(right(usage));
@@ -77,7 +78,8 @@ class ExpressionParser {
     std::string_view sign;
     Evaluate (*make)(Evaluate, Evaluate);
   };
-  // Operators, weakest precedence first. Within a level, an operator precedes its prefixes.
+  // Operators by level, weakest precedence first. Within a level, an operator precedes its own prefixes
+  // ("<=" precedes "<").
   static constexpr int kLevels = 5;
 
   Result<Evaluate> unexpected() const {
@@ -225,7 +227,6 @@ class ExpressionParser {
     return value;
   }
 
-  // Parses a path such as ".prompt_tokens_details.cached_tokens".
   Result<std::vector<std::string>> path_of() {
     std::vector<std::string> path;
     while (take(".")) {

@@ -1,5 +1,5 @@
-// An expression over the usage of an answer, in the subset of the Common Expression Language (CEL) that
-// llm-d's request-attribute-reporter needs.
+// An expression over the usage of a response, for llm-d's request-attribute-reporter. Supports the subset
+// of the Common Expression Language (CEL) that the plugin needs.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -15,11 +15,11 @@ namespace octavo::fleet {
 class UsageExpression {
  public:
   // Supports numbers, true, false, usage.field.field, has(usage.field), int(), double(), ( ), and the
-  // operators - ! * / % + < <= > >= == != && || ?: with CEL's precedence. Errors name the position.
+  // operators - ! * / % + < <= > >= == != && || ?: with CEL's precedence. Errors contain the position.
   static Result<UsageExpression> parse(std::string_view text);
 
-  // Return the value. All numbers are doubles, as in llm-d. nullopt: a field is missing, or the value has
-  // another type.
+  // Each returns the value, or nullopt if a field is missing or the value has the wrong type. All numbers
+  // are doubles, as in llm-d.
   std::optional<double> number(const boost::json::object& usage) const;
   std::optional<bool> truth(const boost::json::object& usage) const;
 

@@ -8,7 +8,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kLoadsMax = 4096;  // maximum number of windows for a prediction
+constexpr std::size_t kLoadsMax = 4096;  // maximum number of windows that a prediction uses
 
 bool over(double measured_ms, double limit_ms) { return limit_ms > 0 && measured_ms > limit_ms; }
 
@@ -52,8 +52,8 @@ const AutoscalerState& Autoscaler::read(std::int64_t now_us, std::span<const Rep
   return state_;
 }
 
-// Counts arrived tokens: computed tokens plus the growth of the queue, since an overloaded fleet computes
-// fewer tokens than arrive.
+// Counts the tokens that have arrived: computed tokens plus the growth of the queue, because an overloaded
+// fleet computes fewer tokens than arrive.
 void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   if (finished_ > 0) tokens_per_request_ = tokens_ / finished_;
   const double tokens = std::max(0.0, tokens_ + (waiting - waiting_before_) * tokens_per_request_);
@@ -61,11 +61,11 @@ void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   loads_.push_back(state_.load);
   if (loads_.size() > kLoadsMax) loads_.erase(loads_.begin());
   state_.predicted = next_load(predictor_, loads_);
-  // Without requests, no replica is needed, although the prediction falls slowly.
+  // Without requests, no replica is needed, even if the prediction is still above 0.
   int needed = rules_.scaling.bounded(busy_ ? capacity_.replicas_for(state_.predicted) : 0);
   if (unknown_) needed = std::max(needed, state_.floor);
   const int before = std::exchange(state_.floor, descent_.decide(now_us, needed));
-  // If the floor rises, it includes the extra replicas.
+  // If the floor rises, some of the extra replicas become part of the floor.
   extra_ = std::max(0, extra_ - std::max(0, state_.floor - before));
   decide("load");
 
@@ -84,7 +84,7 @@ void Autoscaler::correct(std::int64_t now_us, std::span<const ReplicaReading> re
                 !over(one.tpot_ms, down * rules_.tpot_ms);
   }
   if (!all_early) not_idle_us_ = now_us;
-  // Adds the next replica only when the previous one is ready.
+  // Adds the next replica only when the previous one accepts requests.
   if (all_late && state_.ready >= state_.replicas && state_.replicas < rules_.scaling.replicas_max) {
     ++extra_;
     decide("late");

@@ -1,7 +1,8 @@
 // Decides the number of replicas from their metrics, with two loops like NVIDIA Dynamo's planner:
-// 1. Once per window, the capacity table gives the number of replicas for the predicted load (the floor).
-// 2. Within a window, one replica is added if all exceed the SLO. One replica above the floor is removed if
-//    all are well within the SLO.
+// 1. At the end of each window, predicts the load and looks up the number of replicas in the capacity
+// table. This number is the floor.
+// 2. Within a window, adds one replica if all replicas exceed the SLO. Removes one replica above the floor
+// if all replicas are well within the SLO.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +20,27 @@ namespace octavo::fleet {
 struct AutoscalerRules {
   ScalingRules scaling = {};
   double ttft_ms = 0, tpot_ms = 0;  // SLO in ms; 0: no limit
-  double down_sensitivity = 0.8;    // latencies below this fraction of the SLO are well within it
+  double down_sensitivity = 0.8;    // latencies below this fraction of the SLO are well within the SLO
 };
 
-// The last inputs and the last decision, for metrics.
 struct AutoscalerState {
-  double load = 0, predicted = 0;  // tokens/s: of the last window, and predicted for the current one
+  double load = 0, predicted = 0;  // tokens/s, of the last window and predicted for the current window
   int floor = 0;                   // replicas that the capacity table requires
   int replicas = 0;
-  int ready = 0;                      // number of replicas that have answered
+  int ready = 0;
   double ttft_ms = -1, tpot_ms = -1;  // latencies of the slowest replica
-  std::string_view reason = "start";  // reason of the last change of the number
+  std::string_view reason = "start";  // reason for the last change of the number of replicas
 };
 
 class Autoscaler {
  public:
-  // replicas: number of replicas at now_us.
   Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
              std::int64_t now_us);
 
-  // Reads metrics, and returns the decision. replicas: all replicas that accept requests. silent: number of
-  // replicas without an answer. While it is above 0, no replica is removed. queued: number of requests in the
-  // routers' queues. Without replicas, a queued request starts the first one. now_us must not decrease.
+  // Reads metrics, and returns the decision. `replicas` has all replicas that accept requests. `silent` is
+  // the number of replicas that did not respond; if it is above 0, no replica is removed. `queued` is the
+  // number of requests in the routers' queues; a queued request starts the first replica. now_us must not
+  // decrease.
   const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent,
                               double queued = 0);
   const AutoscalerState& state() const { return state_; }
@@ -59,13 +59,13 @@ class Autoscaler {
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;
-  bool busy_ = false;     // a request ran or waited in the window
-  bool unknown_ = false;  // a replica did not answer in the window
+  bool busy_ = false;     // a request ran or waited in the current window
+  bool unknown_ = false;  // a replica did not respond in the current window
 
   int extra_ = 0;  // replicas above the floor, added because of latencies
   double tokens_per_request_ = 0;
-  std::vector<double> loads_;     // loads of earlier windows
-  std::int64_t not_idle_us_ = 0;  // last time at which a replica was not well within the SLO
+  std::vector<double> loads_;
+  std::int64_t not_idle_us_ = 0;  // last time at which some replica was not well within the SLO
 };
 
 }  // namespace octavo::fleet

@@ -16,14 +16,14 @@ const AutoscalerRules kRules{.scaling = {.replicas_min = 1,
                              .ttft_ms = 1000,
                              .tpot_ms = 50};
 
-// A fleet that changes its size without delay and is read every second.
+// A fleet that changes its size at once and is read every second.
 struct Watched {
   Autoscaler scaler{kRules, kTable, *find_predictor("constant"), 1, 0};
   std::int64_t now_us = 0;
   int ready = 1;
 
-  // Returns the decision after a number of seconds, in which each replica reports `each`. tokens: sum over
-  // all replicas.
+  // Returns the decision after `seconds` readings with the metrics `each` of each replica. `tokens` is the
+  // sum over all replicas.
   AutoscalerState after(int seconds, double tokens, ReplicaReading each = {.ttft_ms = 900, .tpot_ms = 10},
                         int silent = 0) {
     AutoscalerState state;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t kWindow = 10'000'000;
 
-// Requests of 1,000 prompt and 10 output tokens. counts: requests in each window of 10 s, evenly spread.
+// Requests with 1,000 prompt tokens and 10 output tokens. `counts` has the number of requests in each
+// window of 10 s.
 Trace windows_of(std::initializer_list<int> counts) {
   Trace trace;
   std::int64_t begin_us = 7'000'000;
@@ -44,7 +45,7 @@ TEST(Capacity, TooManyWindowsAreRefused) {
 }
 
 TEST(Capacity, ReplicasLieOnLinesBetweenTheRows) {
-  // measurement noise: two replicas serve no less than one
+  // The lower capacity of two replicas is a measurement error: two replicas serve at least as much as one.
   const CapacityTable table({{1, 100}, {2, 90}, {4, 300}});
   EXPECT_EQ(table.replicas_for(0), 1);
   EXPECT_EQ(table.replicas_for(50), 1);
@@ -64,8 +65,8 @@ TEST(Capacity, NothingServedByFewMeansMore) {
 }
 
 TEST(Capacity, IsMeasuredWindowByWindow) {
-  // A prompt takes 210 ms, so one replica serves 4 requests/s: enough for windows of 20 requests, too little
-  // for 120.
+  // A prompt takes 210 ms, so one replica serves 4 requests/s. This is enough for windows of 20 requests,
+  // but not for windows of 120.
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 200};
   const Trace trace = windows_of({20, 120, 20, 60, 120, 20});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kTargetMax = 1 << 12;
 constexpr double kWider = 1.2;     // factor between two attempts of the oracle
-constexpr double kNearly = 1.025;  // ratio at which the search ends
+constexpr double kNearly = 1.025;  // the search for the oracle ends at this ratio of its bounds
 
 class Comparison {
  public:
@@ -25,7 +25,8 @@ class Comparison {
 
   Result<Contender> oracle(const CapacityTable& capacity) {
     TRY(const std::vector<double> loads, window_loads(trace_, scaling().window_us));
-    // Load per replica in tokens/s. The search looks for the highest value that meets the SLO.
+    // Load per replica in tokens/s. The search looks for the highest value with which the fleet meets the
+    // SLO.
     double trusted = capacity.rows().back().load / capacity.rows().back().replicas;
     double enough = 0, too_many = 0;
     Contender best{.name = "oracle", .trial = {}};
@@ -37,7 +38,7 @@ class Comparison {
                        scaling().replicas_max, trial.attained * 100);
       (trial.meets_slo ? enough : too_many) = trusted;
       if (trial.meets_slo) best.trial = std::move(trial);
-      if (trial.most == scaling().replicas_min) break;  // the fleet has its minimum size
+      if (trial.most == scaling().replicas_min) break;
       trusted = enough == 0     ? trusted / kWider
                 : too_many == 0 ? trusted * kWider
                                 : std::sqrt(enough * too_many);
@@ -45,7 +46,7 @@ class Comparison {
     return best;
   }
 
-  // The oracle's mean number of replicas is a lower bound for a fixed fleet.
+  // The search begins at the oracle's mean number of replicas, which is a lower bound for a fixed fleet.
   Result<Contender> fixed(const Contender& oracle) {
     SimulationOptions options = options_;
     options.startup_us = 0;
@@ -85,7 +86,8 @@ class Comparison {
  private:
   const ScalingRules& scaling() const { return rules_.autoscaler.scaling; }
 
-  // Load of the first window, which gives the initial number of replicas of all contenders except the oracle.
+  // Load of the first window, from which all contenders except the oracle get their initial number of
+  // replicas.
   double first_load() const { return window_loads(trace_, scaling().window_us)->front(); }
 
   Result<Trial> planned(const std::vector<double>& loads, double trusted) {

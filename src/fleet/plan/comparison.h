@@ -1,5 +1,5 @@
-// Simulates several autoscalers with the same traffic, and compares whether they meet the SLO, and their
-// cost.
+// Simulates several autoscalers with the same traffic, and compares their cost and whether they meet the
+// SLO.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,20 +18,23 @@ struct Contender {
 };
 
 struct ComparisonRules {
-  AutoscalerRules autoscaler = {};  // its latency limits are replaced by those of the SLO
+  AutoscalerRules autoscaler = {};  // the SLO's limits replace its latency limits
   std::int64_t interval_us = 5'000'000;
 };
 
-// progress: current contender, finished requests, all requests.
+// Arguments: the name of the current contender, the number of finished requests, and the number of all
+// requests.
 using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// Compares in this order:
-// 1. The oracle: the fewest replica hours that meet the SLO, if the fleet follows each window's load.
+// Compares four contenders, in this order:
+// 1. The oracle, which knows each window's load in advance and uses the fewest replica hours that meet the
+// SLO.
 // 2. The smallest fixed fleet.
 // 3. The autoscaler.
-// 4. An HPA on requests per replica, whose target is the highest of 1, 2, 4 ... that meets the SLO, or 1.
-// Replicas that start also count as cost. Errors: those of simulate(); a fixed fleet of replicas_max misses
-// the SLO (field "slo").
+// 4. A HorizontalPodAutoscaler on requests per replica. Its target is the highest of 1, 2, 4 ... that meets
+// the SLO, or 1.
+// The cost includes replicas that are starting. Returns an error on "slo" if a fixed fleet of replicas_max
+// misses the SLO. Also returns the errors of simulate().
 Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,
                                                const Slo& slo, const ComparisonRules& rules,
                                                const CapacityTable& capacity, const Predictor& predictor,

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 constexpr std::int64_t kSecond = 1'000'000;
 const Slo kSlo{.limits = {.ttft_ms = 4000}, .share = 0.95};
 
-// A short day, whose busiest minute has seven times the requests of the quietest one.
+// A short day, whose busiest minute has seven times the requests of its quietest minute.
 Trace day() {
   return *generate_traffic({.seconds = 1800,
                             .session_rate = 4,

@@ -50,7 +50,7 @@ class Search {
  private:
   Result<> size(const ReplicaKind& kind, Offer& offer) {
     const double replica_price = kind.devices * kind.price;
-    // Maximum number of replicas of a cheaper fleet.
+    // largest fleet of this kind that costs less than the cheapest fleet so far
     const double affordable = std::ceil(cheapest_ / replica_price) - 1;
     const int most = static_cast<int>(std::min<double>(rules_.replicas_max, affordable));
     offer.why =
@@ -97,7 +97,7 @@ class Search {
   const Slo& slo_;
   const SearchRules& rules_;
   const SearchProgress& progress_;
-  double cheapest_ = std::numeric_limits<double>::infinity();  // price per hour of the cheapest fleet so far
+  double cheapest_ = std::numeric_limits<double>::infinity();
   DeviceSearch found_;
 };
 

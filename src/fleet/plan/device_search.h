@@ -1,5 +1,5 @@
-// Finds the cheapest fleet that meets an SLO, by simulation. Varies device, devices per replica and batch
-// size, with one pool or with separate prefill and decode pools.
+// Finds the cheapest fleet that meets an SLO, by simulation. Tries each device with several numbers of
+// devices per replica and several batch sizes, with one pool or with separate prefill and decode pools.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -15,17 +15,16 @@ struct ReplicaKind {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
-  double price = 1;                   // price of one device per hour
-  Result<SimulationOptions> options;  // error: the reason why such a replica cannot serve the model
+  double price = 1;                   // per device and hour
+  Result<SimulationOptions> options;  // error: why a replica of this kind cannot serve the model
 };
 
-// The smallest fleet of one kind of replica, with one or two pools.
 struct Offer {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
   bool pools = false;
-  std::string why = {};  // reason why no fleet was found; "": a fleet was found
+  std::string why = {};  // why no fleet was found; "": a fleet was found
   int replicas = 0;      // replicas of the only pool, or of the decode pool
   int prefill_replicas = 0;
   double price_per_hour = 0;
@@ -35,19 +34,21 @@ struct Offer {
 
 struct DeviceSearch {
   std::vector<Offer> offers;  // in the order of the search
-  std::size_t best = 0;       // index of the cheapest offer
+  std::size_t best = 0;       // index in `offers` of the cheapest fleet
 };
 
 struct SearchRules {
-  int replicas_max = 64;  // maximum number of replicas, of both pools together
-  bool pools = false;     // also try separate pools; then the options of each kind need a prefill pool
+  int replicas_max = 64;  // both pools together
+  // also try separate pools; all ReplicaKinds then need a prefill pool in their options
+  bool pools = false;
 };
 
-// progress: current offer, finished requests, all requests.
+// Arguments: a description of the current offer, the number of finished requests, and the number of all
+// requests.
 using SearchProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// Skips fleets that cannot be cheaper than the cheapest one so far. Errors: no kind meets the SLO (field
-// "slo"); those of simulate().
+// Skips fleets that cannot be cheaper than the cheapest fleet so far. Returns an error on "slo" if no kind
+// of replica meets the SLO. Also returns the errors of simulate().
 Result<DeviceSearch> search_devices(const std::vector<ReplicaKind>& kinds, const Trace& trace, const Slo& slo,
                                     const SearchRules& rules, const SearchProgress& progress);
 

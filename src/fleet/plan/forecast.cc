@@ -11,7 +11,8 @@ std::vector<double> predict_last(std::span<const double> loads) {
   return predicted;
 }
 
-// Double exponential smoothing (Holt, 1957). The percentages weight a new window in level and trend.
+// Double exponential smoothing (Holt, 1957). The percentages are the weights of a new window in the level
+// and in the trend.
 template <int kLevelPercent, int kTrendPercent>
 std::vector<double> predict_trend(std::span<const double> loads) {
   constexpr double kLevelShare = kLevelPercent / 100.0, kTrendShare = kTrendPercent / 100.0;
@@ -47,7 +48,7 @@ const Predictor* find_predictor(std::string_view name) {
 
 double next_load(const Predictor& predictor, std::span<const double> loads) {
   std::vector<double> known(loads.begin(), loads.end());
-  known.push_back(0);  // placeholder, not read
+  known.push_back(0);  // placeholder that the predictor does not read
   return predictor.predict(known).back();
 }
 

@@ -1,4 +1,4 @@
-// Writes a plan as text and as JSON.
+// Writes the results of `octavo plan` as text and as JSON.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,7 +11,6 @@
 
 namespace octavo::fleet {
 
-// A plan in which the size of the fleet changes, with the same traffic.
 struct ScalingPlan {
   std::string predictor;
   ScalingRules rules;
@@ -29,8 +28,8 @@ struct Plan {
 boost::json::object slo_json(const Slo& slo);
 boost::json::object plan_json(const Plan& plan);
 
-// Returns text with a row for each simulation, the capacity of fleets, and the windows in which the number of
-// replicas changes.
+// Returns text with a row for each simulation, the capacities of fleets, and the windows in which the
+// number of replicas changes.
 std::string plan_text(const Plan& plan);
 
 }  // namespace octavo::fleet

@@ -12,12 +12,11 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kBlockTokens = 64;
-// the search ends at this ratio between a rate that misses the SLO and one that meets it
+// The search ends at this ratio between a rate that misses the SLO and a rate that meets it.
 constexpr double kNearEnough = 1.03;
 constexpr double kRateMin = 1e-3, kRateMax = 1e5;
-constexpr double kRequestsMin = 20;  // minimum number of requests in a simulation
+constexpr double kRequestsMin = 20;  // a simulation has at least this number of requests
 
-// One pair of prompt length and answer length.
 class Kind {
  public:
   Kind(int prompt_tokens, int answer_tokens, const Slo& slo, const PoolMapRules& rules, std::uint64_t seed)
@@ -35,7 +34,8 @@ class Kind {
     return trial.meets_slo;
   }
 
-  // Returns the highest rate that meets the SLO; 0 if none does. floor: a rate that meets the SLO, or 0.
+  // Returns the highest rate that meets the SLO, or 0 if no rate does. `floor` is a rate that is known to
+  // meet the SLO, or 0.
   Result<double> highest_rate(const SimulationOptions& options, double floor) {
     double served = floor, refused = 0;
     for (double rate = std::max(floor * 2, 1.0); refused == 0 && rate < kRateMax; rate *= 2) {
@@ -69,7 +69,7 @@ Result<PoolCell> fill(PoolCell cell, SimulationOptions options, const Slo& slo, 
   for (int prefill = 1; prefill < rules.replicas; ++prefill) {
     options.replicas = rules.replicas - prefill;
     options.prefill.replicas = prefill;
-    // Most splits are not better than the best one so far. One simulation is enough to show this.
+    // One simulation shows whether the split is better than the best split so far. Most splits are not.
     const double better = cell.apart * kNearEnough;
     if (cell.apart > 0) {
       TRY(const bool good, kind.serves(options, better));

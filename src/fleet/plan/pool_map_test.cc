@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Steps with many prompt tokens slow down the decoding sequences in the same step.
+// Prompt tokens make steps slow, which delays the sequences that decode in the same step.
 SimulationOptions slow_prompts() {
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 100};

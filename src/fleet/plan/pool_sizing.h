@@ -1,4 +1,4 @@
-// Finds the numbers of prefill and decode replicas for some traffic.
+// Finds the smallest prefill and decode pools that serve the traffic within an SLO.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 namespace octavo::fleet {
 
 struct PoolSizing {
-  int prefill = 0, decode = 0;  // replicas of each pool
+  int prefill = 0, decode = 0;
   Trial trial;
 };
 
-// Returns the sizes with the smallest sum, at most `most`, that meet the SLO; nullopt if none do. First finds
-// the size of each pool while the other pool is large, then tries sums in ascending order. Assumes that more
-// replicas never serve worse. options: must have a prefill pool, whose size is replaced. Errors: those of
-// simulate().
+// Returns the sizes with the smallest sum, up to `most`, that meet the SLO. Returns nullopt if no
+// sizes do. First finds the size of each pool while the other pool is large, and then tries sums in ascending
+// order. Assumes that adding replicas never makes the service worse. The size of the prefill pool in
+// `options` is ignored, but the pool must exist. Returns the errors of simulate().
 Result<std::optional<PoolSizing>> size_pools(SimulationOptions options, const Trace& trace, const Slo& slo,
                                              int most, const TrialProgress& progress);
 

@@ -6,8 +6,9 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr double kTolerance = 0.1;  // relative difference to the target below which the number stays
-constexpr int kAddedMax = 4;  // maximum number of replicas to add at a reading, unless doubling adds more
+// the number stays if the ratio to the target differs from 1 by at most this value
+constexpr double kTolerance = 0.1;
+constexpr int kAddedMax = 4;  // replicas to add at one reading, unless doubling adds more
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Kubernetes' HorizontalPodAutoscaler on requests per replica, for comparison, with its algorithm and
-// defaults: https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/
+// Kubernetes' HorizontalPodAutoscaler on requests per replica, as a baseline for the autoscaler. Algorithm
+// and defaults: https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace octavo::fleet {
 
 class QueueScaler {
  public:
-  static constexpr std::int64_t kIntervalUs = 15'000'000;  // time between two readings
+  static constexpr std::int64_t kIntervalUs = 15'000'000;
 
-  // target: mean number of waiting and running requests per replica. The only used rules are the
-  // limits on replicas and scale_down_delay_us: a replica is removed if it was not needed for this time.
+  // `target` is the mean number of waiting and running requests per replica. Only two rules are used: the
+  // limits on the number of replicas, and scale_down_delay_us.
   QueueScaler(const ScalingRules& rules, double target) : rules_(rules), target_(target) {}
 
   int read(std::int64_t now_us, std::span<const ReplicaReading> replicas);
@@ -28,7 +28,7 @@ class QueueScaler {
   };
   ScalingRules rules_;
   double target_;
-  int replicas_ = 0;  // last decision
+  int replicas_ = 0;
   std::deque<Wish> wishes_;
 };
 

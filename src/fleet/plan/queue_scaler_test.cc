@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// A fleet that changes its size without delay and is read every 15 seconds. The target is 10 requests per
+// A fleet that changes its size at once and is read every 15 seconds. The target is 10 requests per
 // replica.
 struct Watched {
   QueueScaler scaler{{.replicas_min = 1, .replicas_max = 20, .scale_down_delay_us = 60 * kSecond}, 10};

@@ -1,4 +1,4 @@
-// Finds the number of replicas for some traffic, by simulating fleets of several sizes.
+// Finds the number of replicas that serve the traffic within an SLO, by simulating fleets of several sizes.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,8 +10,8 @@
 
 namespace octavo::fleet {
 
-// Service level objective: at least the fraction `share` of all requests must be within the limits. Refused
-// requests are outside.
+// Service level objective: at least the fraction `share` of all requests must be within the limits. A
+// refused request counts as outside of the limits.
 struct Slo {
   traffic::Goodput limits;
   double share = 0.99;
@@ -20,32 +20,33 @@ struct Slo {
 bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 
 struct Trial {
-  int replicas = 0;         // number of replicas at the beginning
-  int least = 0, most = 0;  // minimum and maximum number of replicas that accepted requests
-  double attained = 0;      // fraction of requests within the limits
+  int replicas = 0;         // at the beginning
+  int least = 0, most = 0;  // lowest and highest number of replicas that accepted requests
+  double attained = 0;
   bool meets_slo = false;
-  // Figures of fleet/simulate/report.h, slo_attainment, and tokens_per_replica_second (prompts and answers).
+  // The figures of fleet/simulate/report.h, plus slo_attainment and tokens_per_replica_second (prompt and
+  // output tokens).
   boost::json::object figures = {};
 };
 
-// progress: replicas of the current trial, finished requests, all requests.
+// Arguments: the number of replicas, the number of finished requests, and the number of all requests.
 using TrialProgress = std::function<void(int, std::size_t, std::size_t)>;
 
-// Errors: those of simulate().
 Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, const Slo& slo,
                         const TrialProgress& progress);
 
-// Returns the smallest number in [least, most] that meets the condition; most + 1 if none does. Doubles
-// `least` until the condition is met, then bisects. Assumes that all larger numbers meet the condition, too.
+// Returns the smallest number in [least, most] that meets the condition, or most + 1 if none does. Doubles
+// `least` until the condition is met, and then bisects. Assumes that all larger numbers also meet the
+// condition.
 Result<int> smallest_that(int least, int most, const std::function<Result<bool>(int)>& meets);
 
 struct Sizing {
-  int replicas = 0;           // smallest tried number that meets the SLO
+  int replicas = 0;           // smallest number that was tried and meets the SLO
   std::vector<Trial> trials;  // sorted by number of replicas
   const Trial& answer() const;
 };
 
-// Errors: `most` replicas miss the SLO (field "slo"); those of simulate().
+// Returns an error on "slo" if `most` replicas miss the SLO. Also returns the errors of simulate().
 Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const Slo& slo, int least, int most,
                           const TrialProgress& progress);
 

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const Slo kSlo{.limits = {.ttft_ms = 400}, .share = 0.95};
 
-// A step takes 10 ms and a prompt block 51 ms, so a replica serves about six prompts per second.
+// A step takes 10 ms and a block of prompt tokens 51 ms, so a replica serves about six prompts per second.
 SimulationOptions slow_replicas() {
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 100};
@@ -93,7 +93,7 @@ TEST(Sizing, AnSloThatNobodyMeetsIsAnError) {
 
 TEST(Sizing, RefusedRequestsAreNotWithinTheSlo) {
   Trace trace = conversations(4, 4, 2'000'000);
-  trace.requests[0].output_tokens = 100'000;  // more than the KV cache can hold
+  trace.requests[0].output_tokens = 100'000;  // more tokens than the KV cache has
   EXPECT_FALSE(size(trace, {.limits = {.ttft_ms = 1e6}, .share = 0.99}, 1, 4));
   EXPECT_EQ(size(trace, {.limits = {.ttft_ms = 1e6}, .share = 0.9}, 1, 4)->replicas, 1);
 }

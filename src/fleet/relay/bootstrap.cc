@@ -11,11 +11,11 @@ namespace {
 
 namespace json = boost::json;
 
-// SGLang's route, with the prompt in `text` or `input_ids`
+// SGLang's route, whose prompt is in `text` or `input_ids`
 constexpr std::string_view kNativeRoute = "/generate";
 constexpr std::uint64_t kRooms = std::uint64_t{1} << 63;  // SGLang reads the number as a signed integer
 
-// Returns the number of prompts in the request's list; 0 if its prompt is not in a list.
+// Returns the number of prompts in the request's list. Returns 0 if the prompt is not in a list.
 std::size_t listed_prompts(const json::object& request) {
   for (const std::string_view name : {"prompt", "text", "input_ids"}) {
     const json::value* prompts = request.if_contains(name);
@@ -35,7 +35,8 @@ bool is_divided(std::string_view path) {
 
 Result<std::string> bootstrap_body(std::string_view body, const json::object& request,
                                    const Bootstrap& bootstrap) {
-  // Refuses these fields: if a field occurs twice, engines use the last one, which would be the client's.
+  // Refuses bodies that contain the fields. Engines use the last of two fields with the same name, which
+  // would be the client's.
   for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
     if (request.contains(field))
       return invalid(std::string(field), "must be absent, because the router sets this field");

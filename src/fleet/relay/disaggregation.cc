@@ -32,7 +32,7 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
     return std::nullopt;
   (*request)["stream"] = false;
   request->erase("stream_options");
-  // Only the response of the decode engine is stored.
+  // Only the decode engine stores the response.
   if (request->contains("store")) (*request)["store"] = false;
   json::object* limits = &*request;
   if (!route->limit_in.empty()) {

@@ -1,4 +1,5 @@
-// Request bodies for a prefill and a decode replica, as in llm-d's sidecar and vLLM's proxies.
+// Writes the request bodies for disaggregated prefill: the prefill request and the decode request, as in
+// llm-d's sidecar and vLLM's proxies.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,24 +10,25 @@
 
 namespace octavo::fleet {
 
-// Returns the body for the prefill replica: one output token, one answer, no stream. Returns nullopt if the
-// request does not have exactly one prompt, needs log-probabilities of the prompt, or has kv_transfer_params.
+// Returns the body of the prefill request, with one output token, one choice and no stream. Returns nullopt
+// if the request does not have exactly one prompt, needs log-probabilities of the prompt, or already has
+// kv_transfer_params.
 std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
 
-// Returns the body for the prefill replica with kv_transfer_params of vLLM's NixlConnector: the replica keeps
-// the prompt's KV blocks.
+// Returns the body of the prefill request with kv_transfer_params for vLLM's NixlConnector, which let the
+// prefill engine keep the prompt's KV blocks.
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
 std::string prefill_body(boost::json::object first_leg);
 
-// Returns the kv_transfer_params in the prefill replica's answer, as JSON; nullopt if they are missing.
+// Returns JSON, or nullopt if the response has no kv_transfer_params.
 std::optional<std::string> kv_transfer_params(std::string_view answer);
 
-// Returns the body for the decode replica: the client's body with these params. prefill_body() must have
-// accepted the body.
+// Returns the body of the decode request: the client's body with these kv_transfer_params. prefill_body()
+// must have accepted the client's body.
 std::string decode_body(std::string_view body, std::string_view params);
 
-// Returns the number of prompt tokens that the replica found in its cache, from the usage in its answer; 0 if
-// it is missing.
+// Returns the number of prompt tokens that the engine found in its cache, from the usage in its response.
+// Returns 0 if the response does not report it.
 std::int64_t cached_tokens(std::string_view answer);
 
 }  // namespace octavo::fleet

@@ -9,7 +9,8 @@
 
 namespace octavo::fleet {
 
-// Returns the text after "data:", without the empty line; nullopt if the event begins with another field.
+// Returns the text after "data:", without the line ends. Returns nullopt if the event does not begin with
+// "data:".
 inline std::optional<std::string_view> data_of(std::string_view event) {
   if (!event.starts_with("data:")) return std::nullopt;
   event.remove_prefix(event.starts_with("data: ") ? 6 : 5);
@@ -18,13 +19,10 @@ inline std::optional<std::string_view> data_of(std::string_view event) {
 
 class EventCutter {
  public:
-  // Returns the events that are complete with these bytes, each including its empty line. Lines end with
-  // or \r
-  // .
+  // Returns the events that these bytes complete, each including its empty line. Lines may end with LF or
+  // CR LF.
   std::vector<std::string> push(std::string_view bytes) {
-    // bytes of "
-    // \r
-    // " that earlier pieces may end with
+    // Earlier pieces may end with the first two bytes of the separator LF CR LF.
     constexpr std::size_t kHalfEnd = 2;
     std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
     rest_ += bytes;

@@ -1,4 +1,4 @@
-// Reads and extends JSON bodies of requests.
+// Reads JSON request bodies, and adds fields to them.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,17 +9,17 @@
 
 namespace octavo::fleet {
 
-// Returns nullopt if the text is not a JSON object, or has too many values for its size (see BodyMemory).
+// Returns nullopt if the text is not a JSON object, or needs too much memory for its size (see BodyMemory).
 std::optional<boost::json::object> json_object(std::string_view text);
 
-// Returns whether the request has several texts, or several lists of tokens.
+// Returns whether the request has several texts, or several lists of token ids.
 bool has_several_prompts(const boost::json::object& request);
 
-// Returns the value at a path of names; null if it is missing.
+// Returns null if the path of field names does not exist.
 const boost::json::value* find_path(const boost::json::object& object,
                                     std::initializer_list<std::string_view> names);
 
-// Adds a field at the beginning of a JSON object. Other bytes do not change. value: JSON.
+// Inserts a field at the beginning of a JSON object. All other bytes stay. `value` is JSON.
 std::string with_field(std::string_view object, std::string_view name, std::string_view value);
 
 }  // namespace octavo::fleet

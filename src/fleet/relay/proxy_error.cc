@@ -23,7 +23,7 @@ std::string proxy_error_event(std::string_view path, int status, std::string_vie
   const std::string error = openai::error_json_in(protocol, status, message, param);
   if (protocol == openai::Protocol::ollama) return error + "\n";
   if (protocol == openai::Protocol::anthropic) return "event: error\ndata: " + error + "\n\n";
-  // Clients of the Responses API need a type in each event.
+  // Clients of the Responses API need the field `type` in each event.
   if (path == "/v1/responses")
     return "event: error\ndata: " + with_field(error, "type", "\"error\"") + "\n\n";
   return "data: " + error + "\n\n";

@@ -1,4 +1,4 @@
-// Errors of the proxy, in the format of the request's protocol.
+// Writes errors of the router and the sidecar in the format of the request's API.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRetryAfterMaxS = 1e9;
 
-// Parses the three date formats of RFC 9110, all in GMT.
+// Parses the three date formats of RFC 9110. All dates are in GMT.
 std::optional<double> seconds_until(const std::string& date) {
   for (const char* form :
        {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"}) {
@@ -33,7 +33,7 @@ bool worth_a_retry(int status) {
   return std::ranges::find(kStatuses, status) != kStatuses.end();
 }
 
-// 529 is Anthropic's overloaded_error.
+// The status 529 is Anthropic's overloaded_error.
 bool is_backpressure(int status) { return status == 429 || status == 503 || status == 529; }
 
 std::optional<std::int64_t> retry_after_s(const http::Response& answer) {

@@ -1,4 +1,4 @@
-// Decides whether an error is caused by the worker or by the request.
+// Decides whether the worker or the request has caused an error response.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,14 @@ namespace octavo::fleet {
 // Returns whether another worker may succeed.
 bool worth_a_retry(int status);
 
-// Returns whether the worker is healthy but overloaded.
 bool is_backpressure(int status);
 
-// Returns the seconds until Retry-After, rounded up; nullopt if it is missing or neither a number nor an HTTP
-// date.
+// Returns the value of Retry-After in seconds, rounded up. Returns nullopt if the header is missing, or is
+// neither a number nor an HTTP date.
 std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 
-// Returns whether the request causes the error, so that other workers would also fail: the error names a
-// field ("param"), or is the client's timeout.
+// Returns whether the request has caused the error, so that it would fail at any worker. Such an error
+// names a field ("param"), or is the client's timeout.
 bool is_the_requests_own(std::string_view body);
 
 }  // namespace octavo::fleet

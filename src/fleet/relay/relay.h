@@ -1,4 +1,4 @@
-// Rules for all messages that a proxy forwards: headers, limits, streams.
+// Rules for the messages that the router and the sidecar forward: headers, limits and streams.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,26 @@ namespace octavo::fleet {
 inline constexpr std::size_t kGatheredBytesMax =
     64 << 20;  // maximum size of a buffered response; larger responses are streamed
 inline constexpr std::size_t kUnsentBytesMax =
-    // maximum number of unsent bytes to a client; above it, the proxy stops reading from the replica
+    // Maximum number of bytes that wait for a client. Above the limit, the proxy stops reading from the
+    // engine.
     256 << 10;
 
-// Returns the headers to forward. Omits those of one connection (RFC 9110, 7.6.1, and those that Connection
-// names), and those that the proxy writes.
+// Returns the headers to forward. Omits headers that concern one connection (RFC 9110, 7.6.1), headers that
+// `Connection` names, and headers that the proxy writes itself.
 http::Headers passed_on(const http::Headers& headers);
 
-// Returns the headers of an answer to forward. A Location at the engine becomes a path at the proxy, since
-// clients may not reach the engine.
+// Returns the response headers to forward. A Location at the engine becomes a path, because clients may not
+// reach the engine.
 http::Headers passed_back(const http::Headers& headers, std::string_view engine_url);
 
-// Returns the request target, as the client has sent it.
+// Returns the path and query as the client has sent them.
 std::string target_of(const http::Request& request);
 
 bool asks_for_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);
-// Returns whether the proxy must forward the response at once: events, lines of JSON, audio of unknown
-// length.
+// Returns whether the response must be forwarded without buffering: event streams, lines of JSON, and audio
+// of unknown length.
 bool is_stream(const http::Response& answer);
 
 }  // namespace octavo::fleet

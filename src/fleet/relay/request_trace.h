@@ -1,4 +1,4 @@
-// Spans of one request in a proxy: one for the request, and a child span for each call to an engine.
+// Trace spans of one request in the router or the sidecar. Each call to an engine has a child span.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ class RequestTrace {
     std::int64_t begun_us = 0;
   };
 
-  // tracer: null: nothing is recorded, and calls have the client's traceparent. name: of the request's span.
+  // If `tracer` is null, nothing is recorded, and calls have the client's traceparent. `name` is the name
+  // of the request's span.
   RequestTrace(std::shared_ptr<Tracer> tracer, std::string name, const http::Request& request);
 
-  // Begins the span of a call, and writes it to the traceparent in the call's headers.
+  // Begins the span of a call, and writes its traceparent into the call's headers.
   Call begin(http::Headers& headers) const;
-  // Ends the span of a call. status: HTTP status; 0: no answer.
+  // Ends the span of a call. `status` is the HTTP status; 0: no response.
   void end(const Call& call, std::string name, const std::string& url, int status) const;
-  // Ends the span of the request. model: "" if unknown.
+  // Ends the span of the request. `model` is "" if it is unknown.
   void end(int status, const std::string& model = {}) const;
 
  private:

@@ -75,13 +75,13 @@ Response list_workers(Balancer& balancer) {
                           {"regular_count", count(Role::both)}}}});
 }
 
-// Reads the worker's role from worker_type or, with separate pools, from `role`.
+// Reads the worker's role from `worker_type` or, with disaggregated prefill, from `role`.
 Result<> take_worker_type(const json::object& body, bool disaggregated, Endpoint& worker) {
   const json::value* type = body.if_contains("worker_type");
   if (type != nullptr) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
     if (!disaggregated && wanted != "regular") return invalid("worker_type", "must be \"regular\"");
-    if (disaggregated && wanted == "regular") return {};  // a worker of both roles, as without the field
+    if (disaggregated && wanted == "regular") return {};  // the worker has both roles, as without the field
     if (disaggregated && wanted != "prefill" && wanted != "decode")
       return invalid("worker_type", "must be \"prefill\" or \"decode\"");
     worker.role = wanted == "prefill" ? Role::prefill : Role::decode;
@@ -124,7 +124,7 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   return json_response({{"worker_id", name}, {"status", "removed"}}, 202);
 }
 
-// Older routes of SGLang's router, from before /workers. The query has the worker's URL.
+// Old routes of SGLang's router, replaced by /workers. The query contains the worker's URL.
 std::optional<Response> older_route(const RouteContext& context, const Request& request) {
   const std::string& path = request.path;
   if (path == "/list_workers" && request.method == "GET") return list_workers(context.balancer);
@@ -172,9 +172,9 @@ Response metrics(const RouteContext& context) {
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
-// Healthy if the router would send a request to a worker. If all circuit breakers are open, it would send the
-// request to one of these workers. With a queue it is always ready: a fleet may be scaled to zero, and the
-// request that waits makes it start.
+// The router is healthy if it would send a request to some worker. If all circuit breakers are open, it
+// still sends requests to one of these workers. A router with a queue is always ready: a fleet may be
+// scaled to zero, and the waiting request makes an autoscaler start a worker.
 Response health(const RouteContext& context, bool readiness) {
   const auto view = context.balancer.fleet().view();
   const auto healthy = std::ranges::count_if(view->members, available);
@@ -186,13 +186,13 @@ Response health(const RouteContext& context, bool readiness) {
                                      {"healthy_workers", healthy},
                                      {"total_workers", view->members.size()}},
                                     ready ? 200 : 503);
-  // tells another router that this one is not down
+  // another router then knows that this router is not down
   if (!ready && context.queue) response.headers.set("Retry-After", "1");
   return response;
 }
 
-// Returns the index of KV blocks for a new router. Answers one request at a time, since the index is built in
-// memory.
+// Returns the index of KV blocks for a new router. Handles one request at a time, because the response is
+// built in memory.
 Response kv_index(Balancer& balancer, const Request& request) {
   static std::atomic_flag busy;
   const auto worker = http::query_value(request.query, "worker");

@@ -1,4 +1,5 @@
-// The routes that the router answers: health, metrics, models, workers. It forwards all others to replicas.
+// The requests that the router answers itself: health, metrics, models, workers. All other requests are
+// forwarded to workers.
 #pragma once
 
 #include <optional>
@@ -9,14 +10,14 @@
 
 namespace octavo::fleet {
 
-// Returns the endpoint for "http://host:port". Errors: field "url".
+// Parses "http://host:port". Errors report the field "url".
 Result<Endpoint> endpoint_of_url(std::string_view url);
 
-// Parses the address of KV cache events: "tcp://host:5557", "tcp://host:5557,tcp://host:5558" with the replay
-// address, or "none". Errors: on `field`.
+// Parses the address of KV cache events into `endpoint`: "tcp://host:5557", or
+// "tcp://host:5557,tcp://host:5558" with the address for replays, or "none". Errors report `field`.
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// Returns nullopt if the router must forward the request.
+// Returns nullopt if the request must be forwarded to a worker.
 std::optional<http::Response> admin_answer(const RouteContext& context, const http::Request& request);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Limits the number of concurrent requests in the router.
+// Limits the number of concurrent requests in the router (--max-concurrent-requests).
 #pragma once
 
 #include <atomic>
@@ -8,13 +8,14 @@ namespace octavo::fleet {
 class Admission {
  public:
   explicit Admission(int limit) : limit_(limit) {}  // negative: no limit
-  // Returns whether the request is admitted; if so, call leave() at its end.
+  // Returns whether the request is admitted. The caller must call leave() at the end of an admitted
+  // request.
   bool admit() {
     if (++requests_ <= limit_ || limit_ < 0) return true;
     --requests_;
     return false;
   }
-  void enter() { ++requests_; }  // admits a request above the limit
+  void enter() { ++requests_; }
   void leave() { --requests_; }
   bool full() const { return limit_ >= 0 && requests_ >= limit_; }
 

@@ -1,5 +1,5 @@
-// An attempt to get a request's answer from one worker: its booking, its call, and the received part of the
-// answer.
+// One attempt to get the response to a request from one worker. It has the booking, the HTTP call, and the
+// part of the response that was received but not forwarded yet.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace octavo::fleet {
 
-// Use it on the loop's thread.
+// Must be used on the loop's thread.
 class Attempt {
  public:
-  // Callbacks, until settle().
+  // Callbacks. None is called after settle().
   struct Events {
     std::function<void(Attempt&, std::string_view piece)> body;
     std::function<void(Attempt&, const Result<>& result)> end;
     std::function<bool()> ready;                     // see http::CallEvents::ready
-    std::function<void(Attempt&, Trouble)> trouble;  // must not own the attempt's owner
+    std::function<void(Attempt&, Trouble)> trouble;  // must not own the Forwarding that owns the attempt
   };
 
   static std::shared_ptr<Attempt> open(const RouteContext& context, http::ClientLoop& loop, Choice choice,
@@ -31,20 +31,20 @@ class Attempt {
   Attempt(Balancer& balancer, Choice chosen);
   ~Attempt() { settle(Outcome::neither); }
 
-  // Ends the call and the booking. Only the first call has an effect.
+  // Ends the call and the booking. Later calls have no effect.
   void settle(Outcome outcome);
   bool settled() const { return settled_; }
-  void gather(std::string_view piece, std::size_t bytes_max);  // appends the piece to the body of `answer`
+  void gather(std::string_view piece, std::size_t bytes_max);
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
   http::Response answer = {};             // received, but not forwarded yet
-  std::optional<UsageReport> usage = {};  // last usage in the answer
+  std::optional<UsageReport> usage = {};  // last usage that the response contains
   const std::int64_t sent_us;
-  bool hedges = false;     // this attempt is the hedge: the second of two attempts
+  bool hedges = false;     // this attempt is a hedge, the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
-  bool failed = false;  // prefill: the worker has not computed the prompt
+  bool failed = false;  // the prefill worker did not compute the prompt
 
  private:
   Balancer& balancer_;

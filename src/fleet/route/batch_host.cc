@@ -26,7 +26,7 @@ class BatchHost final : public batches::Host {
     }
   }
 
-  // The tenant admits at once, so that has_room() counts the line.
+  // Asks the tenant for admission at once, so that has_room() counts the line.
   void send(const std::shared_ptr<http::Exchange>& exchange) override {
     http::ClientLoop& loop = client_.loop_of(*exchange);
     const std::string& path = exchange->request().path;
@@ -43,13 +43,14 @@ class BatchHost final : public batches::Host {
     });
   }
 
-  // Workers receive the router's first API key.
+  // Lines of a batch are sent with the router's first API key.
   http::Headers line_headers() const override {
     if (context_.options.api_keys.empty()) return {};
     return {{"Authorization", "Bearer " + context_.options.api_keys.front()}};
   }
 
-  // A tenant that has reached its limits does not delay the batches of others.
+  // Checks the owner's limits separately, so that a tenant at its limits does not delay batches of other
+  // tenants.
   bool has_room(int running, const std::string& owner) const override {
     Tenant* tenant = tenant_of(batches::line_peer(owner));
     if (tenant && !tenant->has_room_for_line(now_us())) return false;
@@ -67,7 +68,8 @@ class BatchHost final : public batches::Host {
 
  private:
   static std::string name_of(const Tenant& tenant) { return "tenant " + tenant.options().name; }
-  // Returns the tenant that has made the batch of a line with this peer; null if none exists.
+  // Returns the tenant that made the batch, by the peer of one of its lines. Returns null if no tenant made
+  // it.
   Tenant* tenant_of(const std::string& peer) const {
     const auto found = by_peer_.find(peer);
     return found != by_peer_.end() ? found->second : nullptr;

@@ -1,4 +1,4 @@
-// Runs the lines of batches on the router's workers.
+// Runs the requests of OpenAI batch files on the router's workers.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,8 @@
 
 namespace octavo::fleet {
 
-// Returns whether the path belongs to files or batches.
 bool names_batches(std::string_view path);
 
-// The arguments must outlive the host.
 batches::HostPtr batch_host(const RouteContext& context, http::AsyncClient& client, Tenants& tenants);
 
 }  // namespace octavo::fleet

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Paths of vLLM and SGLang, all with POST.
+// Paths of vLLM and SGLang. All requests use POST.
 constexpr std::array<std::string_view, 50> kPaths{
     "/abort_request",
     "/abort_requests",
@@ -74,9 +74,9 @@ bool empties_caches(std::string_view path) {
          path == "/release_memory_occupation";
 }
 
-constexpr int kLookMs = 500;  // interval of health checks of workers that have not answered
+constexpr int kLookMs = 500;  // interval of health checks of workers that have not responded
 
-// One request to all workers. Runs on its loop's thread.
+// Must be used on its loop's thread.
 struct FanOut : std::enable_shared_from_this<FanOut> {
   struct Part {
     std::shared_ptr<const Endpoint> worker;

@@ -1,5 +1,5 @@
-// Requests for all workers, such as clearing caches, loading adapters or weights, pausing engines. The router
-// sends them to each worker. The response contains all answers.
+// Sends a request to all workers, and returns one response with all their responses. Used for requests that
+// change engines, such as clearing caches, loading adapters or weights, and pausing.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 bool means_all_workers(const http::Request& request);
 
-// Call it on the loop's thread. done: called once, when all workers have answered.
+// Must be called on the loop's thread. Calls `done` once, when all workers have responded.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              std::function<void()> done);
 

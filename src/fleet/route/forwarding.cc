@@ -17,11 +17,10 @@
 namespace octavo::fleet {
 namespace {
 
-// maximum size of a body to scan on the event loop, in less than a millisecond
+// bodies up to this size are scanned on the event loop, in less than a millisecond
 constexpr std::size_t kReadHereMax = 16 << 10;
-constexpr std::size_t kRefusalBytesMax = 1 << 20;  // maximum bytes of an error's body to keep
+constexpr std::size_t kRefusalBytesMax = 1 << 20;  // bytes of an error response that are kept
 
-// Returns whether the request is a POST whose engine reads JSON.
 bool has_json(const http::Request& request) {
   std::string_view type = request.headers.find("Content-Type").value_or("application/json");
   type = type.substr(0, type.find(';'));
@@ -66,7 +65,7 @@ Forwarding::~Forwarding() {
   if (admitted_) context_.admission.leave();
 }
 
-// Scans long bodies on other threads, so that the loop's streams have no delay.
+// Scans long bodies on other threads, so that streams on this event loop are not delayed.
 void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
   context_.retries.earn();
   exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
@@ -104,7 +103,7 @@ void Forwarding::admit() {
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
-// A worker may have loaded the model after its last list of models.
+// Refreshes the models first, because a worker may have loaded the model since.
 void Forwarding::find_model() {
   context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
     loop.post([self] {
@@ -137,7 +136,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .draw = part == Role::decode ? draw_ : std::nullopt};
 }
 
-// Sends the request to the best worker that was not tried yet. Returns null if none exists.
+// Sends the request to the best worker that was not tried yet. Returns null if no such worker is available.
 Forwarding::AttemptPointer Forwarding::send() {
   if (in_halves_ && !send_prefill_half()) return nullptr;
   const std::int64_t begun = now_us();
@@ -146,7 +145,7 @@ Forwarding::AttemptPointer Forwarding::send() {
   draw_.reset();
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!choice) {
-    if (prefill_half_) settle(*prefill_half_, Outcome::neither);  // no decode worker would fetch its blocks
+    if (prefill_half_) settle(*prefill_half_, Outcome::neither);  // no decode worker will fetch the blocks
     return nullptr;
   }
   ++history_.tries;
@@ -187,7 +186,8 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
   return opened;
 }
 
-// An answer that is not streamed needs time for all its tokens.
+// The time is longer for an answer that is not streamed, because all its tokens must be computed before the
+// first byte.
 int Forwarding::blind_wait() const {
   constexpr int kTokenMs = 30, kTokens = 2'000, kTokensMax = 1'000'000;
   const int ms = blind_wait_ms(context_.options.blind_wait_ms, in_.request().body.size());
@@ -196,7 +196,7 @@ int Forwarding::blind_wait() const {
   return ms + kTokenMs * (tokens > 0 ? std::min(tokens, kTokensMax) : kTokens);
 }
 
-// Hedging: sends the request to a second worker, and uses the answer that begins first.
+// Hedging: sends the request also to a second worker. The response that begins first is used.
 void Forwarding::hedge() {
   if (!waits() || in_halves_ || under_way().size() != 1 || !context_.retries.take(now_us())) return;
   const AttemptPointer second = send();
@@ -276,13 +276,13 @@ void Forwarding::on_whole(Attempt& attempt) {
 }
 
 void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
-  // While the server runs the request's tools, its engine is idle, so an idle engine does not mean that the
+  // While a server runs the request's tools, its engine is idle. So an idle engine does not mean that the
   // request is lost.
   const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
   if (idle && in_.route().server_tools && !is<Prefilling>()) return;
   if (&attempt == prefill_half_.get()) {
-    // SGLang's metrics do not count a prompt that waits for its decode worker, so an idle prefill worker may
-    // still have it.
+    // SGLang's metrics do not count a prompt that waits for its decode worker. So an idle prefill worker
+    // may still have the prompt.
     if (idle) return;
     return on_prefill_half(attempt, failure(ErrorCode::io, "{}", text_of(trouble)));
   }
@@ -298,12 +298,12 @@ void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
   on_lost(attempt, {ErrorCode::io, fmt::format("{} {}", attempt.worker().url, text_of(trouble)), ""});
 }
 
-// Selects this attempt at the first bytes of its answer, unless the answer is a refusal. Returns false if the
-// answer cannot continue the client's stream.
+// Called for the first bytes of a response that is not a refusal. The attempt becomes the only one. Returns
+// false if the response cannot continue the client's stream.
 bool Forwarding::lead(Attempt& attempt) {
   if (back_.begun() && !back_.continued_by(attempt.answer)) {
     settle(attempt, Outcome::neither);
-    if (!migrate()) break_off();  // the next worker may support resuming
+    if (!migrate()) break_off();  // the next worker may support resume_token_ids
     return false;
   }
   AttemptPointer leader;
@@ -314,7 +314,7 @@ bool Forwarding::lead(Attempt& attempt) {
       settle(*each, each->forgotten ? Outcome::failure : Outcome::neither);
   }
   state_ = Answering{std::move(leader)};
-  // A refusal computes no prompt, so its time says nothing about the worker's speed.
+  // The worker computed no prompt for an error response, so the time does not show the worker's speed.
   if (attempt.answer.status / 100 != 2) attempt.choice.booking.progress.prompt_tokens = 0;
   balancer_.first_token(attempt.choice.booking);
   if (!back_.begun()) {
@@ -326,7 +326,7 @@ bool Forwarding::lead(Attempt& attempt) {
   return true;
 }
 
-// Another worker has succeeded, so the workers have caused the earlier failures.
+// If another worker succeeds, the workers that failed earlier have caused their failures, not the request.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
@@ -353,7 +353,7 @@ void Forwarding::on_refused(Attempt& attempt) {
     context_.metrics.worker_failed(worker->url);
     history_.suspects.push_back(worker);
   }
-  if (!under_way().empty()) return;  // the other attempt continues
+  if (!under_way().empty()) return;
   const std::string reason = fmt::format("status {}", status);
   context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }
@@ -362,8 +362,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (is<Prefilling>()) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
   const bool late = in_.left_ms() == 0;
-  // The worker causes a refused connection or a timeout. The request may cause a connection that breaks
-  // later.
+  // A refused connection or a timeout is the worker's failure. A connection that breaks later may be caused
+  // by the request.
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
   const bool cut = back_.begun() && !late;
@@ -371,7 +371,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
   if (is<Answering>()) state_ = Sent{};
   if (!unreachable && !silent && !cut) history_.suspects.push_back(worker);
-  if (!under_way().empty()) return;  // the other attempt continues
+  if (!under_way().empty()) return;
   if (late) return refuse_late();
   if (cut) {
     log_warning("the stream of {} ended early: {}", in_.request().path, error.message);
@@ -379,19 +379,19 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
     balancer_.failed(*worker);
     return break_off();
   }
-  // No worker has received the request, so it waits until a worker is available.
+  // No worker has received the request, so the request waits until a worker is available.
   if (unreachable && context_.queue && waits()) {
     if (!send()) return wait_again();
     return context_.metrics.retried();
   }
-  // A worker that crashes or hangs loses many requests at once, so the first retry of each is free. Further
-  // retries need budget.
+  // A worker that crashes or hangs loses many requests at once, so the first retry of each request needs no
+  // budget. Further retries do.
   const bool free = unreachable || ++history_.losses == 1;
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
-// Sends the request to a worker that was not tried yet. If none exists, gives up if the refusal has a
-// Retry-After, otherwise tries all workers again after a backoff.
+// Sends the request to a worker that was not tried yet. If all were tried, gives up if the refusal has
+// Retry-After, and otherwise tries all workers again after a backoff.
 void Forwarding::retry(const std::string& reason) {
   if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);
   log_info("retrying after a failure of {}: {}", history_.tries, reason);
@@ -413,7 +413,7 @@ void Forwarding::retry_later(const std::string& reason) {
   });
 }
 
-// Sends the last answer of a worker if there is one, since it says more than the router's error.
+// Prefers the last error response of a worker, because it says more than an error of the router.
 void Forwarding::give_up(const std::string& reason) {
   if (history_.tries > 1) context_.metrics.retries_exhausted();
   if (back_.begun()) return break_off();

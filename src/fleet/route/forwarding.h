@@ -1,6 +1,6 @@
-// One request in the router: forwards it to a worker, and forwards the worker's answer to the client, piece
-// by piece for streams. The router tries another worker if the worker fails before the client has received a
-// byte, or if a stream breaks that can continue.
+// One client request in the router: forwards the request to a worker, and forwards the worker's response to
+// the client, streams piece by piece. If the worker fails before the client has received a byte, or a
+// stream breaks that another worker can continue, the router tries another worker.
 //
 //   | state      | event                                 | next state                                      |
 //   |------------|---------------------------------------|-------------------------------------------------|
@@ -36,11 +36,11 @@
 
 namespace octavo::fleet {
 
-// Lives from the request's admission until the last attempt ends. All functions run on the thread of its
-// loop, which is also the loop of the client's connection.
+// Exists from the request's admission until its last attempt ends. All functions must run on the thread of
+// `loop`, which is also the event loop of the client's connection.
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
-  // Call it on the loop's thread. share: kept until the end of the request.
+  // Must be called on the loop's thread. `share` is kept until the end of the request.
   static void start(const RouteContext& context, http::ClientLoop& loop,
                     std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant);
   ~Forwarding();
@@ -51,14 +51,15 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   using AttemptPointer = std::shared_ptr<Attempt>;
   struct Arrived {};
   struct Queued {
-    std::uint64_t id = 0;  // id in the queue; 0: a pause before the request enters the queue again
+    std::uint64_t id = 0;  // id in the queue; 0: the request pauses before it enters the queue again
   };
   struct Prefilling {
     std::shared_ptr<const std::string> body;
     AttemptPointer attempt;
   };
   struct Sent {
-    std::array<AttemptPointer, 2> attempts = {};  // two attempts while a hedge runs, none during a backoff
+    // two attempts while a hedge runs, no attempt during a backoff
+    std::array<AttemptPointer, 2> attempts = {};
   };
   struct Answering {
     AttemptPointer attempt;
@@ -68,28 +69,28 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool is() const {
     return std::holds_alternative<State>(state_);
   }
-  // the client has received no bytes of an answer
+  // Returns whether the client has received no part of a response yet.
   bool waits() const { return is<Sent>() && !back_.begun(); }
 
   struct History {
     int sent = 0;
-    int tries = 0;     // number of attempts since the arrival, or since the stream broke
-    int losses = 0;    // number of attempts whose worker was lost before the client received a byte
-    int refusals = 0;  // number of times that the queue dispatched the request, but no worker accepted it
-    bool prefill_is_busy = false;  // a prefill worker had no capacity
+    int tries = 0;     // attempts since the arrival or, after a broken stream, since the stream broke
+    int losses = 0;    // attempts whose worker was lost before the client received a byte
+    int refusals = 0;  // dispatches from the queue after which no worker accepted the request
+    bool prefill_is_busy = false;  // a prefill worker has refused the request because it had no capacity
     std::vector<EndpointId> tried = {};
-    // endpoints with failures that the request may have caused
+    // endpoints that failed, perhaps because of the request
     std::vector<std::shared_ptr<const Endpoint>> suspects = {};
-    std::optional<http::Response> refusal = {};  // last refusal, for the client if no worker succeeds
+    std::optional<http::Response> refusal = {};  // last refusal, sent to the client if no worker succeeds
   };
 
-  // Before the first attempt.
+  // Before the first attempt:
   void begin(const std::shared_ptr<http::Exchange>& exchange);
   void on_read(const Result<>& memory, std::optional<http::Response> refusal);
   void admit();
   void find_model();
   void go();
-  // In the queue (forwarding_queue.cc).
+  // In the queue (forwarding_queue.cc):
   void enter();
   void watch_deadline();
   void no_worker();
@@ -99,14 +100,14 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void wait_again();
   void leave_queue(FlowOutcome outcome);
   void refuse_waiting(FlowOutcome outcome);
-  // Prefill at a separate worker (forwarding_prefill.cc).
+  // Prefill at a separate worker (forwarding_prefill.cc):
   std::shared_ptr<const std::string> prefill_request();
   void prefill(std::shared_ptr<const std::string> body);
   std::expected<Choice, Refusal> choose_prefill();  // forwarding_nearness.cc
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params);
-  // SGLang's transfer, with the request at both workers (forwarding_bootstrap.cc).
+  // SGLang's KV transfer, with the request at two workers at once (forwarding_bootstrap.cc):
   bool is_bootstrapped() const;
   void begin_halves();
   bool send_prefill_half();
@@ -135,7 +136,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void give_up(const std::string& reason);
   bool migrate();
 
-  // The answer to the client (forwarding_answer.cc).
+  // The response to the client (forwarding_answer.cc):
   http::Response for_client(const Attempt& attempt, http::Response answer) const;
   std::string_view created(std::string_view answer) const;
   void note_usage(Attempt& attempt, std::string_view bytes) const;
@@ -162,17 +163,20 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   const RequestTrace trace_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
-  std::shared_ptr<const std::string> body_;  // null: the client's body
-  // with a bootstrap: body_ without the bootstrap fields; null: the client's body
+  std::shared_ptr<const std::string> body_;  // body for decode workers; null: the client's body
+  // body_ without the bootstrap fields of SGLang's KV transfer; null: the client's body
   std::shared_ptr<const std::string> client_body_;
-  AttemptPointer prefill_half_;  // prefill request of the current attempt; null without a bootstrap
-  bool in_halves_ = false;                          // see forwarding_bootstrap.cc
-  // name of the worker to use: the one that stores stored_id, or the decode worker for which a near prefill
-  // worker was chosen; "": any worker
+  // the current attempt's request to a prefill worker, with SGLang's KV transfer; otherwise null
+  AttemptPointer prefill_half_;
+  // each attempt sends the request to a prefill and a decode worker (forwarding_bootstrap.cc)
+  bool in_halves_ = false;
+  // name of the worker that must serve the request, because it stores stored_id, or because a near prefill
+  // worker was chosen for it; "": any worker
   std::string owner_;
-  std::optional<std::uint64_t> draw_ = {};  // random bits to use again for the next choice of a decode worker
-  bool admitted_;                           // Admission counts the request
-  bool prefilled_ = false;                   // a prefill worker has computed the prompt
+  // random bits to reuse, so that the next choice of a decode worker is the same
+  std::optional<std::uint64_t> draw_ = {};
+  bool admitted_;
+  bool prefilled_ = false;  // a prefill worker has computed the prompt
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Parts of Forwarding about the answer to the client.
+// The part of Forwarding that writes the response to the client.
 #include <fmt/format.h>
 
 #include "fleet/relay/proxy_error.h"
@@ -21,13 +21,13 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   return out;
 }
 
-// Records the usage. Each event of a stream may contain the current usage.
+// Records the usage. Each event of a stream may contain the usage so far.
 void Forwarding::note_usage(Attempt& attempt, std::string_view bytes) const {
   if (!in_.knows_length()) return;
   if (const auto usage = read_usage(bytes)) attempt.usage = usage;
 }
 
-// Compares the usage of a complete answer with the router's estimate.
+// Compares the reported usage with the router's number of tokens and predicted cached tokens.
 void Forwarding::check_usage(const Attempt& attempt) const {
   const auto& usage = attempt.usage;
   if (!usage) return;
@@ -56,7 +56,7 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
-// Returns the id of the response or conversation that the answer creates; "" if it creates none.
+// Returns the id of the response or conversation that the request created. Returns "" if it created none.
 std::string_view Forwarding::created(std::string_view answer) const {
   const http::Request& request = in_.request();
   const openai::Route* known = openai::find_route(request.path);
@@ -69,8 +69,8 @@ void Forwarding::answer(http::Response response) {
   back_.respond(std::move(response));
 }
 
-// Reports to the client that the answer has failed, or ends early. A stream gets no regular end, so that the
-// client notices that it is incomplete.
+// Reports to the client that the request has failed. A stream that has begun ends without its regular last
+// event, so that the client notices that the stream is incomplete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   const std::string& path = in_.request().path;
   if (!back_.begun()) return answer(proxy_error(path, status, message, param));
@@ -81,7 +81,8 @@ void Forwarding::refuse(int status, const std::string& message, std::string_view
   end(status);
 }
 
-// Refuses a request that may succeed after a second. Call it before the answer begins.
+// Refuses a request that may succeed if the client repeats it after a second. Must be called before the
+// response begins.
 void Forwarding::refuse_for_now(int status, const std::string& message) {
   constexpr std::string_view kRetryAfterS = "1";
   http::Response response = proxy_error(in_.request().path, status, message);

@@ -1,5 +1,6 @@
-// SGLang's disaggregated prefill: an attempt sends the request to a prefill worker and a decode worker at the
-// same time. The decode worker cannot compute the prompt, so the attempt fails if one of them fails.
+// The part of Forwarding for SGLang's KV transfer: each attempt sends the request to a prefill worker and
+// to a decode worker at the same time. The decode worker does not compute prompts, so the attempt fails if
+// either worker fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +25,8 @@ bool Forwarding::is_bootstrapped() const {
   });
 }
 
-// Sends the request, with a new bootstrap_room, to the best prefill worker that has not failed it. Returns
-// false if none exists.
+// Sends the request, with a new bootstrap_room, to the best prefill worker that has not failed. Returns
+// false if no such worker is available.
 bool Forwarding::send_prefill_half() {
   if (const AttemptPointer before = std::exchange(prefill_half_, nullptr)) {
     if (!before->failed) std::erase(history_.tried, before->choice.booking.endpoint);
@@ -39,7 +40,7 @@ bool Forwarding::send_prefill_half() {
   const Endpoint& worker = *choice->endpoint;
   auto body = bootstrap_body(
       *source, *request, {http::parse_base_url(worker.url)->host, worker.bootstrap_port, balancer_.draw()});
-  if (!body) return false;  // begin_halves() has already answered
+  if (!body) return false;  // begin_halves() has already answered the client
   body_ = std::make_shared<const std::string>(*std::move(body));
   prefill_half_ =
       open(*std::move(choice), body_, std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
@@ -69,7 +70,7 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
                   result ? fmt::format("status {}", reply.status) : result.error().message);
   log_info("prefill failed at {}", reason);
   if (!result) context_.metrics.worker_failed(attempt.worker().url);
-  if (!is<Sent>()) return;  // the answer has begun, so the decode worker reports the failure
+  if (!is<Sent>()) return;  // the response has begun, so the decode worker reports the failure
   for (const AttemptPointer& decode : under_way()) {
     std::erase(history_.tried, decode->choice.booking.endpoint);
     settle(*decode, Outcome::neither);
@@ -80,7 +81,8 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
   if (refused && is_backpressure(reply.status))
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(attempt.worker(), *seconds);
   if (refused) history_.refusal = for_client(attempt, std::move(reply));
-  // Same rule as in on_lost(): a worker that crashes loses many requests at once.
+  // As in on_lost(), the first retry needs no budget, because a worker that crashes loses many requests at
+  // once.
   const bool free = !result && (unreachable || ++history_.losses == 1);
   free || context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }

@@ -1,4 +1,4 @@
-// Tests of SGLang's disaggregated prefill, with pairs of workers.
+// Tests of SGLang's KV transfer, with a prefill and a decode worker for each request.
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -42,8 +42,8 @@ class BootstrapTest : public RouterTest {
                   .decode_urls = std::move(decode)},
            .retry = retry});
   }
-  // A decode worker: answers when the prefill worker has received the same bootstrap_room. The router ends
-  // both requests when the answer is complete.
+  // A decode worker that responds when the prefill worker has received the same bootstrap_room. The router
+  // ends both requests when the response is complete.
   auto decoder(Got& prefill, std::string answer = "") {
     return [this, &prefill, answer](const std::shared_ptr<http::Exchange>& e) {
       const json::value body = json::parse(e->request().body);
@@ -89,7 +89,7 @@ TEST_F(BootstrapTest, StreamsComeFromTheDecodeWorker) {
   EXPECT_EQ(post(R"({"prompt": "a", "stream": true})").body, "data: d\n\ndata: [DONE]\n\n");
 }
 
-// The decode worker waits for a prompt that never arrives.
+// The decode worker waits for KV blocks that never arrive.
 TEST_F(BootstrapTest, APrefillWorkerThatFailsIsReplacedInANewRoom) {
   Got at_decode;
   Replica broken("b", [](auto e) { e->respond({.status = 503}); });
@@ -147,7 +147,7 @@ TEST_F(BootstrapTest, TheNextTurnOfAStoredResponseHasAPrefillWorkerToo) {
   EXPECT_EQ(at_prefill.bodies().size(), 2);
 }
 
-// SGLang's metrics do not count a prompt that waits for capacity at the decode worker.
+// SGLang's metrics do not count a prompt that waits until the decode worker has capacity.
 TEST_F(BootstrapTest, APromptMayWaitAtAnIdlePrefillWorker) {
   Keeper at_prefill, at_decode;
   Replica prefill("p", std::ref(at_prefill));

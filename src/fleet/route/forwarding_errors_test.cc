@@ -1,4 +1,4 @@
-// Tests of answers to clients whose replica fails.
+// Tests of the errors that clients receive when a worker fails.
 #include "fleet/route/test_router.h"
 
 namespace octavo::fleet {
@@ -19,14 +19,14 @@ TEST_F(RouterTest, AStreamOfAReplicaWithoutMetricsThatGoesSilentEnds) {
   auto piece = client.read();
   for (; piece && *piece; piece = client.read()) all += **piece;
   EXPECT_NE(all.find("\"error\""), std::string::npos);
-  // On a slow machine, the replica may fail before the first event. Then the answer is an error.
+  // On a slow machine, the worker may fail before its first event arrives. The response is then an error.
   EXPECT_FALSE(all.starts_with("data: 1") && piece) << "no proper end";
 }
 
 TEST_F(RouterTest, ErrorsHaveTheShapeOfTheProtocol) {
   Replica a("a", [](auto e) {
     e->start_stream({.content_type = "text/event-stream"});
-    e->write("data: 1\n\n");  // there is no finish(), so the stream breaks
+    e->write("data: 1\n\n");  // without finish(), the stream breaks
   });
   route({a.url()});
   const auto ask = [&](const char* path, std::string body) {

@@ -1,5 +1,5 @@
-// Prefers prefill workers near the decode worker, which fetches the prompt's KV blocks from them, unless they
-// have much more work than the others.
+// The part of Forwarding that chooses a prefill worker near the decode worker, which fetches the KV blocks
+// of the prompt. Farther prefill workers are used if the near ones have much more work.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -15,7 +15,7 @@ bool takes_prompts(const Member& member) {
   return member.endpoint->role == Role::prefill && member.state.availability == Availability::available;
 }
 
-// Returns whether the location of a prefill worker is known.
+// Returns whether any prefill worker has a known location.
 bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   return std::ranges::any_of(view.members, [&](const Member& member) {
     const auto& labels = member.endpoint->labels;
@@ -25,14 +25,15 @@ bool has_locations(const FleetView& view, const TopologyExtractor& topology) {
   });
 }
 
-// Prefill workers of one distance to the decode worker.
+// Prefill workers with the same distance to the decode worker.
 struct Group {
   std::vector<EndpointId> workers = {};
-  std::int64_t least_work = std::numeric_limits<std::int64_t>::max();  // of its least loaded worker
+  // work of the worker with the least work
+  std::int64_t least_work = std::numeric_limits<std::int64_t>::max();
 };
 
-// Returns the prefill workers to exclude because a nearer one exists whose work exceeds theirs by at most
-// own_work, the work of the prompt itself.
+// Returns the prefill workers to exclude. A worker is excluded if a nearer worker has at most own_work more
+// work, where own_work is the work of the prompt itself.
 std::vector<EndpointId> far_workers(const std::map<Nearness, Group>& groups, std::int64_t own_work) {
   std::vector<EndpointId> far;
   std::int64_t nearer = std::numeric_limits<std::int64_t>::max();
@@ -46,19 +47,20 @@ std::vector<EndpointId> far_workers(const std::map<Nearness, Group>& groups, std
 
 }  // namespace
 
-// If locations are known, chooses the decode worker first.
+// If locations are known, chooses the decode worker first, and then a prefill worker near it.
 std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   static const TopologyExtractor kTopology;
   const auto view = balancer_.fleet().view();
   ChoiceOptions options = choice_options(Role::prefill);
   if (!has_locations(*view, kTopology)) return balancer_.choose(in_.route(), options);
   if (auto decode = balancer_.choose(in_.route(), choice_options(Role::decode))) {
-    balancer_.ended(decode->booking, Outcome::neither);  // booked again when the prompt is computed
+    // the decode worker is booked again when the prompt is computed
+    balancer_.ended(decode->booking, Outcome::neither);
     owner_ = decode->endpoint->name;
   }
   const Member* decode = owner_.empty() ? nullptr : view->find(owner_);
   if (!decode) return balancer_.choose(in_.route(), options);
-  // Without a tokenizer, work is the number of requests.
+  // Without a tokenizer, the work of a worker is its number of requests.
   const auto own_tokens = static_cast<std::int64_t>(in_.route().tokens.size());
   std::map<Nearness, Group> groups;
   for (const Member& member : view->members) {

@@ -1,5 +1,6 @@
-// Sends the prompt to a prefill worker, then the request to a decode worker. If no prefill worker computes
-// the prompt, the decode worker does, or --enforce-disagg refuses the request.
+// The part of Forwarding that sends the prompt to a prefill worker, and then the request to a decode
+// worker. If no prefill worker computes the prompt, the decode worker computes it, unless --enforce-disagg
+// is set.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace octavo::fleet {
 
-// Returns null if the request has no prompt for another worker, or the decode worker has cached most of it.
+// Returns null if the request has no prompt, or if the decode worker has cached most of the prompt.
 std::shared_ptr<const std::string> Forwarding::prefill_request() {
   const http::Request& request = in_.request();
   if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
@@ -22,7 +23,7 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
   if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
-    draw_ = balancer_.draw();  // reused later, to choose the same decode worker again
+    draw_ = balancer_.draw();  // stored, so that the same decode worker is chosen again
     const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
     if (rest && *rest <= own_max) {
       context_.metrics.prefilled("local");
@@ -32,7 +33,6 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
   return std::make_shared<const std::string>(*std::move(body));
 }
 
-// Sends the prompt to the best prefill worker that was not tried yet.
 void Forwarding::prefill(std::shared_ptr<const std::string> body) {
   auto choice = choose_prefill();
   if (!choice) return spill("no other prefill worker is available");
@@ -47,7 +47,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
-  // rounding of the calls' remaining time, which is in whole milliseconds
+  // the remaining time of calls is rounded to milliseconds
   constexpr std::int64_t kTimerUs = 2'000;
   const bool late =
       now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.pd.prefill_timeout_ms;
@@ -78,7 +78,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   spill(reason);
 }
 
-// Continues without a prefill worker.
+// Continues without a prefill worker, or refuses the request with --enforce-disagg.
 void Forwarding::spill(const std::string& reason) {
   if (!context_.options.pd.enforced) {
     context_.metrics.prefilled(history_.prefill_is_busy ? "busy" : "failed");
@@ -89,13 +89,13 @@ void Forwarding::spill(const std::string& reason) {
   refuse(503, "no prefill worker could compute the prompt, and --enforce-disagg is set: " + reason);
 }
 
-// Sends the request to a decode worker. params: location of the prompt's blocks; nullopt: the decode worker
-// computes the prompt.
+// Sends the request to a decode worker. `params` are the kv_transfer_params of the prompt's blocks. If
+// `params` is nullopt, the decode worker computes the prompt.
 void Forwarding::decode(const std::optional<std::string>& params) {
   state_ = Sent{};
   history_.tried.clear();
   history_.prefill_is_busy = false;
-  history_.refusal.reset();  // from a prefill worker
+  history_.refusal.reset();  // the refusal came from a prefill worker
   prefilled_ = params.has_value();
   if (params)
     body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));

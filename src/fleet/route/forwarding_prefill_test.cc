@@ -1,4 +1,4 @@
-// Tests with prompts at prefill workers and answers at decode workers.
+// Tests with separate prefill and decode workers.
 #include <future>
 
 #include "fleet/route/test_router.h"
@@ -38,7 +38,7 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
             std::string::npos);
 }
 
-// Prefill workers in the decode worker's zone and in another one.
+// Prefill workers in the decode worker's zone and in a different zone.
 class NearnessTest : public RouterTest {
  protected:
   void route_in_zones(const Replica& near, const Replica& far, const Replica& decode) {
@@ -100,7 +100,7 @@ TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
   Replica refusing("r", [](auto e) { e->respond({.status = 400}); });
   Replica mute("m", [](auto e) {
     e->start_stream({.content_type = "application/json"});
-    e->write("{");  // there is no finish(), so the stream breaks
+    e->write("{");  // without finish(), the stream breaks
   });
   Replica silent("s", [](auto e) { e->respond({.body = R"({"choices": []})"}); });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });

@@ -1,5 +1,5 @@
-// Parts of Forwarding about the queue, in which a request waits before its first attempt, and after workers
-// have refused it for lack of capacity.
+// The part of Forwarding about the queue. A request waits in the queue before its first attempt, and after
+// workers have refused it because they had no capacity.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kPriorityMax = 100;  // each priority is a band of the queue
 
-// Returns the band of a request. Low priorities are first, as in vLLM; lines of batches are last.
+// Returns the request's band. Low values of `priority` are served first, as in vLLM. Lines of batches are
+// served last.
 int band_of(const http::Request& request, int priority) {
   if (request.origin == http::Request::Origin::background) return -kPriorityMax;
   return -std::clamp(priority, -kPriorityMax, kPriorityMax);
@@ -26,7 +27,8 @@ constexpr double kWatchMs = 1'000;
 
 void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
 
-// Ends a request whose own deadline passes in the queue. Timers cannot be cancelled, so each is short.
+// Ends the request if the client's deadline passes while it is in the queue. Timers cannot be cancelled, so
+// each timer is short.
 void Forwarding::watch_deadline() {
   const auto* queued = std::get_if<Queued>(&state_);
   const double own_s = in_.route().timeout_s;
@@ -40,7 +42,6 @@ void Forwarding::watch_deadline() {
   });
 }
 
-// Refuses a waiting request whose client's deadline is over.
 void Forwarding::too_late() {
   leave();
   refuse_late();
@@ -51,7 +52,6 @@ void Forwarding::leave() {
     context_.queue->cancel(queued->id);
 }
 
-// Continues if no worker can receive the request now.
 void Forwarding::no_worker() {
   context_.queue ? wait_again() : refuse_for_now(503, "no replica is available");
 }
@@ -74,12 +74,13 @@ void Forwarding::wait_for_room() {
   watch_deadline();
 }
 
-// Makes a request wait again, after workers have refused it or were unreachable. The first time, it enters
-// the queue at once, since the queue now knows that no worker has capacity. Later it pauses first, since the
-// queue may be wrong: other routers use the workers, few of them serve the model, or one has just ended.
+// Makes a request wait that workers have refused, or whose workers were unreachable. The first time, the
+// request enters the queue at once. If it is refused again, it first pauses, because the queue's estimate
+// of free capacity may be wrong: other routers may use the same workers, or only a few workers serve the
+// model.
 void Forwarding::wait_again() {
   history_.tried.clear();
-  if (in_.route().stored_id.empty()) owner_.clear();  // the near decode worker has no capacity
+  if (in_.route().stored_id.empty()) owner_.clear();  // the request may use a different decode worker
   history_.tries = 0;
   if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   if (std::exchange(admitted_, false)) context_.admission.leave();

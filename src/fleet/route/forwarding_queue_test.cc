@@ -1,4 +1,4 @@
-// Tests of requests that wait in the queue until a worker is available.
+// Tests of requests that wait in the queue until a worker has capacity.
 #include <future>
 
 #include "fleet/route/test_router.h"
@@ -65,7 +65,7 @@ TEST_F(QueueTest, RequestsAreRefusedIfNoWorkerIsBackInTime) {
   EXPECT_NE(post(R"({"timeout": 0.05})").body.find("timeout: the time limit of 0.05 s is over"), std::string::npos);
 }
 
-// The deadline is longer than the time between two looks at it.
+// The deadline is longer than the interval at which the queue checks it.
 TEST_F(QueueTest, AWaitingRequestEndsAtItsOwnDeadline) {
   Replica a("a");
   route_with_queue(a, 1, 30, 20);
@@ -97,7 +97,7 @@ TEST_F(QueueTest, ARouterWithoutWorkersKeepsRequestsOfAnotherRouter) {
   EXPECT_EQ(other.requests, 4) << "a router that has workers is better";
 }
 
-// The decode worker was chosen because a prefill worker is near.
+// The decode worker was chosen because a prefill worker is near it.
 TEST_F(QueueTest, ANearDecodeWorkerWithoutCapacityIsPassedOver) {
   Replica prefill("p", [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); });
   Replica full("full", [](auto e) { e->respond({.status = 429}); });

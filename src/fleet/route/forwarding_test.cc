@@ -12,7 +12,7 @@ TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {
   Replica broken("broken", [](auto e) { e->respond({.status = 500}); });
   Replica mute("mute", [](auto e) {
     e->start_stream({.content_type = "application/json"});
-    e->write("{\"half\":");  // there is no finish(), so the answer breaks
+    e->write("{\"half\":");  // without finish(), the response breaks
   });
   Replica well("well");
   route({broken.url(), mute.url(), well.url()});
@@ -54,7 +54,7 @@ TEST_F(RouterTest, WhoDoesNotBeginIsOutrunByAnother) {
   route({stuck.url(), b.url()}, {.retry = {.hedge_after_ms = 1}, .health = {.breaker = {.enabled = false}}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
   EXPECT_GE(stuck.requests, 1);
-  wait([&] { return keeper.closed == stuck.requests; });  // the router has canceled the slower request
+  wait([&] { return keeper.closed == stuck.requests; });  // the router has canceled the slower attempt
   const std::string metrics = get("/metrics").body;
   EXPECT_NE(metrics.find("octavo_route_hedges_total{outcome=\"won\"}"), std::string::npos);
   EXPECT_EQ(metrics.find("smg_worker_errors_total{"), std::string::npos);
@@ -107,7 +107,7 @@ TEST_F(RouterTest, StreamsPieceByPiece) {
 
 TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
   std::counting_semaphore<> seen(0);  // events that the client has received
-  std::vector<std::jthread> writers;  // keeps the replica's loop free to send the events
+  std::vector<std::jthread> writers;  // send the events, so that the worker's event loop stays free
   Replica a("a", [&](auto e) {
     writers.emplace_back([e, &seen] {
       e->start_stream({.content_type = "text/event-stream"});
@@ -133,7 +133,8 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
     for (Result<std::optional<std::string>> piece; (piece = client.read()) && *piece;) {
       text += **piece;
       for (; (at = text.find("data:", at)) != std::string::npos; ++at, ++events) seen.release();
-      at = text.size() - std::min<std::size_t>(text.size(), 4);  // the end may be a part of "data:"
+      // the last bytes may be the beginning of "data:"
+      at = text.size() - std::min<std::size_t>(text.size(), 4);
     }
     EXPECT_EQ(events, 3);
   };
@@ -146,7 +147,7 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
 TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
   Replica a("a", [&](auto e) {
     e->start_stream({.content_type = "text/event-stream"});
-    e->write("data: 1\n\n");  // there is no finish(), so the stream breaks
+    e->write("data: 1\n\n");  // without finish(), the stream breaks
   });
   route({a.url()});
   http::Client client = connect();
@@ -177,12 +178,12 @@ http::Response busy(int status, const std::string& retry_after) {
 
 class BreakerTest : public RouterTest {
  protected:
-  // Numbers of the metric smg_worker_cb_state.
+  // `state` is a value of the metric smg_worker_cb_state.
   bool breaker_is(const Replica& replica, int state) {
     return get("/metrics")
         .body.contains(fmt::format("smg_worker_cb_state{{worker=\"{}\"}} {}\n", replica.url(), state));
   }
-  // Answers with `wrong` if the body contains POISON.
+  // Responds with `wrong` if the body contains POISON.
   static Replica::Behaviour unless_poisoned(Replica::Behaviour wrong) {
     return [wrong](std::shared_ptr<http::Exchange> e) {
       e->request().body.contains("POISON") ? wrong(std::move(e)) : e->respond({.body = "fine"});
@@ -209,7 +210,7 @@ TEST_F(BreakerTest, ARequestThatFailsEverywhereSpeaksAgainstItself) {
   const Replica::Behaviour wrongs[] = {[](auto e) { e->respond({.status = 500}); },
                                        [](auto e) {
                                          e->start_stream({.content_type = "application/json"});
-                                         e->write("{");  // there is no finish(), so the answer breaks
+                                         e->write("{");  // without finish(), the response breaks
                                        }};
   for (const auto& wrong : wrongs)
     for (const int replicas : {1, 2}) {
@@ -293,7 +294,7 @@ TEST_F(RouterTest, RetriesAreAShareOfTheRequests) {
 TEST_F(RouterTest, AnswersThatAreLostAreTriedAgainOnceAndThenFromTheBudget) {
   const auto breaks = [](auto e) {
     e->start_stream({.content_type = "application/json"});
-    e->write("{");  // there is no finish(), so the answer breaks
+    e->write("{");  // without finish(), the response breaks
   };
   Replica a("a", breaks), b("b", breaks), c("c", breaks);
   route({a.url(), b.url(), c.url()});
@@ -319,7 +320,7 @@ TEST_F(RouterTest, WhatARestartedReplicaHadGoesToAnother) {
   wait([&] { return a.requests == 1; });
   const int before = a.pages;
   wait([&] { return a.pages >= before + 2; });
-  a.started_s = 20;  // only the metrics show the restart: connections stay open
+  a.started_s = 20;  // only the metrics show the restart, because connections stay open
   EXPECT_EQ(answer.get(), 1);
   EXPECT_GE(b.requests, 1);
   wait([&] { return keeper.closed == 1; });
@@ -341,7 +342,7 @@ TEST_F(RouterTest, AStreamThatItsReplicaHasForgottenEnds) {
   EXPECT_FALSE(client.read()) << "no proper end";
 }
 
-// While the server runs a tool, the engine is idle.
+// While the server runs a tool, its engine is idle.
 TEST_F(RouterTest, ARequestWhoseToolsTheServerRunsIsNotForgotten) {
   std::vector<std::shared_ptr<http::Exchange>> kept;
   std::mutex mutex;
@@ -438,7 +439,7 @@ TEST_F(RouterTest, ARequestThatAReplicaWithoutMetricsHasForgottenGoesToAnother) 
 }
 
 TEST_F(RouterTest, AStreamThatBreaksBeforeItsFirstByteIsTriedAgain) {
-  // There is no finish(), so the stream breaks.
+  // Without finish(), the stream breaks.
   Replica a("a", [](auto e) { e->start_stream({.content_type = "text/event-stream"}); });
   Replica b("b");
   route({a.url(), b.url()});
@@ -462,7 +463,7 @@ TEST_F(RouterTest, ClientsDeadlinesHoldForAllAttemptsTogether) {
   std::vector<std::string> timeouts;
   Replica a("a", [&](auto e) {
     timeouts.emplace_back(e->request().headers.find("X-Request-Timeout").value_or("none"));
-    // the second attempt must have less time left
+    // makes the second attempt have less time left
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     e->respond({.status = 500});
   });

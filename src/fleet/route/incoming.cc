@@ -14,12 +14,12 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's header
-// extra time, since the worker reports that the client's deadline is over
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";
+// extra time in which the worker itself reports that the client's deadline has passed
 constexpr int kOwnDeadlineGraceMs = 2'000;
 
-// Returns the headers for workers. They omit the keys of tenants, and contain the tenant's name and the
-// router's API key if there is one.
+// Returns the headers for workers: the client's headers without the tenants' keys, plus the tenant's name
+// and the router's API key if it has one.
 http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came,
                                   const std::string& tenant) {
   constexpr std::array<std::string_view, 3> kOwn{"Authorization", "X-Api-Key", kTenantHeader};
@@ -116,7 +116,7 @@ http::CallRequest Incoming::call_request(const Endpoint& endpoint, std::shared_p
   return call;
 }
 
-// The pointer shares ownership of the exchange, so the body exists while a call runs.
+// The returned pointer shares ownership of the exchange, which owns the body.
 std::shared_ptr<const std::string> Incoming::body() const {
   if (request().body.empty() && request().method != "POST") return nullptr;
   return {exchange_, &request().body};

@@ -11,8 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Replicas that stream "abc" token by token, beginning after the requested tokens. The first `dies` of them
-// fail after the next token.
+// Workers that stream "abc" token by token, beginning after the tokens to resume. The first `dies` of them
+// fail after their next token.
 class Sayers {
  public:
   explicit Sayers(int dies, bool resumes = true) : dies_(dies), resumes_(resumes) {}
@@ -30,7 +30,7 @@ class Sayers {
     for (const std::string_view text("abc"); at < text.size(); ++at) {
       const json::object choice{{"text", text.substr(at, 1)}, {"token_ids", json::array{at}}};
       e->write(http::sse_event(json::serialize(json::object{{"id", id}, {"choices", json::array{choice}}})));
-      if (breaks) return;  // there is no finish(), so the stream breaks
+      if (breaks) return;  // without finish(), the stream breaks
     }
     e->write(http::sse_event("[DONE]"));
     e->finish();
@@ -43,7 +43,7 @@ class Sayers {
 
 class MigrationTest : public RouterTest {
  protected:
-  // Returns the texts of a stream's events, and its end or error.
+  // Returns the texts of a stream's events, and its last event or error.
   std::string stream_through(Sayers& sayers, int limit) {
     Replica a("a", std::ref(sayers)), b("b", std::ref(sayers));
     route({a.url(), b.url()},
@@ -133,7 +133,7 @@ TEST_F(MigrationTest, OneThatCannotGoOnIsPassedOver) {
   EXPECT_GT(in_vain, 0);
 }
 
-// Other servers than `octavo serve` may omit [DONE], and the empty line after the last event.
+// Servers other than `octavo serve` may omit [DONE], and the empty line after the last event.
 TEST_F(MigrationTest, AStreamThatEndsWithoutSayingSoIsComplete) {
   Replica a("a", [](auto e) {
     e->start_stream({.content_type = "text/event-stream"});

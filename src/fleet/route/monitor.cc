@@ -19,10 +19,11 @@ constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refr
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 constexpr std::string_view kEnginePage = "/metrics";
-// the metrics of all workers of SGLang's router, which has its own metrics on another port
+// SGLang's router serves the metrics of all its workers at this path.
 constexpr std::string_view kRouterPage = "/engine_metrics";
 
-// Metrics of engines, and of routers as workers: the requests at their workers and in their queues.
+// Metrics of engines, and of routers that are used as workers. A router reports the requests at its workers
+// and in its queue.
 const EngineMetrics& worker_metrics() {
   static const EngineMetrics kMetrics = [] {
     EngineMetrics metrics = known_engines().any;
@@ -81,7 +82,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.probed_us, answers ? options_.health.interval_ms : options_.health.startup_interval_ms))
     probe(member);
   if (!answers) {
-    known.models_us = 0;  // the worker may have other models when it is available again
+    known.models_us = 0;  // the worker may have different models when it is available again
     return;
   }
   if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
@@ -95,9 +96,9 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
 }
 
-// After a failure, repeats the probe at the startup interval, so that a hanging worker is found in less than
-// three normal intervals. A 503 with Retry-After is not a failure: the worker is a router that has no worker
-// at the moment, and keeps requests in its queue.
+// After a failure, repeats the probe at the startup interval, so that a hanging worker is detected in less
+// than three normal intervals. The status 503 with Retry-After is not a failure: the worker is a router
+// that has no workers at the moment, and keeps requests in its queue.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool ready = answer && answer->status / 100 == 2;
@@ -115,7 +116,7 @@ void Monitor::probe(const Member& member) {
   });
 }
 
-// Logs a reason only when it changes, since some persist, such as an untrusted certificate.
+// Logs a reason only when it changes, because some failures persist, such as an untrusted certificate.
 void Monitor::note_failure(const Member& member, Known& known, std::string failure) {
   if (!failure.empty() && failure != known.failure)
     log_warning("{}: the health check failed: {}", member.endpoint->label(), failure);
@@ -130,7 +131,7 @@ void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
   };
   EnginePage page = read();
   balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
-  // keep only metrics of the endpoint's rank
+  // the first reading contains all ranks; keeps only metrics of the endpoint's rank
   if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();
   if (!page.state) return;
   const auto restarted = balancer_.scraped(
@@ -151,7 +152,7 @@ void Monitor::refresh_models(std::function<void()> done) {
     if (now_us() - refreshed_us_ < kRefreshUs) return done();
     refreshing_.push_back(std::move(done));
     if (refreshing_.size() > 1) return;
-    ++models_open_;  // counts this function until the end of the loop
+    ++models_open_;  // keeps the count above 0 until all requests are sent
     const auto view = balancer_.fleet().view();
     for (const Member& member : view->members) {
       if (member.state.availability != Availability::available) continue;

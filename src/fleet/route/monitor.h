@@ -1,4 +1,4 @@
-// Reads health, metrics and models of all endpoints at intervals.
+// Reads health, metrics and models of all endpoints at regular intervals, and reports them to the balancer.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 
 namespace octavo::fleet {
 
-// The object must outlive the AsyncClient of its loop.
+// Must outlive the AsyncClient that owns `loop`.
 class Monitor {
  public:
   Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)
       : balancer_(balancer), options_(options), loop_(loop) {}
   void start();
 
-  // Returns the models of all endpoints as an answer to GET /v1/models. From several cards with the same id,
-  // returns the first one.
+  // Returns the models of all endpoints as a response to GET /v1/models. If several endpoints have a model
+  // of the same id, the first endpoint's model card is returned.
   std::string models_json() const;
 
-  // Requests the models of all available endpoints, unless this was done less than a second ago. Calls `done`
-  // once, on any thread, when all have answered or after a second. Thread-safe.
+  // Requests the models of all available endpoints, at most once a second. Calls `done` once, on any
+  // thread, when all endpoints have responded or after a second. Thread-safe.
   void refresh_models(std::function<void()> done);
 
  private:
-  struct Known {  // times are those of the last requests
+  struct Known {  // times of the last requests
     std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
     bool has_no_page = false;  // GET /metrics was answered with 404
-    std::string failure = {};  // reason of the last failed probe; "": it succeeded
+    std::string failure = {};  // reason why the last probe failed; "": it succeeded
   };
 
   void tick();
@@ -54,10 +54,11 @@ class Monitor {
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;   // by endpoint name
   std::vector<std::function<void()>> refreshing_;  // callbacks of refresh_models()
-  int models_open_ = 0;                            // running requests of the refresh
+  int models_open_ = 0;
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model
+  // endpoint name -> model -> model card
+  std::unordered_map<std::string, std::map<std::string, std::string>> cards_;
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Parts of ResumableStream about named events, as in /v1/messages and /v1/responses.
+// The part of ResumableStream for named events, as in /v1/messages and /v1/responses.
 #include <algorithm>
 #include <array>
 
@@ -12,9 +12,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kHeldBytesMax = 4 << 20;  // more than the events of a step
+constexpr std::size_t kHeldBytesMax = 4 << 20;  // larger than the events of any decoding step
 
-// Returns the JSON of an event; nullopt if it is a comment, or not JSON.
+// Returns nullopt if the event is a comment or not JSON.
 std::optional<json::object> json_of(std::string_view event) {
   const std::size_t line = event.starts_with("data:") ? 0 : event.find("\ndata:") + 1;
   const std::optional<std::string_view> data = data_of(event.substr(line));
@@ -26,7 +26,7 @@ std::string text_at(const json::object& event, std::initializer_list<std::string
   return value && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// Returns whether the event is outside of the answer's steps.
+// Returns whether events of this type contain no output of a decoding step.
 bool is_outside(std::string_view type) {
   constexpr std::array<std::string_view, 5> kTypes{"message_start", "ping", "response.created",
                                                    "response.in_progress", "error"};
@@ -37,7 +37,6 @@ bool is_last(std::string_view type) {
   return type == "message_stop" || type == "response.completed" || type == "response.incomplete";
 }
 
-// Returns whether the replica has caused the error.
 bool reports_failure(std::string_view type, const json::object& event) {
   if (type == "response.failed") return true;
   const std::string error = text_at(event, {"error", "type"});
@@ -64,7 +63,7 @@ std::string ResumableStream::named_event(std::string_view text) {
   return std::exchange(held_, {});
 }
 
-// Stores id and time, which all events of an answer must share.
+// Stores the id and the creation time, which all events of a response must share.
 void ResumableStream::note_start(const json::object& event) {
   if (begun()) return;
   id_ = text_at(event, {"message", "id"});
@@ -73,7 +72,7 @@ void ResumableStream::note_start(const json::object& event) {
   if (created && created->is_int64()) created_ = created->get_int64();
 }
 
-// Stores the token ids of the event's step. Returns whether the event has any.
+// Stores the event's token ids. Returns whether the event has any.
 bool ResumableStream::note_tokens(json::object& event) {
   const json::value* ids = event.if_contains("token_ids");
   if (!ids || !ids->is_array()) return false;

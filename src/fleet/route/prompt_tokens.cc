@@ -9,8 +9,10 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // maximum size of a body to tokenise, in up to a second
-constexpr int kMismatchesMax = 8;  // consecutive mismatches after which the tokenizer is not used any more
+// larger bodies are not tokenised; this size takes up to a second
+constexpr std::size_t kTokenisedBytesMax = 1 << 20;
+// after this number of consecutive mismatches, prompts are not tokenised any more
+constexpr int kMismatchesMax = 8;
 
 }  // namespace
 
@@ -54,7 +56,7 @@ Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request
                                                     const RouteRequest& route) const {
   TRY(const boost::json::object body, openai::parse_body(request.body));
   openai::Fields fields(body);
-  bool add_special_tokens = !chat;  // a chat template writes special tokens
+  bool add_special_tokens = !chat;  // a chat template writes the special tokens itself
   TRY_VOID(fields.boolean("add_special_tokens", add_special_tokens));
   if (!chat) return tokenizer_->encode(route.text, add_special_tokens);
   TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, {}));

@@ -1,4 +1,5 @@
-// Computes the token ids of a prompt like the replicas, for the index of KV events.
+// Computes the token ids of a prompt in the same way as the workers, so that prompts match the blocks in KV
+// cache events.
 #pragma once
 
 #include <atomic>
@@ -16,16 +17,17 @@ namespace octavo::fleet {
 
 class PromptTokens {
  public:
-  // tokenizer: of the replicas' model, with its chat template. Errors: an invalid template.
+  // `tokenizer` is that of the workers' model, with the chat template. Returns an error if the template is
+  // invalid.
   static Result<PromptTokens> make(std::shared_ptr<const Tokenizer> tokenizer);
 
-  // Writes the token ids of /v1/completions and /v1/chat/completions to `route`. Other requests, bodies above
-  // 1 MiB and invalid bodies keep their estimate; the replica reports an invalid body.
+  // Writes the prompt's token ids to `route`, for /v1/completions and /v1/chat/completions. For all other
+  // requests, invalid bodies, and bodies above 1 MiB, `route` keeps its estimated tokens.
   void write(const http::Request& request, RouteRequest& route) const;
 
-  // Compares the number of tokens with the replica's number, and returns whether they are equal. After
-  // several mismatches in a row, the replicas must have another tokenizer or template, and prompts keep their
-  // estimates. Thread-safe.
+  // Returns whether the number of tokens equals the number that the worker reported. After several
+  // consecutive mismatches, the workers must have a different tokenizer or template, and write() does
+  // nothing any more. Thread-safe.
   bool compare(std::size_t tokens, std::int64_t reported) const;
 
  private:
@@ -35,8 +37,8 @@ class PromptTokens {
                                         const RouteRequest& route) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> plain_, with_tools_;  // nullopt: the model has no template
-  std::unique_ptr<std::atomic<int>> mismatches_;    // number of consecutive mismatches
+  std::optional<ChatTemplate> plain_, with_tools_;  // nullopt: the model has no chat template
+  std::unique_ptr<std::atomic<int>> mismatches_;
 };
 
 }  // namespace octavo::fleet

@@ -1,10 +1,10 @@
-// Queue for requests while no worker has capacity.
+// Options of the router's queue, where requests wait while no worker has capacity.
 #pragma once
 
 namespace octavo::fleet {
 
 struct QueueOptions {
-  int size = 0;  // maximum number of waiting requests; 0: no queue, requests are refused
+  int size = 0;  // maximum number of waiting requests; 0: no queue, so requests are refused
   int timeout_s = 60;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kTailBytes = 2048;  // more than the longest comment
 
-// Comments begin a line. Data cannot contain this text, because JSON has no line feeds in strings.
+// A comment begins a line. Event data cannot contain this text, because JSON strings contain no line feeds.
 std::string comment_begin() { return fmt::format("\n: {}: ", kCostHeader); }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The cost of a request at all workers that computed a part of it (request/answer_cost.h): prefill and decode
-// workers, refused and repeated attempts, continued streams. Octavo's workers report it in the header
-// X-Octavo-Cost or, in streams of events, in a comment after the last event.
+// Adds up the cost of a request at all workers that computed a part of it: prefill and decode workers,
+// refused and repeated attempts, and streams that continued at another worker. Octavo's workers report the
+// cost in the header X-Octavo-Cost or, for event streams, in a comment after the last event
+// (request/answer_cost.h).
 #pragma once
 
 #include <string>
@@ -13,20 +14,20 @@ namespace octavo::fleet {
 
 class RequestCost {
  public:
-  // wanted: the client requests the cost.
   explicit RequestCost(bool wanted) : wanted_(wanted) {}
 
   bool wanted() const { return wanted_; }
-  bool reported() const { return reported_; }  // a worker has reported a cost
+  bool reported() const { return reported_; }
   const AnswerCost& sum() const { return sum_; }
 
-  // Adds the cost in the headers of an answer, and removes it from them.
+  // Adds the cost from the response's headers, and removes it from the headers.
   void take_head(http::Response& answer);
-  // Reads the next piece of a stream. Returns the piece without a worker's comment.
+  // Reads the next piece of a stream. Returns the piece without the worker's cost comment.
   std::string_view take_piece(std::string_view piece);
-  // Called at the end of a stream: adds the cost in its comment.
+  // Must be called at the end of a stream. Adds the cost from the stream's comment.
   void end_stream();
-  // The comment for the client, with the sum; "" if it does not want one.
+  // Returns the comment with the total cost for the client. Returns "" if the client does not request the
+  // cost.
   std::string comment() const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kEventBytesMax = 16 << 20;  // maximum size of an event
+constexpr std::size_t kEventBytesMax = 16 << 20;  // larger events fail the stream
 
 bool is_true(const json::object& body, std::string_view name) {
   const json::value* value = body.if_contains(name);
@@ -29,8 +29,8 @@ bool is_false(const json::object& body, std::string_view name) {
   return value && value->is_bool() && !value->get_bool();
 }
 
-// Log-probabilities of earlier tokens are in a response's last event, and the next replica does not know
-// them.
+// The last event of a response contains the log-probabilities of all tokens, which the next worker does not
+// have for earlier tokens.
 bool asks_for_logprobs(const json::object& body) {
   const json::value* include = body.if_contains("include");
   return include && include->is_array() && !include->get_array().empty();
@@ -41,7 +41,6 @@ bool asks_for_one_answer(const json::object& body) {
   return (!n || n->is_null() || (n->is_int64() && n->get_int64() == 1)) && !has_several_prompts(body);
 }
 
-// Returns whether the choice contains a part of the answer.
 bool says_something(const json::object& choice) {
   const auto text = [](const json::value* value) {
     return value && value->is_string() && !value->get_string().empty();
@@ -54,8 +53,8 @@ bool says_something(const json::object& choice) {
   return false;
 }
 
-// Returns whether the replica has caused the error. If the error names a field ("timeout"), the request has
-// caused it.
+// Returns whether the event reports a failure of the worker. An error that names a field, such as
+// "timeout", is caused by the request.
 bool server_failed(const json::object& chunk) {
   const json::value* code = find_path(chunk, {"error", "code"});
   const json::value* param = find_path(chunk, {"error", "param"});
@@ -68,7 +67,8 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !asks_for_one_answer(*request)) return std::nullopt;
-  // Hidden reasoning hides token ids. The other two fields mean that another program controls the engine.
+  // With hidden reasoning, some token ids are hidden, too. The two other fields mean that another program
+  // controls the workers.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
 std::string ResumableStream::body() const {
   if (!begun()) return body_;
   std::string body = with_field(body_, "resume_token_ids", fmt::format("[{}]", fmt::join(tokens_, ",")));
-  // The next replica stores the response with the id that the client knows.
+  // The next worker must store the response under the id that the client knows.
   constexpr std::string_view kResponse = "resp_";
   if (!named_ || !id_.starts_with(kResponse)) return body;
   json::object request = *json_object(body);
@@ -154,7 +154,7 @@ std::string ResumableStream::chunk(std::string_view text, std::string_view data)
       finished_ = finished_ || (reason && reason->is_string());
       take_out(choice, "token_ids");
     }
-  // All events of an answer must share id and time.
+  // All events of a response must share the id and the creation time.
   const json::value* id = chunk->if_contains("id");
   const json::value* created = chunk->if_contains("created");
   if (!begun() && id && id->is_string()) {

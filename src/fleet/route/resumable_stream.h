@@ -1,5 +1,5 @@
-// A stream that can continue at another replica if its replica fails (NVIDIA Dynamo's migration). Stores the
-// tokens that the client has received, and makes the body for the next replica.
+// An event stream that can continue at another worker if its worker fails (NVIDIA Dynamo's migration).
+// Stores the tokens that the client has received, and writes the request body for the next worker.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -13,41 +13,42 @@
 
 namespace octavo::fleet {
 
-// Requests token ids from replicas (return_token_ids), and removes them from the events unless the client has
-// requested them. The next replica receives the client's body with `resume_token_ids`, which `octavo serve`
+// Requests token ids from workers (return_token_ids), and removes the ids from the events unless the client
+// requested them. The next worker gets the client's body with `resume_token_ids`, which `octavo serve`
 // supports.
-// Named events (/v1/messages, /v1/responses) wait until the token ids of their step arrive, so that the
-// client never receives a part of a step.
+// Named events (/v1/messages and /v1/responses) are held back until the token ids of their decoding step
+// arrive, so that the client never receives a part of a step.
 class ResumableStream {
  public:
-  // Returns nullopt if the request is not a stream of one answer, or if tokens are hidden.
+  // Returns nullopt if the request is not a stream with one choice, or if its tokens are hidden from
+  // clients.
   static std::optional<ResumableStream> of(std::string_view path, std::string_view body);
 
   std::string body() const;
-  // Returns whether the client has received events, after which the next replica must continue.
+  // Returns whether the client has received an event. The next worker must then continue after it.
   bool begun() const { return !id_.empty(); }
-  const std::string& id() const { return id_; }  // id of the answer; "": no event yet
+  const std::string& id() const { return id_; }  // id of the response; "": no event yet
 
-  // Returns the events for the client that are complete with these bytes; empty after an end or a failure.
+  // Returns the complete events for the client. Returns "" after the end of the stream or a failure.
   std::string push(std::string_view bytes);
-  // Call it at the normal end of the replica's answer. Returns the last event if its terminator is missing.
-  // Not all servers send [DONE].
+  // Must be called when the worker's response ends normally. Returns the last event if its blank line is
+  // missing. Not all servers send [DONE].
   std::string finish();
-  bool ended() const { return ended_; }    // the last event has arrived
-  bool failed() const { return failed_; }  // the replica has reported that it cannot continue
+  bool ended() const { return ended_; }
+  bool failed() const { return failed_; }  // the worker has reported that it cannot continue
 
-  // The replica has failed. The next events come from another replica.
+  // The worker has failed, and later events come from another worker.
   void lost();
-  // False: a replica has sent text without token ids.
+  // Returns false if a worker has sent text without token ids.
   bool knows_tokens() const { return knows_tokens_; }
-  // Returns the missing events if the answer is complete; otherwise nullopt.
+  // Returns the missing final events if the answer is otherwise complete, and nullopt if it is not.
   std::optional<std::string> rest() const;
 
  private:
   ResumableStream() = default;
   std::string event(std::string_view text);
   std::string chunk(std::string_view text, std::string_view data);
-  // Named events (named_events.cc).
+  // Named events (named_events.cc):
   std::string named_event(std::string_view text);
   void note_start(const boost::json::object& event);
   bool note_tokens(boost::json::object& event);
@@ -62,17 +63,17 @@ class ResumableStream {
   std::size_t prompt_tokens_ = 0;
   std::string id_;  // id of all events; "": no event yet
   std::int64_t created_ = 0;
-  std::string head_;  // the last event as JSON, without choices and usage
+  std::string head_;  // JSON of the last event, without choices and usage
   bool migrated_ = false;
   bool knows_tokens_ = true;
   bool finished_ = false;  // the answer is complete, but the last event may be missing
   bool ended_ = false;
   bool failed_ = false;
 
-  // Only for named events:
-  std::string held_;          // events of the current step, which wait for its token ids
-  bool shows_steps_ = false;  // the replica marks the end of each step with token_ids
-  std::int64_t number_ = 0;   // sequence number of the next event
+  // For named events:
+  std::string held_;          // events of the current step, until its token ids arrive
+  bool shows_steps_ = false;  // the worker marks the end of each step with token_ids
+  std::int64_t number_ = 0;
   std::int64_t sent_ = 0;     // sequence number after the last event that the client has received
 };
 

@@ -67,7 +67,7 @@ TEST(ResumableStream, GoesOnBehindTheLastWholeEvent) {
   EXPECT_EQ(body.at("resume_token_ids"), json::parse("[7,8]"));
   EXPECT_EQ(body.at("prompt"), "a");
   EXPECT_FALSE(stream.rest());
-  // The stream contains only output of the next replica, and keeps the first id.
+  // The stream contains only the output of the next worker, and keeps the first id.
   EXPECT_EQ(stream.push(part("second", R"("text":"b","token_ids":[9])")), part("first", R"("text":"b")"));
   stream.lost();
   EXPECT_EQ(json::parse(stream.body()).at("resume_token_ids"), json::parse("[7,8,9]"));
@@ -178,7 +178,7 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossAmongEventsWithNames) {
   EXPECT_FALSE(stream.failed());
 }
 
-// Streams of other servers than `octavo serve`: all forms of an event's end and of the last event.
+// Servers other than `octavo serve` end events and streams in different ways.
 TEST(ResumableStream, EventsEndAtAnyEmptyLine) {
   auto stream = *ResumableStream::of(kPath, R"({"prompt":"a","stream":true,"return_token_ids":true})");
   const std::string first = "data: {\"id\":\"x\"}\r\n\r\n", second = "data:{\"id\":\"x\"}\n\r\n";

@@ -1,5 +1,5 @@
-// Limits retries to a fraction of the requests, plus a few per second (Finagle's retry budget). So retries
-// cannot multiply the load of an overloaded fleet.
+// Limits retries to a fraction of the requests, plus a few per second (Finagle's retry budget), so that
+// retries do not multiply the load of an overloaded fleet.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ class RetryBudget {
  public:
   explicit RetryBudget(double share) : share_(share) {}
 
-  // Adds a fraction of a retry to the budget. Call it for each new request.
+  // Must be called for each new request. Adds a fraction of a retry to the budget.
   void earn() {
     const std::lock_guard lock(mutex_);
     earned_ = std::min(earned_ + share_, kSavedMax);
   }
 
-  // Takes a retry from the budget. Returns false if the budget is empty.
+  // Takes one retry from the budget. Returns false if the budget is empty.
   bool take(std::int64_t now_us) {
     const std::lock_guard lock(mutex_);
     free_ = std::min(kFreePerSecond, free_ + kFreePerSecond * static_cast<double>(now_us - taken_us_) * 1e-6);
@@ -31,8 +31,8 @@ class RetryBudget {
   }
 
  private:
-  static constexpr double kFreePerSecond = 10;  // retries per second that are always allowed
-  static constexpr double kSavedMax = 100;      // maximum number of saved retries
+  static constexpr double kFreePerSecond = 10;
+  static constexpr double kSavedMax = 100;
 
   const double share_;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// The parts of a router that all requests use.
+// References to the parts of a router that all requests use.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -24,8 +24,8 @@ struct RouteContext {
   RetryBudget& retries;
   StoredResponses& stored;
   Admission& admission;
-  RouteQueue* queue;                  // null: requests never wait
-  boost::asio::thread_pool& readers;  // threads that scan long bodies
+  RouteQueue* queue;  // null: the router has no queue
+  boost::asio::thread_pool& readers;
 };
 
 }  // namespace octavo::fleet

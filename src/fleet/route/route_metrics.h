@@ -1,4 +1,5 @@
-// The router's metrics, with SGLang's names smg_* where they exist. Thread-safe.
+// The router's metrics. Their names are those of SGLang's router (smg_*) where it has the metric.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +20,25 @@ class RouteMetrics {
   void selected(const std::string& worker);
   void worker_failed(const std::string& worker);
   void cache_changed(const std::string& worker, std::size_t events);
-  void restored(const std::string& worker, std::size_t blocks);  // counts blocks from another router's index
+  // counts blocks that were copied from a peer router's index
+  void restored(const std::string& worker, std::size_t blocks);
   void retried();
   void retries_exhausted();
   void rate_limited();
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
   void forget(const std::string& worker);
-  void migrated(bool goes_on);  // counts a broken stream, and whether it continues
-  void hedged(bool won);        // counts a request with a second attempt; won: the second one answered first
-  void peer_told(bool understood);  // counts a message from another router; understood: it was valid
-  void peers(int now);              // sets the number of other routers that report load
-  // Counts a prompt with known tokens, at a replica that reports its cached tokens.
+  void migrated(bool goes_on);  // counts a broken stream; goes_on: another worker continues it
+  void hedged(bool won);        // counts a request with a hedge; won: the hedge's response began first
+  // counts a message from a peer router; understood: the message was valid
+  void peer_told(bool understood);
+  void peers(int now);
+  // Compares predicted with reported cached tokens, for a prompt whose tokens the router knows.
   void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);
 
-  // Returns all metrics as Prometheus text, except gauges of workers.
+  // Returns all metrics except the workers' gauges, as Prometheus text.
   std::string text() const;
 
   Accounts accounts;

@@ -43,7 +43,7 @@ bool RouteQueue::pause() {
   return false;
 }
 
-// The gate dispatches one request at a time, so that its next decision includes this request.
+// FlowGate dispatches one request at a time, so that its next decision takes this request into account.
 void RouteQueue::enter(FlowItem item, FlowGate::Then then) {
   gate_.enqueue(std::move(item), [this, then = std::move(then)](FlowOutcome outcome) {
     if (outcome == FlowOutcome::dispatched) {

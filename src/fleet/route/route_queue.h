@@ -1,4 +1,5 @@
-// Queue of requests until a worker has capacity, by priority and with fair shares of tenants (fleet/flow).
+// Queue where requests wait until a worker has capacity, with priorities and fair shares for tenants. Wraps
+// FlowGate.
 #pragma once
 
 #include <atomic>
@@ -14,19 +15,18 @@ namespace octavo::fleet {
 
 class RouteQueue {
  public:
-  // balancer: must learn the workers' limits (BalancerOptions::learn_places). The arguments must outlive the
-  // queue.
+  // `balancer` must have BalancerOptions::learn_places.
   RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
 
   std::uint64_t new_id() { return gate_.new_id(); }
-  // Calls `then` once, on any thread. A dispatched request is admitted, and must call sent() after choosing a
-  // worker.
+  // Calls `then` once, on any thread. A dispatched request is admitted by Admission, and must call sent()
+  // after it has chosen a worker.
   void enter(FlowItem item, FlowGate::Then then);
   void sent() { --dispatched_; }
-  // Returns whether a worker may receive requests, even if it has no capacity now.
+  // Returns whether any worker may receive requests, even if it has no capacity now.
   bool has_workers() const;
-  // Counts a request that pauses before it enters the queue again. Returns false if too many requests pause;
-  // otherwise call resume() later.
+  // Counts a request that pauses before it enters the queue again. The caller must call resume() after the
+  // pause. Returns false if too many requests pause.
   bool pause();
   void resume() { --paused_; }
   void cancel(std::uint64_t id) { gate_.cancel(id); }

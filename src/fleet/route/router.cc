@@ -63,9 +63,9 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
   return keys;
 }
 
-// Returns whether tenants may use the route: only the APIs. All other routes are for the operator, since
-// tenants must not read or change the fleet. Other spellings of a page ("/metrics/", "/engine_metrics") are
-// for the operator, too.
+// Returns whether tenants may use the route. Tenants may use the inference APIs. All other paths, including
+// variants such as "/metrics/" and "/engine_metrics", are for the operator, because tenants must not read
+// or change the fleet.
 bool is_for_tenants(const http::Request& request) {
   constexpr std::array<std::string_view, 2> kPlain{"/ping", "/version"};
   std::string_view path = request.path;
@@ -75,7 +75,8 @@ bool is_for_tenants(const http::Request& request) {
          std::ranges::find(kPlain, path) != kPlain.end();
 }
 
-// Returns whether the route needs no key: orchestrators read it, and the router answers it.
+// Returns whether the route needs no API key. Orchestrators read these routes, and the router answers them
+// itself.
 bool is_public(const http::Request& request) {
   constexpr std::array<std::string_view, 3> kPublic{"/health", "/liveness", "/readiness"};
   const bool reads = request.method == "GET" || request.method == "HEAD";
@@ -138,7 +139,6 @@ Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
   return {};
 }
 
-// Returns null if the router has no peers.
 Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& metrics,
                                              const PeerOptions& options) {
   if (options.endpoint.empty() && options.peers.empty()) return nullptr;
@@ -187,7 +187,7 @@ struct Router::State {
         context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
                 retries, stored,    admission, queue.get(), readers} {}
   ~State() {
-    // Stops new requests, then running calls, before the members that they use end.
+    // Stops new requests and running calls before the members that they use are destroyed.
     server.reset();
     if (batches) batches->stop();
     if (queue) queue->stop();
@@ -202,7 +202,7 @@ struct Router::State {
   const RouterOptions options;
   std::unique_ptr<RouteMetrics> metrics;
   std::unique_ptr<Balancer> balancer;
-  std::unique_ptr<PeerSync> peers;  // null: no other routers
+  std::unique_ptr<PeerSync> peers;  // null: the router has no peers
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   Tenants tenants;
@@ -214,14 +214,14 @@ struct Router::State {
   RetryBudget retries;
   StoredResponses stored;
   Admission admission;
-  const std::unique_ptr<RouteQueue> queue;  // null: requests never wait
+  const std::unique_ptr<RouteQueue> queue;  // null: the router has no queue
   boost::asio::thread_pool readers{2};
   const RouteContext context;
   std::unique_ptr<BatchApi> batches;  // null: workers handle files and batches
   std::unique_ptr<http::Server> server;
 };
 
-// Reads and writes files, on threads that may block.
+// Runs on a thread that may block, because batches read and write files.
 void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
   boost::asio::post(readers, [this, exchange = std::move(exchange)] {
     const auto done = within_memory([&]() -> Result<> {

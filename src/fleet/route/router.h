@@ -1,4 +1,4 @@
-// `octavo route`: an HTTP server that forwards requests to many replicas.
+// `octavo route`: an HTTP server that forwards each request to one of many workers.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ namespace octavo::fleet {
 
 class Router {
  public:
-  // Errors name the field: an invalid URL, an unknown policy, an address that is not available.
+  // Returns an error on the option if a URL is invalid, a policy is unknown, or an address is not
+  // available.
   static Result<std::unique_ptr<Router>> start(RouterOptions options, const BatchOptions& batch_options = {});
   ~Router();
 
   std::uint16_t port() const;
   std::string address() const;
-  // Running answers may continue for grace_ms.
+  // Stops after running answers have ended, but at most after grace_ms.
   void stop(int grace_ms);
 
  private:

@@ -1,4 +1,5 @@
-// Options of `octavo route`. Name and default are those of SGLang's launch_router if it has the option.
+// Options of `octavo route`. Names and defaults are those of SGLang's launch_router where it has the
+// option.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +28,16 @@ class Tokenizer;
 namespace octavo::fleet {
 
 struct RetryOptions {
-  int attempts_max = 5;  // maximum number of attempts, including the first one
+  int attempts_max = 5;  // includes the first attempt
   int initial_backoff_ms = 50;
   int max_backoff_ms = 30'000;
   double backoff_multiplier = 1.5;
   double jitter = 0.2;  // random fraction of a backoff, added or subtracted
   // retries after refusals, as a fraction of the requests; ten per second are always allowed
   double budget = 0.2;
-  // time without the head of an answer after which a second worker receives the request; 0: never
+  // without response headers for this time, a second worker also gets the request; 0: never
   int hedge_after_ms = 0;
-  int migration_limit = 0;  // maximum number of times that a stream continues at another replica
+  int migration_limit = 0;  // maximum number of times that a stream continues at another worker
 };
 
 struct HealthOptions {
@@ -44,46 +45,44 @@ struct HealthOptions {
   ProbeOptions probes = {};
   std::string endpoint = "/health";
   int interval_ms = 2'000;
-  int startup_interval_ms = 500;  // interval while an endpoint is unhealthy, or has not answered a probe
+  int startup_interval_ms = 500;  // probe interval of endpoints that are unhealthy or were never healthy
   int timeout_ms = 3'000;
 };
 
-// A list of workers that may change.
 struct DiscoveredWorkers {
-  std::optional<Role> role = {};  // role of all workers in the list; nullopt: the list has the roles
+  std::optional<Role> role = {};  // role of all workers in the list; nullopt: the list contains the roles
   EndpointSourceOptions from = {};
-  EventPorts event_ports = {};  // event ports of workers without an event address
+  EventPorts event_ports = {};  // KV event ports, for workers without an address of KV cache events
 };
 
-// Disaggregated prefill: prefill and decode at separate workers.
 struct DisaggregationOptions {
   bool enabled = false;
   std::vector<std::string> prefill_urls = {};
-  // [prefill_urls] bootstrap ports of SGLang's engines; 0 or missing: no port
+  // [prefill_urls] bootstrap ports for SGLang's KV transfer; 0 or missing: no port
   std::vector<int> bootstrap_ports = {};
   std::vector<std::string> decode_urls = {};
   std::string prefill_policy = {};  // "": RouterOptions::policy
   std::string decode_policy = {};
   int prefill_timeout_ms = 60'000;
-  int max_local_length = 0;  // maximum number of uncached prompt tokens that a decode worker computes
+  int max_local_length = 0;  // a decode worker computes prompts with at most this number of uncached tokens
   bool enforced = false;     // refuse prompts that no prefill worker can compute
 };
 
 struct TelemetryOptions {
-  // headers with a request's id, in addition to X-Request-Id
+  // request headers that contain the request's id, in addition to X-Request-Id
   std::vector<std::string> request_id_headers = {};
-  std::shared_ptr<Tracer> tracer = {};               // null: no spans
+  std::shared_ptr<Tracer> tracer = {};  // null: tracing is off
   AccountOptions accounts = {};
 };
 
 struct BatchOptions {
-  std::string folder = {};                          // "": the router has no files and batches
-  std::int64_t bytes_max = std::int64_t{32} << 30;  // maximum bytes of all files and answers
+  std::string folder = {};  // folder of files and batches; "": workers handle files and batches
+  std::int64_t bytes_max = std::int64_t{32} << 30;  // maximum size of all files together
 };
 
 struct WorkerOptions {
   std::vector<std::string> urls = {};
-  std::vector<DiscoveredWorkers> discovered = {};  // further workers
+  std::vector<DiscoveredWorkers> discovered = {};
   // Address of each worker's KV cache events, see read_kv_events(). Empty: no events.
   std::vector<std::string> kv_events = {};
   http::ClientTlsOptions tls = {};
@@ -92,25 +91,26 @@ struct WorkerOptions {
 struct RouterOptions {
   WorkerOptions workers = {};
   DisaggregationOptions pd = {};
-  std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are not tokenised
-  PeerOptions peers = {};                           // other routers of the same workers
-  std::optional<http::Url> warm_from = {};          // router from which to copy the index of KV blocks
+  // the workers' tokenizer; null: prompts are not tokenised
+  std::shared_ptr<const Tokenizer> tokenizer = {};
+  PeerOptions peers = {};                   // peer routers in front of the same workers
+  std::optional<http::Url> warm_from = {};  // peer router whose index of KV blocks is copied at start
   std::string policy = "kv_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
-  int slow_start_secs = 0;  // time after which a new worker gets its full share of requests; 0: no ramp
+  int slow_start_secs = 0;  // ramp until a new worker gets its full share of requests; 0: no ramp
   HealthOptions health = {};
   int metrics_interval_ms = 1'000;
-  int request_timeout_ms = 1'800'000;  // timeout of a request with all its attempts
-  // Maximum time until the first byte from a worker that reports no load; then the request counts as lost.
-  // Longer for long prompts and for answers that are not streamed.
+  int request_timeout_ms = 1'800'000;  // timeout of a request, including all attempts
+  // Maximum time until the first byte from a worker that reports no load. After this time the request
+  // counts as lost. The limit is higher for long prompts and for answers that are not streamed.
   int blind_wait_ms = 10'000;
   int max_concurrent_requests = -1;  // -1: no limit
   QueueOptions queue = {};
   bool page = true;  // serve the web page at `/`
   TelemetryOptions telemetry = {};
   std::vector<std::string> api_keys = {};
-  std::vector<TenantOptions> tenants = {};  // clients with separate keys and limits
+  std::vector<TenantOptions> tenants = {};
   http::ServerOptions http = {};
 };
 

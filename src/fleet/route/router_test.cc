@@ -252,7 +252,7 @@ TEST_F(RouterTest, AModelThatHasJustComeIsFound) {
   route({a.url()});
   EXPECT_EQ(post(R"({"model": "more"})").status, 404);
   a.has_more = true;
-  // Models are requested at most once a second.
+  // The router requests models at most once a second.
   wait([&] { return post(R"({"model": "more"})").status == 200; });
 }
 
@@ -266,7 +266,7 @@ TEST_F(RouterTest, FormsAndPathsNameModels) {
   }
 }
 
-// A replica that stores responses, and knows only the ids of its responses.
+// A worker that stores responses, and does not know the ids of responses at other workers.
 Replica::Behaviour storing(const std::string& name) {
   return [name, count = std::make_shared<std::atomic<int>>(0)](std::shared_ptr<http::Exchange> e) {
     const http::Request& request = e->request();
@@ -293,13 +293,13 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
     EXPECT_EQ(respond(R"({"previous_response_id": ")" + id + "\"}").status, 200) << id;
   }
   EXPECT_EQ(a.requests + b.requests + c.requests - before, 12) << "nobody else is asked";
-  // For responses that another router has forwarded, the router asks all workers.
+  // The router asks all workers for responses that another router has forwarded.
   for (const char* name : {"a", "b", "c"})
     EXPECT_EQ(get(fmt::format("/v1/responses/resp_{}_99", name)).status, 200);
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);
 }
 
-// A replica that stores conversations: a POST makes a new id, and it knows only its ids.
+// A worker that stores conversations. A POST makes a new id, and the worker knows only its own ids.
 Replica::Behaviour conversing(const std::string& name) {
   return [name, count = std::make_shared<std::atomic<int>>(0)](const std::shared_ptr<http::Exchange>& e) {
     const http::Request& request = e->request();

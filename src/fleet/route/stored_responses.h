@@ -1,4 +1,5 @@
-// Which worker stores a response or conversation: the one that has created its id.
+// Remembers which worker stores a response or conversation. Requests that continue it must use the same
+// worker.
 #pragma once
 
 #include <list>
@@ -9,13 +10,13 @@
 
 namespace octavo::fleet {
 
-// Thread-safe. Keeps the last kResponsesMax ids.
+// Thread-safe. Keeps the newest kResponsesMax ids.
 class StoredResponses {
  public:
   static constexpr std::size_t kResponsesMax = 100'000;
 
   void learn(std::string_view id, const std::string& worker);
-  // Returns the name of the worker; "" if it is unknown.
+  // Returns "" if the worker is unknown.
   std::string worker_of(std::string_view id) const;
 
  private:
@@ -27,8 +28,8 @@ class StoredResponses {
   std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
 };
 
-// Returns the first id with this prefix in the beginning of an answer, or in the first event of a stream; ""
-// if none exists.
+// Returns the first id with this prefix in a response or in the first event of a stream. Returns "" if
+// it has no such id.
 std::string_view created_id(std::string_view answer, std::string_view prefix);
 
 }  // namespace octavo::fleet

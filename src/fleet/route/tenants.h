@@ -1,4 +1,4 @@
-// Tenants of the router: keys, rates and limits of concurrent requests.
+// Tenants of the router, with their API keys, request rates and limits of concurrent requests.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct TenantOptions {
   std::string name = {};
   std::vector<std::string> keys = {};
   double requests_per_second = 0;   // 0: no limit
-  std::int64_t burst = 1;           // maximum number of requests at the same time
-  std::int64_t concurrent_max = 0;  // maximum number of concurrent requests; 0: no limit
+  std::int64_t burst = 1;           // requests that may arrive at once, above the rate
+  std::int64_t concurrent_max = 0;  // 0: no limit
 };
 
 inline constexpr std::size_t kTenantsMax = 10'000;
 
-// Reads a YAML or JSON file. Unknown fields are errors.
+// Reads a YAML or JSON file:
 //
 //   tenants:
 //   - {name: acme, keys: [k1, k2], requestsPerSecond: 10, burst: 20, maxConcurrentRequests: 8}
 //
-// Errors name the field, such as "tenants[0].keys".
+// Returns an error on the field, such as "tenants[0].keys", also if the field is unknown.
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path);
 
 class Tenant;
 
-// One of the tenant's concurrent requests, until the destructor.
+// Counts as one of the tenant's concurrent requests until it is destroyed.
 class TenantShare {
  public:
   TenantShare() = default;
@@ -52,16 +52,15 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
-  // A client's request, or a line of a batch. Lines leave a quarter of both limits to requests.
+  // A request of a client, or a line of a batch file. Lines may use only three quarters of both limits.
   enum class Kind : std::uint8_t { request, line };
-  // Whether one more request is admitted; otherwise the time after which a retry may succeed.
+  // Whether one more request is admitted, and if not, when a retry may succeed.
   struct Answer {
     TenantShare share = {};
     std::int64_t retry_after_s = 0;  // at least 1; 0: the request is admitted
-    std::string message = {};        // names the reached limit
+    std::string message = {};        // names the limit that is reached
   };
   Answer admit(std::int64_t now_us, Kind kind = Kind::request);
-  // Returns whether one more line would be admitted.
   bool has_room_for_line(std::int64_t now_us);
 
   const TenantOptions& options() const { return options_; }
@@ -70,13 +69,14 @@ class Tenant {
   friend class TenantShare;
   friend class Tenants;
   void ended();
-  bool is_full(Kind kind) const;  // the limit of concurrent requests is reached
-  // requests that the token bucket lacks; 0: one more is allowed
+  bool is_full(Kind kind) const;
+  // Returns how many requests the token bucket lacks for one more request. Returns 0 if the bucket
+  // suffices.
   double tokens_missing(std::int64_t now, Kind kind);
 
   const TenantOptions options_;
   mutable std::mutex mutex_;
-  double tokens_;  // requests that the rate allows now (token bucket)
+  double tokens_;  // requests in the token bucket
   std::int64_t counted_us_ = 0;
   std::int64_t under_way_ = 0, admitted_ = 0, rate_limited_ = 0, concurrency_limited_ = 0;
 };
@@ -85,11 +85,10 @@ class Tenants {
  public:
   explicit Tenants(const std::vector<TenantOptions>& options);
 
-  // Returns the tenant of a key; null if none exists. authorization: "Bearer KEY".
+  // `authorization` is "Bearer KEY". Returns null if no tenant has the key.
   Tenant* find(std::string_view authorization);
   const std::vector<std::unique_ptr<Tenant>>& all() const { return all_; }
 
-  // Returns octavo_route_tenant_* as Prometheus text.
   std::string metrics() const;
 
  private:
@@ -97,7 +96,7 @@ class Tenants {
 
   const std::uint64_t seed_;
   std::vector<std::unique_ptr<Tenant>> all_;
-  // by digest, so that the time of a lookup reveals nothing about the keys
+  // by digest, so that the time of a lookup does not reveal anything about the keys
   std::map<Hash128, Tenant*> by_key_;
 };
 

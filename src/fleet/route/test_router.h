@@ -1,4 +1,4 @@
-// For tests: a router, and replicas that the test controls.
+// For tests: starts a router, and workers that the test controls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace octavo::fleet {
 
-// A replica that answers with its name, or as the test has configured.
+// A worker that responds with its name, or as the test has configured.
 class Replica {
  public:
   using Behaviour = std::function<void(std::shared_ptr<http::Exchange>)>;
@@ -36,17 +36,20 @@ class Replica {
   std::uint16_t port() const { return port_; }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
-  std::atomic<int> pages = 0;       // number of reads of its metrics
-  std::atomic<int> waiting = 3;     // waiting requests in its metrics
-  std::atomic<int> started_s = 10;  // start time of its process
-  std::atomic<int> engines = 1;     // ranks in its metrics
+  std::atomic<int> pages = 0;
+  std::atomic<int> waiting = 3;     // value in the metrics page
+  std::atomic<int> started_s = 10;  // start time in the metrics page
+  std::atomic<int> engines = 1;
   std::atomic<bool> well = true;
-  std::atomic<bool> keeps_requests = false;  // health of a router without workers that has a queue
+  // unhealthy, but with Retry-After, like a router that has a queue and no workers
+  std::atomic<bool> keeps_requests = false;
   std::atomic<int> probes = 0;
   std::atomic<bool> has_metrics = true;
-  std::string router_metrics = {};     // metrics as SGLang's router has them; set it before the router starts
-  std::string own_metrics = {};        // replaces its metrics, unless empty; set it before the router starts
-  std::atomic<bool> has_more = false;  // its models include "more"
+  // page /engine_metrics, as in SGLang's router; must be set before the router starts
+  std::string router_metrics = {};
+  // replaces the metrics page if it is not empty; must be set before the router starts
+  std::string own_metrics = {};
+  std::atomic<bool> has_more = false;
 
  private:
   std::string metrics() const {
@@ -105,7 +108,6 @@ class RouterTest : public testing::Test {
     const std::size_t replicas =
         options.workers.urls.size() + options.pd.prefill_urls.size() + options.pd.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
-    // A long interval, so that probes do not affect the test.
     if (options.health.interval_ms == RouterOptions().health.interval_ms) options.health.interval_ms = 10'000;
     options.health.startup_interval_ms = 20;
     options.metrics_interval_ms = 50;

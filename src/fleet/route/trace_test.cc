@@ -1,4 +1,4 @@
-// Tests of the router's spans and of the trace context for workers.
+// Tests of the router's trace spans, and of the trace context for workers.
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>

@@ -20,8 +20,8 @@ std::optional<std::int64_t> number_of(std::string_view json, std::string_view qu
 
 }  // namespace
 
-// Searches without parsing, because an answer may have megabytes. Quotes in strings are escaped, so no string
-// can contain such a member.
+// Searches the text without parsing it, because a response may have megabytes. Quotes within JSON strings
+// are escaped, so no string can contain a match.
 std::optional<UsageReport> read_usage(std::string_view json) {
   const auto prompt = number_of(json, R"("prompt_tokens")");
   if (!prompt) return std::nullopt;

@@ -1,4 +1,4 @@
-// Reads the usage in an answer, to compare it with the router's estimate.
+// Reads the usage of an answer, so that the router can compare it with its estimate.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace octavo::fleet {
 
 struct UsageReport {
   std::int64_t prompt_tokens = 0;
-  std::int64_t cached_tokens = 0;  // 0: not reported
+  std::int64_t cached_tokens = 0;  // 0 if it is not reported
 };
 
-// Reads the usage of a completion or chat, from a complete answer or an event; nullopt if none exists.
+// Reads a complete response, or one event of a stream. Returns nullopt if it has no usage.
 std::optional<UsageReport> read_usage(std::string_view json);
 
 }  // namespace octavo::fleet

@@ -1,6 +1,6 @@
-// Warm start: a new router copies the KV index of another router (GET /kv_index), then applies the replicas'
-// events. Engines can replay only their latest events, but a router that runs for longer has applied all of
-// them.
+// Warm start: a new router copies the index of KV blocks from a peer router (GET /kv_index), and then
+// applies the workers' new events. Engines can only replay their latest events, but the peer has applied
+// all events.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,13 @@ namespace octavo::fleet {
 
 class WarmStart {
  public:
-  // The arguments must outlive this object. Without options.warm_from, it does nothing.
+  // Does nothing if options.warm_from is not set. The arguments must outlive this object.
   WarmStart(Balancer& balancer, RouteMetrics& metrics, const RouterOptions& options)
       : balancer_(balancer), metrics_(metrics), options_(options), peer_(options.warm_from) {}
 
   // Copies the blocks of one worker, and waits for them. Called once for each worker, on the thread that
-  // subscribes to its events. Returns an empty position if the peer is unreachable or does not know the
-  // worker.
+  // subscribes to KV cache events. Returns an empty position if the peer is unreachable or does not know
+  // the worker.
   CachePosition operator()(const Member& member);
 
  private:
@@ -32,7 +32,7 @@ class WarmStart {
   Balancer& balancer_;
   RouteMetrics& metrics_;
   const RouterOptions& options_;
-  std::optional<http::Url> peer_;  // nullopt after a failure
+  std::optional<http::Url> peer_;  // nullopt after the peer has failed
   std::set<std::string> asked_;
 };
 

@@ -1,4 +1,4 @@
-// Lists of workers for `octavo route`: Kubernetes, etcd, a file, DNS.
+// Follows the lists of workers that `octavo route` is configured with: Kubernetes, etcd, a file, DNS.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// balancer: must outlive the sources.
+// `balancer` must outlive the returned sources.
 std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer, const RouterOptions& options);
 
 }  // namespace octavo::fleet

@@ -29,7 +29,7 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
 
 namespace {
 
-// Returns the code unit of the \uXXXX escape at this position; nullopt if none exists.
+// Returns nullopt if there is no \uXXXX escape at `at`.
 std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   unsigned unit = 0;
   const std::string_view escape = text.substr(std::min(at, text.size()), 6);
@@ -38,7 +38,8 @@ std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   return error == std::errc() && end == escape.data() + 6 ? std::optional(unit) : std::nullopt;
 }
 
-// Returns the escape at this position, or U+FFFD for half of a surrogate pair.
+// Returns the escape at `at`, or U+FFFD if the escape is an unpaired surrogate. Sets `length` to the number
+// of bytes to skip.
 std::string_view repaired_escape(std::string_view text, std::size_t at, std::size_t& length) {
   constexpr unsigned kHigh = 0xD800, kLow = 0xDC00, kEnd = 0xE000;
   const std::optional<unsigned> unit = code_unit(text, at);
@@ -50,7 +51,7 @@ std::string_view repaired_escape(std::string_view text, std::size_t at, std::siz
   return text.substr(at, length);
 }
 
-// Converts text that Python's json module accepts to JSON as in RFC 8259.
+// Converts JSON that only Python accepts to JSON according to RFC 8259.
 std::string strict_json(std::string_view text) {
   constexpr std::array<std::string_view, 3> kNoNumbers{"NaN", "-Infinity", "Infinity"};
   std::string out;

@@ -1,4 +1,4 @@
-// Parses JSON from untrusted senders.
+// Parses JSON bodies from untrusted clients, with limits on memory and depth.
 #pragma once
 
 #include <boost/container/pmr/memory_resource.hpp>
@@ -13,11 +13,11 @@
 
 namespace octavo::fleet {
 
-// Memory for one parsed body: at most a multiple of the body's size, since bodies with a few bytes for each
-// value would need much more. Throws bad_alloc above the limit.
+// Memory resource for one parsed body. Throws bad_alloc if the parsed body needs more than a multiple of
+// the body's size, which happens if most values have only a few bytes.
 class BodyMemory : public boost::container::pmr::memory_resource {
  public:
-  // parsed: the limit ends when it becomes true, since later values do not come from the sender.
+  // The limit ends when `*parsed` becomes true, because later allocations do not depend on the client.
   explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})
       : bytes_max_(kBytesAtLeast + kBytesForEach * body_bytes), parsed_(std::move(parsed)) {}
 
@@ -34,12 +34,13 @@ class BodyMemory : public boost::container::pmr::memory_resource {
   std::size_t used_ = 0;
 };
 
-// Maximum depth that Python's json module reads.
+// Maximum depth that Python's json module accepts.
 inline constexpr std::size_t kBodyDepthMax = 990;
 
-// Parses the text in this memory. Accepts everything that Python's json module accepts, including UTF-16,
-// UTF-32, byte order marks, NaN and Infinity (become null), and halves of surrogate pairs (become U+FFFD).
-// Errors: invalid JSON, more than kBodyDepthMax levels, more memory than the limit.
+// Parses the text into `memory`. Accepts everything that Python's json module accepts: also UTF-16, UTF-32,
+// byte order marks, NaN and Infinity (parsed as null), and unpaired surrogates (parsed as U+FFFD). Returns
+// an error if the text is not valid JSON, is deeper than kBodyDepthMax, or needs more memory than the
+// limit.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
 
 }  // namespace octavo::fleet

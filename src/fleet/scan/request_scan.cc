@@ -38,11 +38,11 @@ std::string_view field_text(const json::object& object, std::string_view name) {
   return found ? text_of(*found) : std::string_view();
 }
 
-// Types of media parts in messages of OpenAI, Anthropic and vLLM.
+// Content part types with media, in requests of OpenAI's, Anthropic's and vLLM's APIs.
 constexpr std::array<std::string_view, 6> kMediaParts{"image_url", "input_image", "image",
                                                       "video_url", "audio_url",   "input_audio"};
 
-// Returns the hash of an image, video or audio: of its URL if it has one, otherwise of its data.
+// Returns a hash of the URL of an image, video or audio, or of its data if it has no URL.
 std::uint64_t key_of_media(const json::value& source) {
   if (source.is_object())
     if (const auto* url = source.get_object().if_contains("url")) return key_of_media(*url);
@@ -50,7 +50,6 @@ std::uint64_t key_of_media(const json::value& source) {
   return XXH64(text.data(), text.size(), 0);
 }
 
-// Appends the content of a message: a text, or the texts in a list of parts.
 void append_content(const json::value& content, RouteRequest& route) {
   if (content.is_string()) route.text += text_of(content);
   if (!content.is_array()) return;
@@ -87,15 +86,14 @@ bool append_tokens(const json::array& values, std::vector<std::uint32_t>& tokens
   return !values.empty();
 }
 
-// Returns whether the server runs the tool: any type that clients do not run, such as "mcp",
-// "code_interpreter" or "web_search_preview".
+// Returns whether the server runs the tool. Clients run only "function" and "custom"; the server runs all
+// other types, such as "mcp" and "web_search_preview".
 bool runs_at_server(const json::value& tool) {
   if (!tool.is_object()) return false;
   const std::string_view type = field_text(tool.get_object(), "type");
   return !type.empty() && type != "function" && type != "custom";
 }
 
-// Reads one prompt: text, or token ids.
 void read_prompt(const json::value& prompt, RouteRequest& route) {
   if (prompt.is_string()) {
     route.text = text_of(prompt);
@@ -110,8 +108,8 @@ void read_prompt(const json::value& prompt, RouteRequest& route) {
   }
 }
 
-// Returns the response or conversation that the request continues; "" if it continues none. A conversation is
-// an id or an object.
+// Returns the id of the response or conversation that the request continues. Returns "" if the request
+// continues none.
 std::string_view stored_id(const json::object& body) {
   if (const std::string_view response = field_text(body, "previous_response_id"); !response.empty())
     return response;
@@ -120,7 +118,7 @@ std::string_view stored_id(const json::object& body) {
   return field_text(body, "conversation");
 }
 
-// Returns 0 for timeouts that engines do not accept.
+// Returns 0 if engines do not accept the timeout.
 double checked_timeout(double seconds) {
   constexpr double kMost = 86'400;
   return seconds > 0 && seconds <= kMost ? seconds : 0;
@@ -157,7 +155,8 @@ void read_body(const json::object& body, RouteRequest& route) {
   if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);
   for (const char* name : {"prompt", "text", "input_ids", "token_ids", "query"})
     if (const auto* found = body.if_contains(name)) return read_prompt(*found, route);
-  const auto* input = body.if_contains("input");  // Responses API: messages; embeddings: prompts
+  // a list of messages for the Responses API, a list of prompts for embeddings
+  const auto* input = body.if_contains("input");
   if (!input) return;
   if (input->is_array() && !input->get_array().empty() && input->get_array()[0].is_object())
     return append_messages(*input, route);
@@ -166,14 +165,15 @@ void read_body(const json::object& body, RouteRequest& route) {
 
 void read_json(const std::string& text, RouteRequest& route) {
   BodyMemory memory(text.size());
-  const Result<json::value> body = body_json(text, &memory);  // the endpoint may have other limits
+  // not an error of the router, because the endpoint may have larger limits
+  const Result<json::value> body = body_json(text, &memory);
   route.unreadable = !body;
   if (!body) return void(route.body_error = body.error().message);
   if (!body->is_object()) return void(route.body_error = "not an object");
   read_body(body->get_object(), route);
 }
 
-// Reads the fields of a multipart form that JSON bodies also have.
+// Reads the fields that multipart forms and JSON bodies have in common.
 void read_form(std::string_view content_type, const std::string& body, RouteRequest& route) {
   route.body_error = "a form";
   const auto parts = http::parse_form(content_type, body);
@@ -182,7 +182,7 @@ void read_form(std::string_view content_type, const std::string& body, RouteRequ
     if (part.name == "model" && !part.filename) route.model = part.data;
 }
 
-// Reads the id from paths such as "/v1/models/{model}" and "/v1/responses/{id}", and from longer paths.
+// Reads the model or the stored id from paths such as "/v1/models/{model}" and "/v1/responses/{id}/cancel".
 void read_path(std::string_view path, RouteRequest& route) {
   const openai::Route* known = openai::find_route(path);
   if (!known || !known->path.ends_with('/')) return;

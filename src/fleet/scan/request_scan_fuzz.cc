@@ -1,4 +1,4 @@
-// Scans random bytes as request bodies. The scan must not crash, and must not use more memory than a small
+// Fuzzer: scans mutated request bodies. The scan must not crash, and must not use more memory than a small
 // multiple of the body.
 #include <cstddef>
 #include <cstdint>

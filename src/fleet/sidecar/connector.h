@@ -1,5 +1,5 @@
-// Protocols between a prefill engine and a decode engine. A connector is one small file in connectors/ and
-// one row in connector.cc.
+// A connector is a protocol for disaggregated prefill: it sends one request to a prefill engine and a
+// decode engine. Each connector has one small file in connectors/, and one row in connector.cc.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,10 +12,10 @@ namespace octavo::fleet {
 class TwoLegs;
 
 struct Connector {
-  std::string_view name;  // llm-d's name
+  std::string_view name;
   std::string_view summary;
-  // Handles a request until its end. The prefill engine must be known and allowed, and the route must have a
-  // prompt. prompt: from first_leg().
+  // Handles a request until its end. The caller has checked that the prefill engine is allowed and that the
+  // request has a prompt. `prompt` is the result of first_leg().
   void (*run)(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 };
 

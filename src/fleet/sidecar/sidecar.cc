@@ -19,7 +19,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Splits a list such as "a:1, b:2".
 std::vector<std::string_view> split(std::string_view list) {
   std::vector<std::string_view> items;
   while (!list.empty()) {
@@ -46,7 +45,7 @@ struct Sidecar::State {
         client(
             std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.http.threads})) {}
   ~State() {
-    // Stops new requests, then running calls, before the members that they use end.
+    // Stops new requests and running calls before the members that they use are destroyed.
     server.reset();
     readers.join();
     client.reset();
@@ -59,7 +58,7 @@ struct Sidecar::State {
 
   const SidecarOptions options;
   const Connector& connector;
-  std::vector<std::string> allowed;  // as written by Address::text()
+  std::vector<std::string> allowed;  // in the form of Address::text()
   const std::uint64_t seed = secret_seed();
   std::atomic<std::uint64_t> draws = 0;
   std::unique_ptr<http::AsyncClient> client;
@@ -67,7 +66,7 @@ struct Sidecar::State {
   std::unique_ptr<http::Server> server;
 };
 
-// Returns the prefill engine that the request names; nullopt if it names none.
+// Returns nullopt if the request names no prefill engine.
 Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Request& request,
                                                                std::uint64_t draw) const {
   constexpr std::string_view kHeader = "x-prefiller-host-port";
@@ -108,7 +107,7 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
   });
 }
 
-// prompt: nullopt if the decode engine does all the work.
+// `prompt` is nullopt if the decode engine does all the work.
 void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
                            std::optional<boost::json::object> prompt) {
   loop.post([legs, prompt = std::move(prompt), run = connector.run]() mutable {

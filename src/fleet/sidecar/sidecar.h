@@ -1,5 +1,5 @@
-// `octavo sidecar`: a proxy beside a decode worker (llm-d's routing sidecar). The request header
-// x-prefiller-host-port names a prefill worker, to which the proxy first sends the prompt.
+// `octavo sidecar`: a proxy beside a decode engine, like llm-d's routing sidecar. If the request header
+// x-prefiller-host-port names a prefill engine, the proxy lets that engine compute the prompt.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ namespace octavo::fleet {
 
 class Sidecar {
  public:
-  // Errors name the field: an invalid URL, an unknown connector, an address that is not available.
+  // Returns an error on the option if a URL is invalid, a connector is unknown, or an address is not
+  // available.
   static Result<std::unique_ptr<Sidecar>> start(SidecarOptions options);
   ~Sidecar();
 
   std::uint16_t port() const;
   std::string address() const;
-  // Running answers may continue for grace_ms.
+  // Stops after running answers have ended, but at most after grace_ms.
   void stop(int grace_ms);
 
  private:

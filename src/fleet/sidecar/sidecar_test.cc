@@ -21,7 +21,7 @@ namespace {
 
 namespace json = boost::json;
 
-// An engine that stores its requests and gives the test's answers.
+// An engine that stores its requests and responds as the test has configured.
 class Engine {
  public:
   using Behaviour = std::function<http::Response(const http::Request&)>;
@@ -364,8 +364,8 @@ TEST_F(SidecarTest, SharedStoragePrefillsWhatIsNotCached) {
   }
 }
 
-// Streams whose first event has output, in the format of each route. The sidecar forwards this event while
-// the engine still runs.
+// The first event of each stream has output, in the format of its route. The sidecar must forward the event
+// while the engine still runs.
 TEST_F(SidecarTest, SharedStorageHoldsNoStreamThatSaysSomething) {
   const auto chunk = [](std::string_view choice) {
     return "data: {\"choices\":[{\"index\":0," + std::string(choice) + "}]}\n\n";
@@ -377,7 +377,7 @@ TEST_F(SidecarTest, SharedStorageHoldsNoStreamThatSaysSomething) {
     std::promise<std::shared_ptr<http::Exchange>> begun;
     const auto decode = *http::Server::start({}, [&](std::shared_ptr<http::Exchange> e) {
       e->start_stream({.content_type = "text/event-stream"});
-      e->write(first + "data: {\"cho");  // the first half of the next event
+      e->write(first + "data: {\"cho");  // first half of the next event
       begun.set_value(std::move(e));
     });
     SidecarOptions options{.decoder_url = fmt::format("http://127.0.0.1:{}", decode->port()),

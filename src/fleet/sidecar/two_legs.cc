@@ -18,19 +18,19 @@ namespace octavo::fleet {
 
 enum class Look : std::uint8_t {
   busy,
-  idle,         // the engine's metrics show no request
-  unreachable,  // the engine does not answer
-  blind,        // the engine reports no load
+  idle,
+  unreachable,
+  blind,  // the engine reports no load
 };
 
 namespace {
 
 constexpr std::string_view kPrefillers = "x-prefiller-host-port";
-constexpr std::size_t kHeldBytesMax = 1 << 20;  // maximum bytes of a stream to hold back
+constexpr std::size_t kHeldBytesMax = 1 << 20;
 
-constexpr int kLookMs = 1'000;  // interval between checks of a prefill engine that has not answered
+constexpr int kLookMs = 1'000;  // interval between checks of a prefill engine that has not responded
 constexpr int kLookTimeoutMs = 2'000;
-// time in which an engine may read and tokenise a long prompt before its metrics show the request
+// An engine needs this time to read and tokenise a long prompt, before its metrics show the request.
 constexpr int kIdleMs = 3'000;
 constexpr int kUnreachableMax = 3;
 
@@ -111,7 +111,7 @@ void TwoLegs::prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<ht
   });
 }
 
-// Checks the engine at intervals until this attempt ends.
+// Checks the engine regularly until this attempt ends.
 void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
   const auto self = shared_from_this();
   const auto open = [=] { return !self->over_ && leg->attempt == attempt; };
@@ -126,8 +126,8 @@ void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
   });
 }
 
-// An idle engine has lost the request, so the request is sent again. An engine that does not answer checks
-// will not answer the request either.
+// An idle engine has lost the request, so the request is sent again. An engine that does not respond to
+// checks will not respond to the request, either.
 void TwoLegs::judge(const std::shared_ptr<Prefill>& leg, Look look) {
   const std::int64_t now = now_us();
   const auto ms_since = [now](std::int64_t begun_us) { return (now - begun_us) / 1000; };
@@ -238,8 +238,8 @@ void TwoLegs::on_body(std::string_view piece) {
   pass_on(out);
 }
 
-// Holds the stream back until its events show an answer or a refusal. Above kHeldBytesMax it counts as an
-// answer.
+// Holds the stream back until its events show whether it is an answer or a refusal. Above kHeldBytesMax,
+// the stream counts as an answer.
 void TwoLegs::hold(std::string_view piece) {
   Beginning beginning = Beginning::unknown;
   for (const std::string& event : events_.push(piece)) {
@@ -270,7 +270,7 @@ void TwoLegs::on_end(const Result<>& result) {
     log_warning("the stream of {} ended early: {}", path(), result.error().message);
     if (event_stream_)
       exchange_->write(proxy_error_event(path(), 502, "the engine failed in the middle of its answer"));
-    over_ = true;  // the connection closes, so that the client notices the incomplete stream
+    over_ = true;  // the connection closes, so that the client notices that the stream is incomplete
     return;
   }
   if (event_stream_) pass_on(held_ + events_.rest());

@@ -1,4 +1,5 @@
-// One request in the sidecar: a connector's calls to the two engines.
+// TwoLegs is one client request in the sidecar. It makes the connector's calls to the two engines: the
+// prefill request and the decode request.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@ namespace octavo::fleet {
 
 enum class Look : std::uint8_t;  // result of reading an engine's load
 
-// Lives until its last call ends. Use it on its loop's thread.
+// Exists until its last call ends. Must be used on the thread of its loop.
 class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  public:
   using Then = std::function<void(const Result<http::Response>& reply)>;
   using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
 
-  // prefiller: empty if the local engine does all the work; otherwise the exchange's body is already decoded
-  // (Content-Encoding). draw: random bits.
+  // If the local engine does all the work, `prefiller` is nullopt. Otherwise the caller must have decoded
+  // the body (Content-Encoding). `draw` has random bits.
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
   ~TwoLegs() { trace_.end(status_); }
 
-  // Call it first: ends running calls if the client disconnects.
+  // Must be called first. Ends the running calls if the client disconnects.
   void watch_client();
 
   const SidecarOptions& options() const { return options_; }
@@ -40,20 +41,21 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::uint64_t draw() const { return draw_; }
 
   // Sends the body to the prefill engine. Retries after a lost connection or a retryable status, as the
-  // options require. to_its_end: the call continues after the client disconnects. Otherwise the call also
-  // ends if the engine is silent and idle, or if it reports no load for too long.
+  // options allow. If `to_its_end` is set, the call continues after the client disconnects. Otherwise, the
+  // call also ends if the engine sends no bytes and is idle, or reports no load for too long.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
-  // Sends the body to the prefill engine, concurrently with decode(). Logs a failure. The call continues
-  // after the client disconnects: otherwise the decode engine would wait for blocks that never arrive.
+  // Sends the body to the prefill engine, concurrently with decode(). A failure is only logged. The call
+  // continues after the client disconnects, because the decode engine would otherwise wait for blocks that
+  // never arrive.
   void prefill_meanwhile(std::string body, http::Headers more = {});
-  // Sends a GET to another port of the prefill engine.
+  // Sends a GET to a different port of the prefill engine.
   void ask_prefiller(int port, std::string target, Then then);
 
-  // Sends the request to the local engine, and the response to the client. cached_tokens: replaces the number
-  // in the usage, if set.
+  // Sends the request to the local engine, and the response to the client. If `cached_tokens` is set, it
+  // replaces the number in the usage.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
-  // Sends the request to the local engine. If the answer ends with finish_reason "cache_threshold" before its
-  // first token, calls `otherwise` instead of forwarding the answer.
+  // Sends the request to the local engine. If the response ends with finish_reason "cache_threshold" before
+  // its first token, calls `otherwise` instead of forwarding the response.
   void decode_if_cached(std::string body, Otherwise otherwise);
   void decode_alone();
 
@@ -71,9 +73,10 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     int attempt = 0;
     std::weak_ptr<http::Call> call = {};
     RequestTrace::Call span = {};
-    std::int64_t sent_us = 0;        // time of the last attempt
-    std::int64_t idle_since_us = 0;  // start of the engine's idle time, from its metrics; 0: it is not idle
-    int unreachable = 0;             // consecutive checks without an answer
+    std::int64_t sent_us = 0;
+    // start of the time without running requests, from the engine's metrics; 0: the engine is busy
+    std::int64_t idle_since_us = 0;
+    int unreachable = 0;
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);
@@ -97,13 +100,13 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::weak_ptr<http::Call> call_;
   const RequestTrace trace_;
   RequestTrace::Call decode_span_;
-  int status_ = 0;  // status of the answer to the client; 0: no answer yet
+  int status_ = 0;  // status of the response to the client; 0: no response yet
   bool over_ = false;
 
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;
-  Otherwise otherwise_;  // not empty until the answer has content
+  Otherwise otherwise_;  // not empty until the response has content
   std::string held_;     // bytes of the stream that are held back
   bool event_stream_ = false;
   bool streaming_ = false;

@@ -32,8 +32,8 @@ bool says_something(const json::value* value) {
   return value->is_object();
 }
 
-// Returns whether the chunk has text, tokens, or a delta other than the role. A chunk without choices is
-// always an answer.
+// Returns whether the chunk contains text, tokens, or a delta other than the role. A chunk without
+// `choices` always counts as an answer.
 bool is_answer(const json::object& chunk) {
   if (!chunk.contains("choices")) return true;
   const json::object* choice = first_choice(chunk);

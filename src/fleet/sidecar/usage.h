@@ -1,4 +1,4 @@
-// Reads and writes the fields of answers that the sidecar needs.
+// Reads and writes the fields of responses that the sidecar needs.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace octavo::fleet {
 
-// Sets the number of cached tokens in the usage of a response or stream event, if it has a usage. The decode
-// engine reports the whole prompt as cached, because it fetched the prompt from the prefill engine. It does
-// not know which tokens the prefill engine had cached.
+// Sets the number of cached tokens in the usage of a response or an event, if it has a usage. The decode
+// engine reports the whole prompt as cached, because it has fetched all blocks from the prefill engine. It
+// does not know which tokens the prefill engine had cached.
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens);
 
-// Returns whether the answer ends with finish_reason "cache_threshold": too little of the prompt was cached,
-// and the engine computed nothing.
+// Returns whether the response ends with finish_reason "cache_threshold". Then the engine has computed
+// nothing, because too little of the prompt was cached.
 bool not_cached(std::string_view answer);
 
 enum class Beginning : std::uint8_t { unknown, answer, not_cached };
 
-// Returns what the stream begins with, as far as this event shows it.
+// Returns how the stream begins, as far as this event shows it.
 Beginning beginning_of(std::string_view event);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Charts of simulations.
+// Draws the results of simulations as charts.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ struct NamedResult {
   SimulationResult result;
 };
 
-// Returns four charts with a curve for each result: fraction of requests by TTFT, fraction of tokens by ITL,
-// unfinished requests over time, cached fraction of prompts over time.
+// Returns four charts with a curve for each result: the distributions of TTFT and ITL, and over time the
+// number of unfinished requests and the cached fraction of the prompts.
 std::vector<Chart> charts(std::span<const NamedResult> results);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Metrics of a simulated replica since the last reading, like those on a replica's /metrics page.
+// Measures a simulated replica between two readings, like the metrics page of a real replica.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,13 @@ namespace octavo::fleet {
 
 class ReplicaMeter {
  public:
-  // Counts the whole prompt as computed, including its cached part.
+  // Counts the whole prompt as computed, even if a part of it was cached.
   void first_token(const traffic::AnswerTimes& answer);
   void token() { reading_.tokens += 1; }
   void finished(const traffic::AnswerTimes& answer);
 
-  // Returns the metrics, and resets the counters. share: the quantile of the latencies.
+  // Returns the metrics, and resets the counters. `share` is the fraction of requests within the reported
+  // latencies.
   ReplicaReading read(double share, int running, int waiting);
 
  private:

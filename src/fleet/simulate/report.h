@@ -1,4 +1,4 @@
-// Figures of a simulation, with the names of vLLM's `bench serve`.
+// Computes the figures of a simulation. Names are those of vLLM's `bench serve`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,12 +10,12 @@
 
 namespace octavo::fleet {
 
-// Returns the figures of traffic/figures.h, where a request is sent when it reaches the router, and figures
-// of the fleet: cached_input_tokens, prefix_cache_hit_rate, steps, preemptions, *_utilization, replica_hours.
+// Returns the figures of traffic/figures.h and figures of the fleet: cached_input_tokens,
+// prefix_cache_hit_rate, steps, preemptions, *_utilization and replica_hours. A request counts as sent when
+// it reaches the router.
 boost::json::object report(const SimulationOptions& options, const SimulationResult& result,
                            const traffic::Goodput& goodput, std::span<const double> percentiles);
 
-// Returns a text table with a column for each report.
 std::string report_table(std::span<const boost::json::object> reports);
 
 }  // namespace octavo::fleet

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ContainsRegex;
 
-// Two answers and one refusal in two seconds.
+// Two answers and one refused request in two seconds.
 SimulationResult sample_result() {
   SimulationResult result{.duration_us = 2'000'000};
   result.answers = {

@@ -1,4 +1,5 @@
-// Users share a few system prompts. Policies that use prefixes must still keep all replicas busy.
+// Tests with users who share a few system prompts. Policies that prefer cached prefixes must still keep all
+// replicas busy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 struct Outcome {
   std::int64_t ttft_p90_us = 0;
   std::int64_t cached_tokens = 0;
-  int fewest = 0;  // minimum number of requests at a replica
+  int fewest = 0;  // requests at the replica that received the fewest
 };
 
 Outcome outcome(const std::string& policy, int replicas, int groups, double think_seconds) {

@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Returns the pipeline of the options, otherwise the policy of this name.
+// Returns the pipeline in the options or, if it is not set, the policy with this name.
 Result<PoolOptions> make_policy(const SimulationOptions& options, Role part, const std::string& name) {
   if (options.pipeline) return PoolOptions{part, name, *options.pipeline};
   const Policy* policy = find_policy(name);

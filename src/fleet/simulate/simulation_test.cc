@@ -57,7 +57,7 @@ TEST(Simulation, WhatReplicasTellIsKnownLongerThanWhatTheyWereSent) {
   const double sent = cached_share(options, trace);
   options.kv_events = true;
   const double told = cached_share(options, trace);
-  // All blocks of the previous turn except the last one are cached. Prompts have 2 to 7 blocks.
+  // All blocks of the previous turn are cached, except the last block. Prompts have 2 to 7 blocks.
   EXPECT_GT(told, 0.7);
   EXPECT_LT(sent, told - 0.2);
 }
@@ -112,7 +112,7 @@ TEST(Simulation, IsTheSameEachTimeAndAnotherWithAnotherSeed) {
 }
 
 TEST(Simulation, CacheAwareFindsMorePromptsInCachesThanRoundRobin) {
-  // With 7 users and 4 replicas, round robin sends each turn of a user to another replica.
+  // With 7 users and 4 replicas, round robin sends each turn of a user to a different replica.
   const Trace trace = conversations(7, 10, 2'000'000);
   const auto blind = *simulate(small_fleet(4, "round_robin"), trace);
   const auto aware = *simulate(small_fleet(4, "cache_aware"), trace);
@@ -151,7 +151,7 @@ TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
 }
 
 TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
-  const Trace trace = conversations(12, 10, 2'000'000);  // 20 s
+  const Trace trace = conversations(12, 10, 2'000'000);  // 20 seconds
   for (const Policy& policy : policies()) {
     // Conversations continue at the replica that has cached their prefix, unless it is overloaded.
     const bool goes_home = policy.name == "cache_aware" || policy.name == "kv_aware";
@@ -164,7 +164,7 @@ TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
     ASSERT_EQ(result.replicas.size(), 6U) << "one, three and two";
     for (int i = 0; i < 3; ++i) {
       const ReplicaUse& went = result.replicas[static_cast<std::size_t>(i)];
-      EXPECT_GE(went.there_us, 6'000'000);  // five seconds, and one second to start
+      EXPECT_GE(went.there_us, 6'000'000);  // five seconds plus one second to start
       EXPECT_LT(went.there_us, 9'000'000);
       EXPECT_LE(went.busy_us, went.there_us);
       EXPECT_TRUE(went.requests > 0 || goes_home) << policy.name;
@@ -186,7 +186,7 @@ TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
   Trace trace = conversations(1, 4, 1'000'000);
   SimulationOptions options = small_fleet(1, "cache_aware");
   const auto stays = *simulate(options, trace);
-  // the newest replica is removed, so the older one keeps its cache
+  // The newest replica is removed, so the first replica keeps its cache.
   options.sizes = {{1'900'000, 2}, {1'950'000, 1}};
   EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, stays.samples.back().cached_tokens);
   trace = one_request(1024, 2, 0);
@@ -200,7 +200,7 @@ TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
   EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, 1008) << "one of them was new";
 }
 
-// One prefill and one decode replica. The KV of a token has 1 KB, and the link 1 MB/s.
+// One prefill and one decode replica. The KV cache of a token has 1 KB, and the link transfers 1 MB/s.
 SimulationOptions apart() {
   SimulationOptions options = small_fleet(1, "round_robin");
   options.timing = {.fixed_us = 1000, .token_us = 10};
@@ -219,7 +219,8 @@ TEST(Simulation, APromptThatIsComputedApartIsTakenOver) {
   ASSERT_TRUE(result) << result.error().message;
   const traffic::AnswerTimes& r = result->answers[0];
   EXPECT_TRUE(r.completed);
-  const int held = 96;  // tokens in complete blocks; the first step computes the other tokens
+  // tokens in complete blocks; the decode replica's first step computes all other tokens
+  const int held = 96;
   const std::int64_t prefill_us = 5000 + 100 * 20, transfer_us = held * 1000 + 300;
   EXPECT_EQ(r.first_us, r.sent_us + prefill_us + transfer_us + 1000 + (100 - held) * 10);
   EXPECT_EQ(r.last_us, r.first_us + 2 * (1000 + 10));
@@ -236,7 +237,8 @@ TEST(Simulation, APromptThatIsComputedApartIsTakenOver) {
 TEST(Simulation, OnlyBlocksThatTheDecoderHasNotAreSentOneAfterTheOther) {
   Trace trace = one_request(512, 2, 0);
   trace.requests.resize(2, trace.requests[0]);
-  trace.requests[1].arrival_us = 10'000'000;  // the same prompt, of which all but the last block are cached
+  // the same prompt again, of which all blocks except the last are cached
+  trace.requests[1].arrival_us = 10'000'000;
   const auto result = *simulate(apart(), trace);
   const auto ttft = [&](std::size_t i) { return result.answers[i].first_us - result.answers[i].sent_us; };
   EXPECT_GE(ttft(0), 512 * 1000);
@@ -264,7 +266,7 @@ TEST(Simulation, APromptOfWhichLittleIsMissingStaysWhereItIsDecoded) {
 
 TEST(Simulation, DecodersThatAreFullTakePromptsOverLater) {
   SimulationOptions options = apart();
-  options.scheduler.num_blocks = 80;  // one request at a time
+  options.scheduler.num_blocks = 80;  // enough for one request at a time
   options.scheduler.max_model_len = 1200;
   options.prefill.link_bytes_per_second = 1e9;
   Trace trace = one_request(1024, 100, 0);
@@ -290,7 +292,7 @@ TEST(Simulation, UsersWaitForTheirAnswers) {
   trace.closed = true;
   trace.requests.resize(3, trace.requests[0]);
   trace.requests[1].follows = 0;
-  trace.requests[1].output_tokens = 1 << 20;  // too long, so it is refused
+  trace.requests[1].output_tokens = 1 << 20;  // too long, so the request is refused
   trace.requests[1].arrival_us = 500'000;
   trace.requests[2].follows = 1;
   const auto result = *simulate(options, trace);
@@ -336,13 +338,13 @@ TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
   const auto result = simulate(options, trace);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_THAT(std::vector(read.begin(), read.begin() + 9), testing::ElementsAre(1, 1, 1, 3, 3, 2, 2, 1, 1));
-  // Replicas are added at 2 s and ready at 3.5 s. One is removed at 5 s, requested again at 6 s, and canceled
-  // at 7 s, before it is ready.
+  // Replicas are added at 2 s and are ready at 3.5 s. One replica is removed at 5 s, requested again at 6
+  // s, and canceled at 7 s, before it is ready.
   std::vector<double> there;
   for (const ReplicaUse& use : result->replicas) there.push_back(static_cast<double>(use.there_us) * 1e-6);
   ASSERT_EQ(there.size(), 4);
   EXPECT_NEAR(there[0], 3, 0.1);  // the newest replica
-  EXPECT_NEAR(there[1], 1, 0.1);  // without any request
+  EXPECT_NEAR(there[1], 1, 0.1);  // the canceled replica, which had no requests
   EXPECT_NEAR(there[2], 5, 0.1);
   EXPECT_NEAR(there[3], static_cast<double>(result->duration_us) * 1e-6, 0.1);
   double of_all = 0;

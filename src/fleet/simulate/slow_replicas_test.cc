@@ -1,4 +1,5 @@
-// Fleets with one slow replica: users must leave it in spite of their cached prompts.
+// Fleets with one slow replica. Its users must move to faster replicas, although it has cached their
+// prompts.
 #include <gtest/gtest.h>
 
 #include "fleet/simulate/test_traffic.h"
@@ -43,7 +44,7 @@ TEST(SlowReplicas, KvAwareIsNoWorseThanRoundRobin) {
       }
 }
 
-// The time of a step varies with the load. A loaded replica must not count as a slow one.
+// The time of a step varies with the load. A loaded replica must not count as slow.
 TEST(SlowReplicas, EqualOnesKeepTheirConversations) {
   const Trace trace = users_of_groups(8, 64, 2);
   const SimulationResult blind = *simulate(fleet_of_users(8, "round_robin"), trace);

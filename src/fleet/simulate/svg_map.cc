@@ -12,7 +12,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Pixels.
+// pixels
 constexpr double kCellWidth = 118, kCellHeight = 64, kLeft = 84, kTop = 44, kBelow = 52, kRight = 20;
 constexpr int kLine = 15;
 
@@ -21,7 +21,7 @@ struct Colour {
 };
 constexpr Colour kMore{0x0b, 0x62, 0xc4}, kLess{0xd6, 0x50, 0x0a}, kNone{0xdd, 0xdd, 0xdd};
 
-// Returns a colour between white and blue or orange, by the factor.
+// Returns a colour between white and blue (factor above 1) or orange (below 1).
 Colour colour_of(double factor) {
   if (!(factor > 0)) return kNone;
   const double strength = std::min(std::abs(std::log2(factor)), 1.0);

@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Pixels.
+// pixels
 constexpr double kChartWidth = 460, kChartHeight = 300, kTop = 64;
 constexpr double kLeft = 62, kRight = 18, kAbove = 30, kBelow = 48;
 constexpr std::size_t kPointsMax = 300;
@@ -31,11 +31,10 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Converts values to pixels.
 struct Axis {
-  double low = 0, high = 1;  // range of values; of their logarithms if `log` is true
+  double low = 0, high = 1;  // range of values or, if `log` is set, of their logarithms
   bool log = false;
-  double begin = 0, end = 1;  // range of pixels
+  double begin = 0, end = 1;  // pixels
 
   bool shows(double value) const { return std::isfinite(value) && (!log || value > 0); }
   double place(double value) const {
@@ -60,7 +59,7 @@ struct Axis {
   }
 };
 
-// Returns the x or y axis for all points of a chart. The y axis begins at 0.
+// Returns the axis for all points of a chart. The y axis begins at 0.
 Axis axis_over(const Chart& chart, bool x) {
   Axis axis{.log = x && chart.log_x};
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -101,7 +100,7 @@ void put_curve(std::string& out, const Curve& curve, const Axis& x, const Axis& 
                      colour);
 }
 
-// Returns the names of all curves, in the order of their first use. The index selects the colour.
+// Returns the names of all curves in the order of their first use. The index of a name selects the colour.
 std::vector<std::string> names_of(std::span<const Chart> charts) {
   std::vector<std::string> names;
   for (const Chart& chart : charts)

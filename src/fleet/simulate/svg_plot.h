@@ -1,4 +1,4 @@
-// Draws line charts as SVG: several charts in one picture, with a common legend.
+// Draws several line charts in one SVG picture, with a common legend.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 
 struct Curve {
-  std::string name;  // curves of this name share a colour and an entry in the legend
+  std::string name;  // curves with the same name have the same colour and one entry in the legend
   std::vector<std::pair<double, double>> points;  // sorted by x
 };
 
@@ -17,11 +17,11 @@ struct Chart {
   std::string title;
   std::string x_label;
   std::string y_label;
-  bool log_x = false;  // omits points with x <= 0
+  bool log_x = false;
   std::vector<Curve> curves;
 };
 
-// Draws two charts per row. Omits points of long curves that are not visible.
+// Draws two charts per row. Thins out the points of long curves.
 std::string svg_plot(const std::string& title, std::span<const Chart> charts);
 
 }  // namespace octavo::fleet

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Returns the elements with this name. The SVG must be valid XML.
+// Returns the elements with this name. Requires that the SVG is valid XML.
 std::vector<boost::property_tree::ptree> elements(const std::string& svg, const std::string& name) {
   std::istringstream in(svg);
   boost::property_tree::ptree tree;

@@ -1,4 +1,4 @@
-// For tests: a small fleet, and a trace of conversations whose turns contain all earlier turns.
+// For tests: a small fleet, and traces of conversations in which each prompt contains all earlier turns.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline SimulationOptions small_fleet(int replicas, std::string policy) {
   return options;
 }
 
-// Each of the concurrent users sends a turn every `pause_us`. A turn adds one block to the prompt.
+// Each of the concurrent users sends a turn every `pause_us`. Each turn adds one block to the prompt.
 inline Trace conversations(std::uint32_t users, std::uint32_t turns, std::int64_t pause_us) {
   Trace trace{.block_limit = users * (turns + 1)};
   for (std::uint32_t turn = 0; turn < turns; ++turn)
@@ -35,8 +35,8 @@ inline Trace conversations(std::uint32_t users, std::uint32_t turns, std::int64_
   return trace;
 }
 
-// 16 users per replica with five turns each, in groups with a common system prompt. A step takes at least 8
-// ms.
+// 16 users per replica with five turns each. The users are in groups with a common system prompt. A step
+// takes at least 8 ms.
 inline Trace users_of_groups(int replicas, int groups, double think_seconds) {
   const TrafficShape shape{.users = 16.0 * replicas,
                            .turns = 5,

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::int64_t kTokensMax = 1 << 28;                      // maximum number of tokens in a request
+constexpr std::int64_t kTokensMax = 1 << 28;
 constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 40;  // 34 years
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
 constexpr double kCopyShiftUs = 60e6;
@@ -56,7 +56,8 @@ class LineReader {
   std::size_t number_;
 };
 
-// Returns a number of the block that is unique over all copies, if there are fewer than 2^64 blocks.
+// Returns a number that identifies the block among the blocks of all copies, if there are fewer than 2^64
+// blocks.
 std::uint64_t content_of(const Trace& trace, const TraceRequest& request, std::size_t block) {
   return trace.blocks[request.first_block + block] + std::uint64_t{request.copy} * trace.block_limit;
 }

@@ -34,7 +34,7 @@ constexpr NumberField<TrafficShape> kFields[] = {
     {"spread", &TrafficShape::spread, false, 0, 0.999},
 };
 
-// Returns the factor of the mean rate at this time.
+// Returns the factor by which the rate at this time exceeds the mean rate.
 double swing(const TrafficShape& shape, double seconds) {
   const double day = 2 * std::numbers::pi * seconds / shape.day_seconds;
   double factor = 1 - shape.daily_swing * std::cos(day);
@@ -55,7 +55,7 @@ class Generator {
   Result<Trace> run() {
     if (shape_.users > 0) return run_users();
     std::gamma_distribution<double> gap(shape_.burstiness, 1 / shape_.burstiness);
-    // The rate may be 0 for a moment, so a gap is limited to the time until the rate rises again.
+    // The rate may be 0 for a moment. Limits the gap, so that arrivals resume when the rate rises again.
     const double longest = shape_.day_seconds / 64;
     for (double now = 0; now < shape_.seconds;) {
       const double rate = shape_.session_rate * swing(shape_, now);
@@ -77,8 +77,8 @@ class Generator {
   }
 
   struct Talk {
-    std::uint32_t group = 0;  // first of the group's common blocks
-    std::uint32_t own = 0;    // first of the session's other blocks
+    std::uint32_t group = 0;  // first of the blocks that the group shares
+    std::uint32_t own = 0;    // first of the session's own blocks
     int tokens = 0;
   };
 
@@ -118,7 +118,7 @@ class Generator {
     return {};
   }
 
-  // Users pause before their first request, so they do not start at the same time.
+  // Users pause before their first request, so that they do not all start at the same time.
   Result<Trace> run_users() {
     std::exponential_distribution<double> think;
     trace_.closed = true;

@@ -27,7 +27,8 @@ std::vector<TokenId> tokens_of(const Trace& trace, const TraceRequest& request) 
 TEST(TrafficShape, SessionsComeAtTheRate) {
   const auto trace = generate_traffic({.seconds = 4000, .session_rate = 5}, 512, 1);
   ASSERT_TRUE(trace) << trace.error().message;
-  EXPECT_NEAR(static_cast<double>(trace->requests.size()), 20'000, 500);  // five standard deviations are 700
+  // five standard deviations are 700
+  EXPECT_NEAR(static_cast<double>(trace->requests.size()), 20'000, 500);
   EXPECT_TRUE(std::ranges::is_sorted(trace->requests, {}, &TraceRequest::arrival_us));
   EXPECT_LT(trace->requests.back().arrival_us, 4'000'000'000);
 }
@@ -43,7 +44,7 @@ TEST(TrafficShape, TheRateFollowsTheDayAndItsBursts) {
   EXPECT_NEAR(static_cast<double>(between(burst, 180, 200)), 20 * 50, 160);
   EXPECT_NEAR(static_cast<double>(between(burst, 100, 120)), 20 * 5, 50);
   const TrafficShape still{.seconds = 100, .session_rate = 20, .daily_swing = 1, .day_seconds = 100};
-  // although the rate is 0 at the beginning
+  // The rate is 0 at the beginning.
   EXPECT_GT(generate_traffic(still, 512, 1)->requests.size(), 1000U);
 }
 

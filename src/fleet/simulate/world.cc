@@ -1,4 +1,4 @@
-// Parts of World about the steps of replicas, and the order of events.
+// The part of World about the steps of replicas and the order of events.
 #include "fleet/simulate/world.h"
 
 #include "base/check.h"
@@ -6,7 +6,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kReadAhead = 4;  // sequences of a step to prefetch
+constexpr std::size_t kReadAhead = 4;  // number of sequences of a step whose data are prefetched
 constexpr auto kStep = std::numeric_limits<std::size_t>::max();
 
 void prefetch(const void* data, std::size_t bytes) {
@@ -69,7 +69,8 @@ Result<SimulationResult> World::run(std::vector<PoolOptions> policies) {
 void World::begin_step(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   replica.scheduler->plan(replica.step);
-  // If received prompts leave no blocks for an answer, drops the newest prompt, which is then computed again.
+  // If received prompts leave no blocks for output tokens, drops the newest prompt, and computes it again
+  // later.
   while (replica.step.empty() && !replica.handed.empty() && replica.scheduler->stats().waiting > 0) {
     let_go(replica, replica.handed.back().first);
     replica.scheduler->plan(replica.step);
@@ -111,9 +112,9 @@ World::Event World::pop() {
   return event;
 }
 
-// The state of many replicas exceeds the processor's caches, so this prefetches the data of the next events,
-// which are near the front of the heap. Entries further back are prefetched earlier, because later prefetches
-// read their pointers.
+// The state of many replicas exceeds the CPU caches. So this prefetches the data of the next events, which
+// are near the front of the heap. Events farther from the front get an earlier stage of the prefetch, whose
+// data contain the pointers for the later stages.
 void World::read_ahead() const {
   const auto each = [this](std::size_t first, auto&& bring) {
     for (std::size_t i = first; i < std::min(2 * first + 1, events_.size()); ++i)

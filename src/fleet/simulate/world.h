@@ -1,4 +1,4 @@
-// State of simulate(): the fleet and its requests in virtual time.
+// The state of simulate(): the fleet and its requests in virtual time.
 #pragma once
 
 #include <algorithm>
@@ -21,29 +21,30 @@ namespace octavo::fleet {
 
 inline constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
 
-// Replicas of one role.
 struct SimulatedPool {
   Role part;
   SchedulerOptions scheduler;
   StepTiming timing;
 };
 
-using Handed = std::pair<std::size_t, PrefixHold*>;  // request, and its prompt at the prefill replica
+// a request, and its prompt's blocks at the replica that received them
+using Handed = std::pair<std::size_t, PrefixHold*>;
 
 struct SimulatedReplica {
   Role role = Role::both;
   std::unique_ptr<KvEventLog> events;    // null: the replica reports no events
-  std::unique_ptr<Scheduler> scheduler;  // null after its removal, when its id is free
+  std::unique_ptr<Scheduler> scheduler;  // null: the replica was removed
   std::int64_t started_us = 0;
   StepPlan step = {};
   bool busy = false;
   bool draining = false;  // accepts no new requests
-  double slowdown = 1;    // factor of its step times
-  // Requests whose prompts another replica has computed, while too few blocks are free for their KV.
+  double slowdown = 1;    // factor of the step times
+  // Requests whose prompts a prefill replica has computed, and that wait until this replica has free
+  // blocks.
   std::deque<std::size_t> no_room = {};
-  // Requests whose KV has arrived or is in transfer, until their first token.
+  // Requests whose KV blocks have arrived or are being transferred, until their first token.
   std::vector<Handed> handed = {};
-  int transfers = 0;              // running transfers to this replica
+  int transfers = 0;
   std::int64_t link_free_us = 0;  // end of the last transfer
   ReplicaUse use = {};
   ReplicaMeter meter = {};  // used by a scaling loop
@@ -51,16 +52,16 @@ struct SimulatedReplica {
 
 class World {
  public:
-  // pools: one pool for both roles, or a prefill pool and a decode pool.
+  // `pools` has one pool for both roles, or a prefill pool and a decode pool.
   World(const SimulationOptions& options, const Trace& trace, std::vector<SimulatedPool> pools,
         const std::function<void(std::size_t, std::size_t)>& progress)
       : options_(options), trace_(trace), pools_(std::move(pools)), progress_(progress) {}
 
-  // policies: one for each pool.
+  // `policies` has one policy for each pool.
   Result<SimulationResult> run(std::vector<PoolOptions> policies);
 
  private:
-  // The end of a replica's step (request is kStep), or of the transfer of a request's KV.
+  // The end of a replica's step (request is kStep), or the end of the transfer of a request's KV blocks.
   struct Event {
     std::int64_t time_us;
     EndpointId replica;
@@ -68,7 +69,6 @@ class World {
     auto operator<=>(const Event&) const = default;
   };
 
-  // A user's pause until the next request.
   struct Thought {
     std::int64_t until_us;
     std::uint32_t request;
@@ -76,9 +76,10 @@ class World {
   };
   struct Requests {
     std::vector<Booking> bookings = {};  // [request]
-    std::vector<bool> apart = {};        // [request] a prefill pool has computed its prompt
+    std::vector<bool> apart = {};        // [request] a prefill replica has computed the prompt
     std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts = {};
-    std::vector<std::uint32_t> follower = {};  // [request] index of the next request in a closed trace
+    // [request] index of the user's next request, if the trace is closed
+    std::vector<std::uint32_t> follower = {};
     std::size_t ended = 0;
   };
   struct Scratch {
@@ -129,10 +130,10 @@ class World {
   std::vector<SimulatedReplica> replicas_;  // [EndpointId]
   std::vector<EndpointId> serving_;         // replicas that accept requests, in the order of their starts
   std::int64_t starts_ = 0;
-  std::size_t resized_ = 0;             // index of the next change in options_.sizes
-  std::int64_t reading_us_ = kNoEvent;  // time of the next reading of the scaling loop
-  std::deque<std::int64_t> starting_;   // decision times of replicas that start
-  std::vector<Event> events_;           // heap, next event first
+  std::size_t resized_ = 0;
+  std::int64_t reading_us_ = kNoEvent;
+  std::deque<std::int64_t> starting_;  // decision times of the replicas that are starting
+  std::vector<Event> events_;          // heap with the next event in front
   Requests requests_;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
   std::int64_t cached_tokens_ = 0;

@@ -1,4 +1,4 @@
-// Parts of World about adding and removing replicas, and reading their metrics.
+// The part of World that adds and removes replicas, and reads their metrics.
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -17,7 +17,8 @@ std::int64_t World::next_change_us() const {
   return std::min({size_us, ready_us, reading_us_});
 }
 
-// Makes one change that is due. Starts of replicas precede further decisions.
+// Makes one change that is due. Starts replicas that were decided earlier before it makes further
+// decisions.
 Result<> World::change_fleet() {
   if (!starting_.empty() && starting_.front() + options_.startup_us <= now_us_) {
     starting_.pop_front();
@@ -86,7 +87,6 @@ void World::drain(EndpointId id) {
   if (!replicas_[id].busy) retire(id);
 }
 
-// Removes a replica, and records its use.
 void World::retire(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   replica.use.there_us = now_us_ - replica.started_us;

@@ -1,4 +1,4 @@
-// Parts of World about requests, from arrival to the last token.
+// The part of World about requests, from arrival to the last token.
 #include "fleet/simulate/world.h"
 
 namespace octavo::fleet {
@@ -9,7 +9,6 @@ constexpr std::size_t kProgressEvery = 256;
 
 }  // namespace
 
-// Chooses a replica, and adds the request there.
 void World::arrive(std::size_t number) {
   const TraceRequest& request = trace_.requests[number];
   traffic::AnswerTimes& answer = result_.answers[number];
@@ -24,7 +23,6 @@ void World::arrive(std::size_t number) {
   ended(number);
 }
 
-// Fills scratch_.prompt and scratch_.route.
 void World::describe(const TraceRequest& request) {
   write_tokens(trace_, request, scratch_.prompt);
   write_text(trace_, request, scratch_.route.text);
@@ -45,7 +43,8 @@ EndpointId World::choose(std::size_t number, Role part) {
   return choice->booking.endpoint;
 }
 
-// Returns whether the decode replica computes the prompt, because few of its tokens are not cached.
+// Returns whether the decode replica computes the prompt itself, because only a few of its tokens are not
+// cached.
 bool World::stays_together(std::size_t number) {
   if (options_.prefill.local_tokens_max == 0) return false;
   const std::int64_t prompt_tokens = trace_.requests[number].input_tokens;
@@ -53,7 +52,7 @@ bool World::stays_together(std::size_t number) {
              .value_or(prompt_tokens) <= options_.prefill.local_tokens_max;
 }
 
-// Adds the prompt in scratch_.prompt to a replica. Returns false if the replica refuses it.
+// Returns false if the replica refuses the prompt in scratch_.prompt.
 bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   const int total = trace_.requests[number].input_tokens + output_tokens;
   if (!replicas_[id].scheduler->add({.prompt = scratch_.prompt, .max_total_tokens = total, .tag = number}))
@@ -120,7 +119,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   begin_transfers(id);
 }
 
-// Releases the received blocks of a request to the cache.
+// Releases the blocks that the request has received to the cache.
 void World::let_go(SimulatedReplica& replica, std::size_t number) {
   const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
   if (handed == replica.handed.end()) return;
@@ -166,7 +165,7 @@ void World::plan_followers() {
                                       : void(requests_.follower[requests[i].follows] = i);
 }
 
-// Handles the end of a request: its user pauses before the next one.
+// Called at the end of a request. The user pauses before the next request.
 void World::ended(std::size_t number) {
   if (trace_.closed && requests_.follower[number] != kNoRequest)
     requests_.thoughts.push(

@@ -1,4 +1,5 @@
-// One replica of a model: its identity and its last known state.
+// An endpoint is one replica of a model, or one data-parallel rank of a replica. This file has its
+// description and its last known state.
 #pragma once
 
 #include <cmath>
@@ -14,53 +15,56 @@
 
 namespace octavo::fleet {
 
-// Small number, used as an index of arrays. Fleet assigns it, and reuses it when nothing refers to it.
+// Small number, used as an array index. Fleet assigns the id, and reuses it after Fleet::release().
 using EndpointId = std::uint32_t;
 inline constexpr EndpointId kNoEndpoint = ~EndpointId{0};
 
 enum class Role : std::uint8_t { both, prefill, decode };
 
-// Identity and description of an endpoint. describe() replaces the whole object.
+// Identity and description of an endpoint. Fleet::describe() replaces the whole object.
 struct Endpoint {
   std::string name = {};                   // "host:port", unique in the fleet
   std::string url = {};                    // "http://host:port"
-  std::vector<std::string> models = {};    // base models; empty: unknown, so the endpoint accepts any model
-  std::vector<std::string> adapters = {};  // names of LoRA adapters, which requests use as model names
+  // base models; empty: unknown, so the endpoint gets requests for any model
+  std::vector<std::string> models = {};
+  // names of LoRA adapters; requests use such a name as their model
+  std::vector<std::string> adapters = {};
   Role role = Role::both;
   std::map<std::string, std::string> labels = {};
-  // address of its KV cache events, such as "tcp://host:5557"; "": no events
+  // address of the KV cache events, such as "tcp://host:5557"; "": no events
   std::string kv_events_endpoint = {};
-  std::string kv_replay_endpoint = {};  // address for replays of its events; "": no replays
-  int priority = 0;                     // from SRV records: endpoints with a lower number get requests first
-  int weight = 1;                       // from SRV records: relative weight among endpoints of equal priority
-  int bootstrap_port = 0;    // bootstrap port of prefill endpoints with SGLang's transfer; otherwise 0
-  std::string pod = {};      // name of its Kubernetes pod; "": unknown
-  std::string node = {};     // address of its machine; "": unknown
+  std::string kv_replay_endpoint = {};  // address for replays of KV cache events; "": no replays
+  int priority = 0;                     // from SRV records: routing prefers endpoints with a lower number
+  int weight = 1;  // from SRV records: relative share of requests among endpoints of the same priority
+  int bootstrap_port = 0;    // port for SGLang's KV transfer, of a prefill endpoint; 0: not used
+  std::string pod = {};      // name of the Kubernetes pod; "": unknown
+  std::string node = {};     // address of the machine; "": unknown
   int rank = 0;              // data-parallel rank among the endpoints of one address
-  bool shares_port = false;  // several ranks have the same port, so requests must name the rank
-  int ranks = 0;       // configured number of data-parallel ranks at the port; 0: read it from the metrics
+  bool shares_port = false;  // several ranks use the same port, so a request must name its rank
+  int ranks = 0;             // configured number of data-parallel ranks; 0: read it from the metrics
   int block_size = 0;  // configured number of tokens per block; 0: read it from the metrics
 
-  // Returns the name for logs and metrics: the URL, with "@rank" if ranks share the URL.
+  // Returns the name for logs and metrics: the URL, followed by "@rank" if ranks share the URL.
   std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
 
   bool operator==(const Endpoint&) const = default;
 };
 
-// Removes the port: "10.0.0.1" for "10.0.0.1:8000" and "10.0.0.1". An IPv6 address keeps its brackets.
+// Removes the port from an address: returns "10.0.0.1" for "10.0.0.1:8000" and for "10.0.0.1". An IPv6
+// address keeps its brackets.
 std::string_view ip_of(std::string_view address);
 
-// Removes the rank of an endpoint that shares its port: "10.0.0.1:8000" for "10.0.0.1:8000@1".
+// Removes the rank from an endpoint's name: returns "10.0.0.1:8000" for "10.0.0.1:8000@1".
 std::string_view address_of(std::string_view name);
 
-// Whether an endpoint may get requests, and otherwise the reason.
+// Whether an endpoint gets requests, and if not, why.
 enum class Availability : std::uint8_t {
   available,
-  unprobed,   // not probed yet
+  unprobed,   // no probe has finished yet
   starting,   // no probe has succeeded yet
-  unhealthy,  // probes fail
-  broken,     // its circuit breaker is open
-  draining,   // running requests continue; new requests are refused
+  unhealthy,  // the last probes failed
+  broken,
+  draining,  // running requests continue, and new requests are refused
 };
 
 struct AdapterState {
@@ -69,14 +73,15 @@ struct AdapterState {
   int active_max = 0;
 };
 
-// Numbers that policies read, by name and source (see decide/attribute.h).
+// Numbers of an endpoint that policies read. The key is a name and a source (see decide/attribute.h).
 using AttributeKey = std::pair<std::string, std::string>;
 using Attributes = std::map<AttributeKey, double>;
-inline constexpr double kAttributeMax = 1e300;  // maximum absolute value, so that differences are finite
+// maximum absolute value of an attribute, so that differences are finite
+inline constexpr double kAttributeMax = 1e300;
 
 inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();
 
-// State of an endpoint from its last report.
+// State of an endpoint, read from its last metrics page.
 struct EndpointState {
   Availability availability = Availability::unprobed;
   std::int64_t observed_us = kNeverObserved;  // time at which the fields below were read
@@ -86,9 +91,9 @@ struct EndpointState {
   int block_size = 0;   // tokens per block; 0: unknown
   std::int64_t num_blocks = 0;
   double started_s = 0;       // start time of the process, in seconds since 1970; 0: not reported
-  double prompt_tokens = -1;  // prompt tokens since the start of the process; negative: not reported
+  double prompt_tokens = -1;  // prompt tokens since the process started; negative: not reported
   std::shared_ptr<const AdapterState> adapters = {};  // null: unknown
-  std::shared_ptr<const Attributes> attributes = {};  // null: no attributes
+  std::shared_ptr<const Attributes> attributes = {};
 
   std::optional<double> attribute(const AttributeKey& key) const {
     if (!attributes) return std::nullopt;
@@ -97,7 +102,7 @@ struct EndpointState {
   }
 };
 
-// Returns whether the endpoint's process has restarted between the two reports.
+// Returns whether the endpoint's process restarted between the two states.
 inline bool has_restarted(const EndpointState& before, const EndpointState& now) {
   constexpr double kSameStartS = 0.9;  // tolerance in seconds, since metrics round the start time
   if (before.started_s > 0 && now.started_s > 0)

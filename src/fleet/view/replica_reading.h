@@ -1,14 +1,13 @@
-// Metrics of a replica, for the planner and the autoscaler.
+// Work and latency of a replica, which the planner and the autoscaler read from its metrics.
 #pragma once
 
 namespace octavo::fleet {
 
-// Work of a replica between two readings.
 struct ReplicaReading {
-  double tokens = 0;  // computed tokens of prompts and outputs
+  double tokens = 0;  // computed tokens of prompts and outputs, since the previous reading
   double finished = 0;
-  double running = 0, waiting = 0;  // requests at the time of the reading
-  // Latency quantiles in ms, at the SLO's fraction of requests. Negative: no request.
+  double running = 0, waiting = 0;  // at the time of the reading
+  // Latency in ms that the SLO's fraction of requests did not exceed. Negative: there was no request.
   double ttft_ms = -1, tpot_ms = -1;
 };
 

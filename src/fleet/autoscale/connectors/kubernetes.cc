@@ -67,7 +67,7 @@ Result<int> KubernetesConnector::read_scale(KubeConnection& connection) const {
   TRY(const json::value scale, answered(connection.request("GET", options_.path + "/scale"), options_.path));
   boost::system::error_code wrong;
   const json::value* replicas = scale.find_pointer("/spec/replicas", wrong);
-  // Go omits fields that are 0.
+  // Kubernetes omits fields that are 0.
   return replicas && replicas->is_number() ? replicas->to_number<int>(wrong) : 0;
 }
 

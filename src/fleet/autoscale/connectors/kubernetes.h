@@ -1,4 +1,4 @@
-// Scales a Kubernetes workload by its scale subresource.
+// Scales a Kubernetes workload through its scale subresource.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ namespace octavo::fleet {
 
 struct KubeScaleOptions {
   KubeApi api = {};
-  std::string path = {};               // API path of the workload; see kube_workload_path()
-  std::int64_t retry_us = 10'000'000;  // pause after a failure
-  // time between two reads of the number of replicas, since other programs may change it
+  std::string path = {};  // API path of the workload, from kube_workload_path()
+  std::int64_t retry_us = 10'000'000;
+  // interval at which the current number of replicas is read, because other programs may change it
   std::int64_t check_us = 30'000'000;
 };
 
-// Returns the API path of a workload in the namespace `space`. workload: "deployment/NAME",
-// "statefulset/NAME", "replicaset/NAME" or "GROUP/VERSION/PLURAL/NAME". Errors: field "kube-workload".
+// Returns the API path of a workload in the namespace `space`. `workload` is "deployment/NAME",
+// "statefulset/NAME", "replicaset/NAME" or "GROUP/VERSION/PLURAL/NAME". Errors report the field
+// "kube-workload".
 Result<std::string> kube_workload_path(const std::string& workload, const std::string& space);
 
 class KubernetesConnector final : public Connector {
@@ -32,7 +33,7 @@ class KubernetesConnector final : public Connector {
   Result<> scale(int replicas) const;
 
   const KubeScaleOptions options_;
-  int wanted_ = -1;  // number from the last tick()
+  int wanted_ = -1;
   std::int64_t next_us_ = 0;
 };
 

@@ -16,13 +16,14 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kAskUs = 500'000;     // time between two health requests to a server
-constexpr std::int64_t kKeepUs = 3'000'000;  // time between two checks that the router lists a server
-// time and number of unanswered health requests after which a server is killed, since it may hang
+constexpr std::int64_t kAskUs = 500'000;
+constexpr std::int64_t kKeepUs = 3'000'000;  // interval between checks that the router still lists a server
+// A server is killed if this number of health requests had no response for this time, because it may hang.
 constexpr std::int64_t kSilentUs = 10'000'000;
 constexpr int kMissedMin = 3;
-constexpr std::int64_t kQuietUs = 1'000'000;  // maximum time that a request needs from the router to a server
-constexpr std::int64_t kEndUs = 60'000'000;   // time between SIGTERM and SIGKILL
+// a request reaches the server at most this time after the router has chosen the server
+constexpr std::int64_t kQuietUs = 1'000'000;
+constexpr std::int64_t kEndUs = 60'000'000;
 
 bool is_free(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -51,7 +52,7 @@ void ProcessConnector::tick(int replicas, std::int64_t now_us) {
 
 bool ProcessConnector::end(std::int64_t now_us) {
   while (Server* serving = newest(Phase::serving)) {
-    (void)serving->entry->remove();  // a router that does not answer sends no requests either
+    (void)serving->entry->remove();  // a router that does not respond sends no requests, either
     enter(*serving, Phase::draining, now_us);
   }
   next_us_ = now_us;
@@ -63,7 +64,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (!server.process.running()) {
     if (server.phase == Phase::ending) return log_info("{} has exited", server.url());
     log_warning("{}: the server {}", server.url(), server.process.fate());
-    // If this fails, the router's health checks notice that the server has ended.
+    // If the removal fails, the router's health checks notice that the server has ended.
     if (server.phase == Phase::serving) (void)server.entry->remove();
     next_us_ = now_us + options_.restart_us;
     return;
@@ -90,7 +91,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (server.phase == Phase::ending && lasted_us > kEndUs) server.process.kill();
 }
 
-// Any answer counts: the server may be asleep or overloaded, but it does not hang.
+// Any response counts: the server may be asleep or overloaded, but it does not hang.
 void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
   if (ask_server(server.url(), "GET", "/health", {}, options_.api_key)) {
     server.heard_us = now_us;
@@ -124,7 +125,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
 }
 
 void ProcessConnector::add(std::int64_t now_us) {
-  // Reuses a draining server instead of starting a new one.
+  // Takes a draining server back instead of starting a new one.
   if (Server* draining = newest(Phase::draining); draining && draining->entry->keep()) {
     log_info("{} keeps running", draining->url());
     return enter(*draining, Phase::serving, now_us);

@@ -1,4 +1,4 @@
-// Scales a fleet on this machine: starts servers, and registers them with an `octavo route`.
+// Scales a fleet on this machine by starting servers and registering them with an `octavo route`.
 #pragma once
 
 #include <memory>
@@ -14,20 +14,21 @@
 namespace octavo::fleet {
 
 struct ProcessOptions {
-  // command that starts a server on 127.0.0.1; each {port} in it is replaced by the port
+  // command that starts a server on 127.0.0.1; {port} is replaced by the port
   std::string command = {};
-  http::Url router = {};     // router that lists the servers that are ready
-  std::string api_key = {};  // API key for the servers and the router
-  Role role = Role::both;    // role of the servers in the router's list
+  http::Url router = {};
+  std::string api_key = {};
+  Role role = Role::both;  // role with which the servers are registered
   int first_port = 0, last_port = 0;
-  std::int64_t startup_us = 600'000'000;  // time after which a server that is not ready is killed
-  std::int64_t drain_us = 1'800'000'000;  // maximum time to wait for the last requests of a removed server
-  std::int64_t restart_us = 5'000'000;    // pause after the unexpected end of a server
+  std::int64_t startup_us = 600'000'000;  // a server that is not ready after this time is killed
+  // maximum time for the last requests of a server that was removed from the router
+  std::int64_t drain_us = 1'800'000'000;
+  std::int64_t restart_us = 5'000'000;
 };
 
-// Starts a server, and registers it with the router when GET /health returns 200. Registers it again after a
-// restart of the router. A surplus server is first removed from the router; it finishes its requests, then
-// gets SIGTERM. A server that hangs is killed.
+// Starts servers, and registers each server with the router when GET /health returns 200. Registers it
+// again after the router has restarted. To remove a server, first removes it from the router, lets it
+// finish its requests, and then sends SIGTERM. A server that hangs is killed.
 class ProcessConnector final : public Connector {
  public:
   explicit ProcessConnector(ProcessOptions options) : options_(std::move(options)) {}
@@ -38,21 +39,21 @@ class ProcessConnector final : public Connector {
  private:
   enum class Phase : std::uint8_t {
     starting,
-    serving,   // registered with the router
-    draining,  // removed from the router; requests are still running
-    ending,    // SIGTERM was sent
+    serving,
+    draining,  // removed from the router, but requests are still running
+    ending,
   };
   struct Server {
     int port;
-    std::unique_ptr<ListEntry> entry;  // the server in the router's list
+    std::unique_ptr<ListEntry> entry;
     OwnedProcess process;
     Phase phase = Phase::starting;
     std::int64_t since_us = 0;  // start of the phase
     std::int64_t asked_us = 0;  // time of the last health request
-    std::int64_t heard_us = 0;  // serving: time of the last answer to a health request
-    int missed = 0;             // serving: number of unanswered health requests in a row
-    std::int64_t kept_us = 0;   // serving: time of the last check of the entry
-    bool listed = true;         // serving: the last check has succeeded
+    std::int64_t heard_us = 0;  // serving: time of the last response to a health request
+    int missed = 0;
+    std::int64_t kept_us = 0;  // serving: time of the last check of the router's entry
+    bool listed = true;        // serving: the last check of the router's entry has succeeded
     // draining: start of the time without running requests; 0: requests are running
     std::int64_t quiet_us = 0;
 
@@ -66,11 +67,11 @@ class ProcessConnector final : public Connector {
   void remove(std::int64_t now_us);
   void enter(Server& server, Phase phase, std::int64_t now_us);
   Server* newest(Phase phase);
-  int free_port() const;  // 0 if no port is free
+  int free_port() const;  // returns 0 if no port is free
 
   const ProcessOptions options_;
   std::vector<Server> servers_;  // oldest first
-  std::int64_t next_us_ = 0;     // earliest time to start or remove a server
+  std::int64_t next_us_ = 0;
 };
 
 }  // namespace octavo::fleet

@@ -1,6 +1,6 @@
-// latency-slo-admitter: refuses a request with a priority below 0 and latency limits in its headers, if every
-// endpoint is predicted to miss these limits. An idle endpoint always admits, because predictions for an
-// empty KV cache are unreliable.
+// latency-slo-admitter: refuses a request with a priority below 0 and latency limits in its headers, if
+// every endpoint is predicted to miss the limits. An idle endpoint always admits the request, because
+// predictions for an empty KV cache are unreliable.
 #include <algorithm>
 
 #include "fleet/decide/latency.h"

@@ -1,5 +1,5 @@
-// probabilistic-admitter: refuses requests with a priority below 0. The probability is min(1, k *
-// saturation^power), where saturation is that of the candidates.
+// probabilistic-admitter: refuses requests with a priority below 0, with the probability min(1, k *
+// saturation^power). The saturation is that of the candidates.
 #include <fmt/format.h>
 
 #include <algorithm>

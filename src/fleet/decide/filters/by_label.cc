@@ -1,5 +1,5 @@
-// by-label: keeps endpoints whose label has one of the given values and, if configured, endpoints without the
-// label. The result may be empty.
+// by-label: keeps endpoints whose label has one of the given values and, if configured, endpoints without
+// the label. May remove all endpoints.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <vector>

@@ -26,8 +26,8 @@ class EndpointAttributeFilter : public Filter {
   AttributeKey attribute;
   const Operator* compare = nullptr;
   double threshold = 0;
-  bool pass_missing = true;  // keep endpoints without the attribute
-  bool fallback = false;     // keep all endpoints if none would remain
+  bool pass_missing = true;
+  bool fallback = false;
 
   void filter(Cycle&, Candidates& candidates) override {
     const auto fails = [&](const Member* member) {

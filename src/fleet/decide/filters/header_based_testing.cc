@@ -1,5 +1,5 @@
-// header-based-testing-filter: keeps the endpoints that the request header test-epp-endpoint-selection names,
-// by address or by address and port. Conformance tests of gateways use this header.
+// header-based-testing-filter: keeps the endpoints whose addresses (with or without port) are in the
+// request header test-epp-endpoint-selection. Conformance tests of gateways use it.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

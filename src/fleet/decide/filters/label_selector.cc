@@ -1,5 +1,5 @@
-// label-selector-filter: keeps endpoints whose labels match a Kubernetes label selector. The result may be
-// empty.
+// label-selector-filter: keeps endpoints whose labels match a Kubernetes label selector. May remove all
+// endpoints.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -50,7 +50,7 @@ class LabelSelectorFilter : public Filter {
   }
 };
 
-// Returns the error; "" if the expression is valid.
+// Returns the error message, or "" if the expression is valid.
 std::string read_expression(const json::value& value, Expression& expression) {
   constexpr std::string_view kForm = "must be a list of {key, operator, values}";
   constexpr std::pair<std::string_view, Expression::Operator> kOperators[] = {

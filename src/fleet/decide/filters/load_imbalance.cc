@@ -1,6 +1,6 @@
-// load-imbalance-filter: removes endpoints with much more load than the least loaded one. So a cached prefix
-// attracts requests only while its endpoint has capacity. SGLang's router instead ignores prefixes at all
-// endpoints while the load is unequal.
+// load-imbalance-filter: removes endpoints that have much more load than the least loaded endpoint. So an
+// endpoint attracts requests with a cached prefix only while it has capacity. SGLang's router instead
+// ignores the prefixes at all endpoints while the load is unequal.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,6 +1,7 @@
-// prefix-cache-affinity-filter: keeps endpoints with at least a given fraction of the prompt cached, unless
-// their predicted time to the first token exceeds that of the fastest endpoint by too much. With
-// explorationProbability it keeps all, so that other endpoints cache the prefix, too.
+// prefix-cache-affinity-filter: keeps endpoints that have cached at least a given fraction of the prompt,
+// unless their predicted time to the first token is too much longer than that of the fastest endpoint. With
+// the probability explorationProbability the filter keeps all endpoints, so that more endpoints cache the
+// prefix.
 #include <algorithm>
 #include <cmath>
 
@@ -17,9 +18,9 @@ class PrefixCacheAffinityFilter : public Filter {
   std::size_t producer = 0;  // index in Cycle::overlaps
   double threshold = 0.8;
   double exploration = 0;
-  double penalty_ms_max = 18'000;               // maximum additional time to the first token; 0: no limit
-  double tokens_per_second = 15'928;            // maximum prefill speed of an endpoint
-  double penalty_tokens_max = 0;                // maximum difference of tokens in flight; 0: no limit
+  double penalty_ms_max = 18'000;  // additional time to the first token; 0: no limit
+  double tokens_per_second = 15'928;
+  double penalty_tokens_max = 0;                // additional tokens in flight; 0: no limit
   const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens in flight
 
   void filter(Cycle& cycle, Candidates& candidates) override {
@@ -41,8 +42,8 @@ class PrefixCacheAffinityFilter : public Filter {
   }
 
  private:
-  // Returns whether the least loaded endpoint that has cached the prompt exceeds the least loaded of all
-  // endpoints by more than penalty_tokens_max tokens in flight.
+  // Returns whether the least loaded endpoint that has cached the prompt has more tokens in flight than the
+  // least loaded endpoint of all, by more than penalty_tokens_max.
   bool has_too_many_tokens(const Cycle& cycle, const Candidates& candidates, auto holds) const {
     if (penalty_tokens_max == 0) return false;
     double least = HUGE_VAL, least_holder = HUGE_VAL;
@@ -54,8 +55,8 @@ class PrefixCacheAffinityFilter : public Filter {
     return least_holder - least > penalty_tokens_max;
   }
 
-  // Returns the predicted time to the first token in ms. Without a prediction: an estimate from the tokens to
-  // compute before this token, at the maximum speed.
+  // Returns the predicted time to the first token in ms. Without a prediction, estimates the time from the
+  // tokens to compute and the prefill speed.
   double ttft_ms(const Cycle& cycle, const Overlap& overlap, const Member& member) const {
     if (const auto predicted = predictor ? predictor->ttft_ms(cycle, member) : std::nullopt) return *predicted;
     const auto prompt = static_cast<double>(cycle.request.tokens.size());
@@ -76,7 +77,8 @@ std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters& parameters
   parameters.read("maxTTFTPenaltyMs", plugin->penalty_ms_max, 0, 1e9);
   parameters.read("peakPrefillThroughput", plugin->tokens_per_second, 1, 1e12);
   parameters.read("maxTokensInFlightPenalty", plugin->penalty_tokens_max, 0, 1e12);
-  parameters.get("inFlightLoadProducerName");  // ignored: only the balancer counts requests in flight
+  // has no effect, because the balancer counts requests in flight
+  parameters.get("inFlightLoadProducerName");
   parameters.read("ttftSource", source);
   if (source == "latencyPredictor")
     plugin->predictor = find_predictor(parameters, plugins);

@@ -1,4 +1,4 @@
-// random-subset-filter: keeps a given number of random candidates.
+// random-subset-filter: keeps the configured number of random candidates.
 #include <utility>
 
 #include "fleet/decide/parameters.h"

@@ -1,5 +1,6 @@
-// decode-filter, prefill-filter, encode-filter: keep endpoints whose label llm-d.ai/role has this role.
-// Endpoints without the label count as decode endpoints, as in older versions. The result may be empty.
+// decode-filter, prefill-filter and encode-filter: each keeps endpoints whose label llm-d.ai/role contains
+// the role. Endpoints without the label count as decode endpoints, as in older versions of llm-d. May
+// remove all endpoints.
 #include <algorithm>
 #include <array>
 

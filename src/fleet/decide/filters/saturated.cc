@@ -1,5 +1,6 @@
-// utilization-detector and concurrency-detector as filters: keep endpoints with free capacity. If no endpoint
-// has any, utilization-detector keeps all endpoints, and concurrency-detector keeps none.
+// utilization-detector and concurrency-detector as filters: they keep endpoints with free capacity. If no
+// endpoint has free capacity, utilization-detector keeps all endpoints, and concurrency-detector removes
+// all.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

@@ -1,4 +1,4 @@
-// session-affinity-filter: keeps only the endpoint of the request's session, if this endpoint is a candidate.
+// session-affinity-filter: keeps only the endpoint of the request's session, if it is a candidate.
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/session.h"
 

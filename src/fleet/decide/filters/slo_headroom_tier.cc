@@ -1,6 +1,6 @@
-// slo-headroom-tier-filter: keeps the endpoints that are predicted to meet the request's limits, if any
-// exist. With the probability epsilonExploreNeg it keeps the other endpoints, so that their predictions stay
-// current.
+// slo-headroom-tier-filter: keeps the endpoints that are predicted to meet the request's latency limits, if
+// there are any. With the probability epsilonExploreNeg it keeps the remaining endpoints instead, so that
+// their predictions stay current.
 #include <algorithm>
 
 #include "fleet/decide/latency.h"

@@ -1,7 +1,7 @@
-// text-prefix-filter: keeps the endpoints with the lowest cost, computed from the bytes of the prompt that
-// they have not received and from their requests in flight. Shorter prefixes than a given fraction of the
-// prompt do not count (as in SGLang's cache_aware, which ignores the load). The filter compares text, so it
-// needs no tokenizer.
+// text-prefix-filter: keeps the endpoints with the lowest cost. The cost depends on the number of prompt
+// bytes that the endpoint has not received, and on its requests in flight. A common prefix that is shorter
+// than a given fraction of the prompt does not count, as in SGLang's cache_aware (which ignores the load).
+// The filter compares text, so it needs no tokenizer.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -47,8 +47,8 @@ class TextPrefixFilter : public Filter {
   void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
-  // Writes the beginning of the key: model and salt, so that prompts with others have no common prefix.
-  // Returns its length in bytes.
+  // Writes the beginning of the key: the model and the salt, so that prompts with a different model or salt
+  // have no common prefix. Returns its length in bytes.
   std::size_t write_key(const RouteRequest& request) {
     key_.assign(request.model).push_back('\0');
     key_.append(request.cache_salt).push_back('\0');
@@ -59,11 +59,11 @@ class TextPrefixFilter : public Filter {
 
   using Cost = std::pair<double, const Member*>;
   static constexpr double kNewestShare = 0.02;  // weight of the newest request in the moving average
-  static constexpr double kDelay = 8;           // cost of a missing byte for each request that it delays
+  static constexpr double kDelay = 8;           // cost of a missing byte for each request that waits for it
 
-  // Returns the cost of kv_aware, in bytes: prompt bytes to compute and to store, the delay of the requests
-  // in flight, and the work of these requests. missing: bytes of the prompt that the endpoint has not
-  // received.
+  // Returns the same cost as kv_aware, in bytes: the prompt bytes to compute and to store, the delay of the
+  // requests in flight, and the work of these requests. `missing` is the number of prompt bytes that the
+  // endpoint has not received.
   double cost(double missing, int requests) const {
     return missing * (2 + kDelay * requests) + 2 * requests * mean_missed_;
   }

@@ -1,5 +1,5 @@
-// topology-affinity-filter: keeps the prefill endpoints nearest to the decode endpoint; all of them if none
-// is near.
+// topology-affinity-filter: keeps the prefill endpoints that are nearest to the decode endpoint. If none is
+// near, keeps all.
 #include <algorithm>
 #include <functional>
 

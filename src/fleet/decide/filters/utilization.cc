@@ -1,4 +1,4 @@
-// utilization-filter: keeps endpoints whose metrics do not exceed their limits.
+// utilization-filter: removes endpoints with a metric above its limit.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 struct Figure {
   std::string_view name;
-  double max;  // maximum value of the limit
+  double max;  // upper bound of the configured limit
   double (*of)(const Cycle&, const Member&);
 };
 constexpr Figure kFigures[] = {
@@ -32,7 +32,7 @@ struct Condition {
 class UtilizationFilter : public Filter {
  public:
   std::vector<Condition> conditions;
-  bool fallback = false;  // keep all endpoints if none would remain
+  bool fallback = false;
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const auto above = [&](const Member* member) {
@@ -69,7 +69,7 @@ std::unique_ptr<Plugin> make_utilization_filter(Parameters& parameters, Plugins&
   auto plugin = std::make_unique<UtilizationFilter>();
   std::string producer = "inflight-load-producer";
   parameters.read("fallbackOnEmpty", plugin->fallback);
-  // ignored: only the balancer counts requests in flight
+  // has no effect, because the balancer counts requests in flight
   parameters.read("inFlightLoadProducerName", producer);
   const auto* conditions = parameters.get("conditions");
   if (!conditions || !conditions->is_array() || conditions->get_array().empty())

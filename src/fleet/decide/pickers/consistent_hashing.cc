@@ -1,7 +1,7 @@
-// consistent-hashing-picker (SGLang's consistent_hashing): the hash of a key chooses the endpoint. The key is
-// X-SMG-Routing-Key, otherwise the client's identity, otherwise random. The header X-SMG-Target-Worker has
-// priority: it names a worker by its index in GET /workers, its URL or its name. If this worker is missing,
-// no endpoint is picked.
+// consistent-hashing-picker (SGLang's consistent_hashing): the hash of a routing key chooses the endpoint.
+// The routing key is the header X-SMG-Routing-Key. If it is missing, the key is the client's identity, or a
+// random number. The header X-SMG-Target-Worker has priority: it names a worker by its index in GET
+// /workers, its URL or its name. If the named worker is missing, no endpoint is picked.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"

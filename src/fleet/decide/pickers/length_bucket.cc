@@ -1,6 +1,6 @@
 // length-bucket-picker (SGLang's bucket, for prefill workers): sends prompts of similar length to the same
-// endpoint, so that short prompts do not wait for long ones. The bounds of the lengths divide the work
-// equally. If the load is unequal, the least loaded endpoint is picked.
+// endpoint, so that short prompts do not wait for long prompts. The bounds between the lengths divide the
+// work equally. If the load is unequal, the least loaded endpoint is picked.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kLengthsMax = 1 << 16;  // maximum number of lengths stored in an interval
+constexpr std::size_t kLengthsMax = 1 << 16;  // lengths that are stored for one interval
 
 class LengthBucketPicker : public Picker {
  public:
@@ -43,7 +43,7 @@ class LengthBucketPicker : public Picker {
     if (endpoint < given_.size()) given_[endpoint] = 0;
   }
 
-  // Starts a new interval, whose bounds are computed from the prompts of the previous one.
+  // Starts a new interval. Its bounds are computed from the prompts of the previous interval.
   void expire(std::int64_t now_us) override {
     if (now_us - begun_us_ < interval_us) return;
     begun_us_ = now_us;
@@ -57,7 +57,7 @@ class LengthBucketPicker : public Picker {
   }
 
  private:
-  // Returns the fraction of the previous interval's work that was in shorter prompts, 0 to 1.
+  // Returns the fraction of the previous interval's work that was in shorter prompts, from 0 to 1.
   double place_of(std::int64_t length) const {
     constexpr double kTypicalMax = 1024;  // tokens; used during the first interval
     if (work_below_.empty() || work_below_.back() == 0) return static_cast<double>(length) / kTypicalMax;
@@ -71,7 +71,7 @@ class LengthBucketPicker : public Picker {
   std::vector<std::int64_t> given_;  // [EndpointId] tokens sent in this interval
   std::vector<std::int64_t> lengths_;
   std::vector<std::int64_t> last_lengths_;  // lengths in the previous interval, ascending
-  std::vector<std::int64_t> work_below_;    // [i] sum of the first i of last_lengths_
+  std::vector<std::int64_t> work_below_;    // [i] sum of last_lengths_[0] to last_lengths_[i - 1]
   std::int64_t begun_us_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// max-score-picker: sorts by score, best first. The order of equal scores is random.
+// max-score-picker: sorts by score, best first. Endpoints with equal scores are in random order.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

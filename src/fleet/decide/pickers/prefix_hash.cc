@@ -1,5 +1,5 @@
-// prefix-hash-picker: the hash of the prompt's first tokens chooses the endpoint. If this endpoint is
-// overloaded, the least loaded one is picked (SGLang's prefix_hash; consistent hashing with bounded loads,
+// prefix-hash-picker (SGLang's prefix_hash): the hash of the prompt's first tokens chooses the endpoint. If
+// this endpoint is overloaded, the least loaded endpoint is picked (consistent hashing with bounded loads,
 // Mirrokni et al. 2018). The picker has no state.
 #include <algorithm>
 

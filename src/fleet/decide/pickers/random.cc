@@ -1,4 +1,4 @@
-// random-picker: a random order, independent of the scores.
+// random-picker: sorts endpoints randomly, independent of the scores.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

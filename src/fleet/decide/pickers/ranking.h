@@ -1,4 +1,4 @@
-// Functions for all pickers.
+// Functions that all pickers use.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 
 namespace octavo::fleet {
 
-// Reads the parameters that all pickers have.
 template <class Made>
 std::unique_ptr<Made> make_picker(Parameters& parameters) {
   auto picker = std::make_unique<Made>();
@@ -24,7 +23,7 @@ inline void shuffle(std::vector<Score>& ranking, Draws& draws) {
   for (std::size_t i = ranking.size(); i > 1; --i) std::swap(ranking[i - 1], ranking[draws.below(i)]);
 }
 
-// Sorts by score, best first. The order of equal scores is random.
+// Sorts by score, best first. Endpoints with equal scores are in random order.
 inline void sort_by_score(std::vector<Score>& ranking, Draws& draws) {
   shuffle(ranking, draws);
   std::ranges::sort(ranking, std::ranges::greater(), &Score::total);

@@ -1,5 +1,5 @@
-// Rendezvous hashing (Thaler, Ravishankar 1998): sorts endpoints for a key; the order depends only on the
-// key. If an endpoint leaves, only its keys move, each to the next endpoint of its order.
+// Rendezvous hashing (Thaler, Ravishankar 1998): sorts endpoints by a hash of the key and the endpoint's
+// name. If an endpoint leaves, only its keys move to other endpoints.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
   return hash_of(std::as_bytes(std::span(text)), seed);
 }
 
-// Sorts by hash, and replaces the totals by the hashes. The first endpoint is the key's owner.
+// Sorts by hash, and replaces the totals by the hashes. The first endpoint owns the key.
 inline void order_by_key(std::uint64_t key, const FleetView& view, std::vector<Score>& ranking) {
   for (Score& score : ranking)
     score.total = static_cast<double>(hash_of(view.find(score.endpoint)->endpoint->name, key));

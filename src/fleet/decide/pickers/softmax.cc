@@ -1,6 +1,6 @@
-// softmax-picker: picks a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)),
-// like NVIDIA Dynamo's router with costs. The other endpoints follow by score. Temperature 0 picks the best
-// endpoint.
+// softmax-picker: picks an endpoint at random, with a probability proportional to exp(-(best - score) /
+// ((best - worst) * temperature)), like NVIDIA Dynamo's router with costs. The remaining endpoints follow
+// by score. Temperature 0 picks the best endpoint.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"

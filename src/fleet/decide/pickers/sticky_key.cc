@@ -1,6 +1,6 @@
-// sticky-key-picker (SGLang's manual): requests with the same routing key go to the same endpoint while it is
-// available. The parameter `assignment` chooses the endpoint of a new key: random, min_load (fewest requests)
-// or min_group (fewest keys).
+// sticky-key-picker (SGLang's manual): requests with the same routing key go to the same endpoint while it
+// is available. The parameter `assignment` decides how to choose the endpoint of a new key: random,
+// min_load (fewest requests) or min_group (fewest keys).
 #include <algorithm>
 #include <array>
 

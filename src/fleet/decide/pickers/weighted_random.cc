@@ -1,5 +1,5 @@
-// weighted-random-picker: sorts randomly, with the scores as weights. Each endpoint gets the key U^(1 /
-// weight); the largest key is first (Efraimidis and Spirakis 2006). Endpoints with score 0 are last.
+// weighted-random-picker: sorts randomly, with the scores as weights. Each endpoint draws U^(1 / weight),
+// and the largest value is first (Efraimidis and Spirakis 2006). Endpoints with score 0 are last.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -24,7 +24,7 @@ class WeightedRandomPicker : public Picker {
     double log_key;
     Score score;
   };
-  std::vector<Keyed> keyed_;  // temporary data
+  std::vector<Keyed> keyed_;  // used only during pick()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// agent-identity: reads the session id of an agent from the headers that agents send.
+// agent-identity: reads the session id of a coding agent from the headers that agents send.
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Session headers of Claude Code, OpenCode, Codex since 0.131, and Codex before 0.131.
+// Session headers of Claude Code, OpenCode, Codex since 0.131, and older Codex.
 constexpr std::string_view kAgents[] = {"x-claude-code-session-id", "x-session-affinity", "session-id", "session_id"};
 
 }  // namespace

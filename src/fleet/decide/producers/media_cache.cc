@@ -1,5 +1,5 @@
-// mm-embeddings-cache-producer: finds the prompt's images, videos and audio that were recently sent to each
-// endpoint. The endpoint has probably cached their embeddings.
+// mm-embeddings-cache-producer: finds which of the prompt's images, videos and audio were recently sent to
+// each endpoint, because the endpoint has probably cached their embeddings.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/index/recent_prefixes.h"
@@ -7,13 +7,14 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kItemMiB = 2;  // assumed size of an item's embeddings, as in llm-d
+// assumed size of the embeddings of one image, video or audio, as in llm-d
+constexpr std::int64_t kItemMiB = 2;
 
 class MediaCacheProducer : public Producer {
  public:
   explicit MediaCacheProducer(std::int64_t items_max) : recent_(static_cast<std::size_t>(items_max), 0) {}
 
-  // Counts media items instead of blocks.
+  // Counts images, videos and audio instead of blocks.
   void produce(const Cycle& cycle, Overlap& overlap) override {
     overlap.clear();
     overlap.block_size = 0;
@@ -42,7 +43,7 @@ class MediaCacheProducer : public Producer {
 
 std::unique_ptr<Plugin> make_media_cache_producer(Parameters& parameters, Plugins&) {
   std::int64_t mib = 4096;
-  // names in llm-d's example and in llm-d's code
+  // first the name in llm-d's example, then the name in llm-d's code
   for (const char* name : {"cacheSizeInMB", "cacheSizeInMBPerServer"})
     parameters.read(name, mib, kItemMiB, std::int64_t{1} << 30);
   return std::make_unique<MediaCacheProducer>(mib / kItemMiB);

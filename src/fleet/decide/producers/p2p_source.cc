@@ -1,6 +1,6 @@
-// p2p-source-producer: chooses the peer from which the computing endpoint fetches blocks. The peer must have
-// cached more of the prompt. Among peers within one block of the maximum, a hash of the request's id picks
-// one, and prefers short queues, so that the requests are spread.
+// p2p-source-producer: chooses the peer from which the computing endpoint fetches KV blocks. The peer must
+// have cached more of the prompt than the computing endpoint. Among peers within one block of the maximum,
+// a hash of the request's id picks one, weighted by short queues, so that requests are spread.
 #include <algorithm>
 
 #include "fleet/decide/kv_source.h"
@@ -11,7 +11,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Returns the 32-bit FNV-1a hash as a fraction of its range.
 double share_of(std::string_view id) {
   std::uint32_t hash = 2166136261U;
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -22,7 +21,7 @@ class P2pSource : public KvSource {
  public:
   std::size_t overlap = 0;  // index in Cycle::overlaps
   std::string id_header;
-  std::int64_t more_min = 1;  // minimum number of tokens that only the peer has cached
+  std::int64_t more_min = 1;  // the peer must have cached at least this number of additional tokens
 
   const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) override {
     const auto held = [&](const Member* m) { return tokens(cycle.overlaps[overlap], m->id); };
@@ -66,7 +65,7 @@ std::unique_ptr<Plugin> make_p2p_source(Parameters& parameters, Plugins& plugins
   std::string producer = "approx-prefix-cache-producer", prefill;
   parameters.read("prefixMatchInfoProducerName", producer);
   parameters.read("minCachedTokenDelta", plugin->more_min, 1, std::int64_t{1} << 31);
-  parameters.read("prefillProfileName", prefill);  // ignored: the computing endpoint is known
+  parameters.read("prefillProfileName", prefill);  // has no effect, because the computing endpoint is known
   plugin->overlap = plugins.producer(producer, parameters, "prefixMatchInfoProducerName");
   plugin->id_header = plugins.reads_header("x-request-id");
   return plugin;

@@ -1,8 +1,8 @@
-// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which also scores: the cached part of the
-// prompt at each endpoint, from KV cache events. For endpoints without events and prompts with unknown
-// tokens, it uses the prompts that were recently sent (NVIDIA Dynamo's fallback).
-// With speculativeIndexing, a sent prompt counts as cached for speculativeTTL, since engines report blocks
-// only after they compute them.
+// precise-prefix-cache-producer: finds the cached part of the prompt at each endpoint, from KV cache
+// events. precise-prefix-cache-scorer is the same, and also scores. For endpoints without events and for
+// prompts with unknown tokens, it uses the prompts that were recently sent (as in NVIDIA Dynamo).
+// With speculativeIndexing, a sent prompt counts as cached for speculativeTTL, because engines report
+// blocks only after they have computed them.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -18,7 +18,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokensMax = 1 << 20;  // maximum number of prompt tokens to look up
+constexpr std::size_t kTokensMax = 1 << 20;  // prompt tokens to look up
 constexpr std::int64_t kBlockSizeMax = 1 << 16;
 constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
@@ -94,7 +94,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
   }
 
  private:
-  // Events name the adapter, but not the base model.
+  // Events contain the adapter's name, but not the name of the base model.
   void write_keys(const Cycle& cycle) {
     const RouteRequest& request = cycle.request;
     const bool adapter = std::ranges::any_of(cycle.view.members, [&](const Member& member) {
@@ -104,7 +104,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
     private_ = adapter || !request.cache_salt.empty();
     const int told = held_.read().block_size();
-    // Earlier keys are those of another block size.
+    // the existing keys have a different block size
     if (told > 0 && std::exchange(keyed_size_, told) != told) {
       recent_.clear();
       if (expected_) expected_->clear();
@@ -115,14 +115,14 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
 
   const Options options_;
   HeldBlocks held_;
-  int keyed_size_;  // tokens per block: configured, then as an endpoint reports
+  int keyed_size_;  // tokens per block: the configured number, until an endpoint reports its number
   RecentPrefixes recent_;
   std::optional<RecentPrefixes> expected_;  // blocks that endpoints with events will probably report soon
   Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
   Overlap told_;
-  // The request has a salt or an adapter, which not all engines report in the same way. If no endpoint has
-  // reported its blocks, the sent prompts are used.
+  // The request has a salt or an adapter, which some engines do not report. If no endpoint has reported the
+  // prompt's blocks, the recently sent prompts are used.
   bool private_ = false;
 };
 
@@ -139,11 +139,11 @@ class PrecisePrefixScorer : public PrecisePrefixProducer, public Scorer {
   }
 
  private:
-  const Overlap* overlap_ = nullptr;  // result of the current cycle: producers run before scorers
+  const Overlap* overlap_ = nullptr;  // result of the current cycle; producers run before scorers
 };
 
-// Reads llm-d's settings of block hashes. Seed and algorithm have no effect, since hashes stay in this
-// process.
+// Reads llm-d's settings of block hashes. Seed and algorithm have no effect, because the hashes stay in
+// this process.
 void read_token_processor(Parameters& fields, std::int64_t& block_size) {
   std::string seed, algorithm = "cbor-fnv";
   fields.read("blockSize", block_size, 1, kBlockSizeMax);  // old name
@@ -154,7 +154,7 @@ void read_token_processor(Parameters& fields, std::int64_t& block_size) {
     fields.fail("hashAlgorithm", "must be \"cbor-fnv\" or \"xxh64\"");
 }
 
-// Reads the weight of each tier: [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.8}].
+// Reads the weight of each tier, such as [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.8}].
 void read_tiers(Parameters& fields, Options& options) {
   constexpr std::string_view kField = "kvCacheBackendConfigs";
   const auto* list = fields.get(kField);
@@ -180,11 +180,12 @@ void read_indexer(Parameters& fields, Options& options) {
   fields.read_object("kvBlockIndexConfig", [&](Parameters& index) {
     bool metrics = false;
     index.read("enableMetrics", metrics);
-    index.get("metricsLoggingInterval");  // ignored: the index writes no log
+    index.get("metricsLoggingInterval");  // has no effect, because the index writes no log
     index.read_object("inMemoryConfig", [&](Parameters& memory) {
       std::int64_t pods = 10;
       memory.read("size", options.blocks_max, 1, kMany);
-      memory.read("podCacheSize", pods, 1, kMany);  // ignored: there is no limit on the endpoints of a block
+      // has no effect, because any number of endpoints may have a block
+      memory.read("podCacheSize", pods, 1, kMany);
     });
   });
 }

@@ -1,6 +1,6 @@
-// predicted-latency-producer: predicts the time to the first token and the time per output token of each
-// endpoint. Two linear models for each endpoint learn from its answers (llm-d uses a model in a separate
-// process).
+// predicted-latency-producer: predicts the time to the first token (TTFT) and the time per output token
+// (TPOT) of each endpoint. Each endpoint has two linear models, which learn from its answers. llm-d runs
+// its model in a separate process.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -14,13 +14,13 @@ namespace octavo::fleet {
 namespace {
 
 struct Settings {
-  // false: an answer's end counts as its first token, and there is no time per output token
+  // false: the end of an answer counts as its first token, and TPOT is not predicted
   bool streaming = false;
-  double slo_factor = 1;  // multiplies the limit on the time per output token
+  double slo_factor = 1;  // factor for the limit on TPOT
   std::string role_label = {};
 };
 
-// Returns the request's limit in ms; 0 without a limit.
+// Returns the limit in ms, or 0 if the request has none.
 double allowed(const RouteRequest& request, std::string_view name, std::string_view old_name) {
   const auto found = request.header(name) ? request.header(name) : request.header(old_name);
   const std::string_view text = found.value_or("");
@@ -33,7 +33,7 @@ class PredictedLatencyProducer : public Producer, public LatencyPredictor {
  public:
   explicit PredictedLatencyProducer(Settings settings) : settings_(std::move(settings)) {}
 
-  void produce(const Cycle&, Overlap&) override {}  // this producer predicts only latencies
+  void produce(const Cycle&, Overlap&) override {}  // this producer only predicts latencies
 
   LatencyInputs inputs(const Cycle& cycle, const Member& member) const override {
     const EndpointState& state = member.state;
@@ -95,13 +95,13 @@ std::unique_ptr<Plugin> make_predicted_latency_producer(Parameters& parameters, 
   parameters.read("streamingMode", settings.streaming);
   parameters.read("sloBufferFactor", settings.slo_factor, 0, 1e6);
   parameters.read("endpointRoleLabel", settings.role_label);
-  // Parameters of llm-d's token sampling (only the mean is used) and of its stored requests.
+  // llm-d's parameters for sampling tokens and for keeping requests have no effect.
   double mean = 0;
   std::int64_t samples = 0;
   parameters.read("samplingMean", mean, 0, 1e9);
   parameters.read("maxDecodeTokenSamplesForPrediction", samples, 0, std::numeric_limits<std::int32_t>::max());
   parameters.get("contextTTL");
-  std::string prefixes;  // ignored: the predictor uses all producers
+  std::string prefixes;  // has no effect, because the predictor uses all producers
   parameters.read("prefixMatchInfoProducerName", prefixes);
   return std::make_unique<PredictedLatencyProducer>(std::move(settings));
 }

@@ -1,5 +1,5 @@
-// approx-prefix-cache-producer: the part of the prompt that was recently sent to each endpoint, which has
-// probably cached it.
+// approx-prefix-cache-producer: finds the part of the prompt that was recently sent to each endpoint, and
+// that the endpoint has probably cached.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 namespace {
 
-// minimum of the tokens per block, even if engines report fewer, as in llm-d
+// the block size is at least this number of tokens, even if engines report less, as in llm-d
 constexpr std::int64_t kBlockSizeMin = 64;
 
 class RecentPrefixProducer : public Producer {
@@ -18,7 +18,7 @@ class RecentPrefixProducer : public Producer {
     std::int64_t block_size = 16;
     bool auto_tune = true;  // use the block size and the number of blocks that endpoints report
     std::int64_t tokens_max = 131072;
-    std::int64_t blocks_max = 31250;  // limit of endpoints that report no number of blocks
+    std::int64_t blocks_max = 31250;  // for endpoints that report no number of blocks
     std::int64_t ttl_us = 0;
   };
 
@@ -77,7 +77,8 @@ class RecentPrefixProducer : public Producer {
 std::unique_ptr<Plugin> make_recent_prefix_producer(Parameters& parameters, Plugins&) {
   RecentPrefixProducer::Options options;
   constexpr std::int64_t kMany = std::int64_t{1} << 30;
-  std::int64_t blocks_to_match = 2048;  // ignored: the limit is a number of tokens, as in llm-d
+  // has no effect, because the limit is a number of tokens, as in llm-d
+  std::int64_t blocks_to_match = 2048;
   parameters.read("blockSizeTokens", options.block_size, 1, kMany);
   parameters.read("blockSize", options.block_size, 1, kMany);  // old name
   std::int64_t block_characters = 0;                           // older name

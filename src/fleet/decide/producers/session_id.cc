@@ -1,5 +1,5 @@
-// session-id-producer: configures which headers or cookies contain the session id, for plugins with session
-// affinity.
+// session-id-producer: configures which headers or cookies contain the session id. Plugins with session
+// affinity look it up.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"

@@ -1,6 +1,7 @@
-// context-length-aware: a label has the endpoint's range of prompt lengths, "min-max" in tokens. Inside the
-// range, the score falls from 1 at min to 0.3 at max. Outside, it is below 0.3, and falls with the distance.
-// Without a label it is 0.5. As a filter, the plugin removes endpoints with another range.
+// context-length-aware: a label of the endpoint contains its range of prompt lengths in tokens, as
+// "min-max". Within the range, the score falls from 1 at min to 0.3 at max. Outside the range, the score is
+// below 0.3 and falls with the distance. Endpoints without the label have the score 0.5. As a filter, the
+// plugin removes endpoints whose range does not contain the prompt's length.
 #include <algorithm>
 #include <charconv>
 #include <optional>

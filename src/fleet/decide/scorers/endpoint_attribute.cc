@@ -1,5 +1,5 @@
-// endpoint-attribute-scorer: prefers low (or high) values of an attribute, scaled by a given range or by the
-// candidates' range. Endpoints without the attribute get 0.
+// endpoint-attribute-scorer: prefers low (or high) values of an attribute, scaled by a configured range or
+// by the candidates' range. Endpoints without the attribute have the score 0.
 #include <algorithm>
 #include <limits>
 #include <optional>

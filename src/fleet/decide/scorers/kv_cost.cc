@@ -1,10 +1,11 @@
-// kv-cost-scorer: prefers endpoints with a low cost. It is NVIDIA Dynamo's cost, in blocks of tokens:
+// kv-cost-scorer: prefers endpoints with a low cost. The cost is that of NVIDIA Dynamo, in blocks of
+// tokens:
 //
 //   prefill = max(0, prompt + prefill in flight - (device hits + 0.75 host hits + 0.25 disk hits))
 //   cost    = prefillLoadScale * prefill + blocks in flight, including this request
 //
-// with two additions: computing a block delays all requests of the endpoint (delayWeight 0 disables this),
-// and a slow endpoint needs more time for all work (see pace.h), including the answer:
+// with two additions. First, computing a block delays all requests at the endpoint (delayWeight 0 disables
+// this). Second, a slow endpoint needs more time for all its work, including the answer (see pace.h):
 //
 //   slowness * (cost + delayWeight * requests in flight * max(0, prompt - hits) + answer)
 //
@@ -12,9 +13,9 @@
 // answer.
 //
 // Blocks that several requests share count once, so that requests with the same prefix go to the same
-// endpoint. Dynamo counts distinct blocks; here, a request counts the blocks that the endpoint had not cached
-// when the request was sent. The lowest cost has score 1, the highest 0. With softmax-picker, this is
-// Dynamo's choice by temperature.
+// endpoint. Dynamo counts distinct blocks. Here, a request counts the blocks that the endpoint had not
+// cached when the request was sent. The lowest cost has the score 1, the highest cost 0. Together with
+// softmax-picker, the choice is Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>
 

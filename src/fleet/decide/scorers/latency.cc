@@ -1,5 +1,6 @@
-// latency-scorer: scores by headroom, which is the request's limits minus the predicted latency (as in llm-d,
-// without rounding). Without predictions, the score combines free KV cache, queue and cached prefix.
+// latency-scorer: scores by headroom, which is the request's latency limits minus the predicted latencies
+// (as in llm-d, without rounding). Without predictions, the score combines free KV cache, queue length and
+// cached prefix.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -22,15 +23,16 @@ class LatencyScorer : public Scorer {
   const LatencyPredictor* predictor = nullptr;
   std::size_t prefixes = 0;  // index in Cycle::overlaps
   Weights weights;
-  bool most = false;  // true: prefer the most headroom; false: the least
+  bool most = false;  // true: prefer the most headroom; false: prefer the least
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
     std::vector<std::optional<Headroom>> rooms;
     for (const Member* member : candidates) rooms.push_back(predictor->headroom(cycle, *member));
     if (std::ranges::none_of(rooms, &std::optional<Headroom>::has_value))
       return score_states(cycle, candidates, scores);
-    // Only endpoints of the best class get scores. The classes, best first: endpoints that meet both limits
-    // or have no prediction; idle endpoints; those that miss the TPOT limit, the TTFT limit, both limits.
+    // Only endpoints of the best class get scores. From best to worst, the classes are: endpoints that meet
+    // both limits or have no prediction, idle endpoints, and endpoints that miss the TPOT limit, the TTFT
+    // limit, or both.
     enum Class { keeps, idle, misses_tpot, misses_ttft, misses_both };
     std::vector<Class> classes;
     for (std::size_t i = 0; i < rooms.size(); ++i) {
@@ -64,11 +66,12 @@ class LatencyScorer : public Scorer {
     const auto [tpot, tpot_differs] = spread(&Headroom::tpot_ms);
     const double sum = weights.ttft + weights.tpot;
     double first = sum > 0 ? weights.ttft / sum : 1;
-    // A value that is equal at all endpoints gets no weight.
+    // A latency that is equal at all endpoints gets no weight.
     if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const double far = first * ttft[i] + (1 - first) * tpot[i];
-      scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);  // above 0, the score of other classes
+      // above 0, which is the score of all lower classes
+      scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);
     }
   }
 

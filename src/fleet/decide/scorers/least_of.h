@@ -1,4 +1,4 @@
-// Scores low values high: (most - x) / (most - least); 1 if all values are equal.
+// Scores low values high: (most - x) / (most - least). If all values are equal, all scores are 1.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// lmetric-scorer: prefers endpoints with a low product of the tokens to compute and the requests in flight.
+// lmetric-scorer: prefers endpoints with a low product of tokens to compute and requests in flight.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"
@@ -26,7 +26,8 @@ std::unique_ptr<Plugin> make_lmetric_scorer(Parameters& parameters, Plugins& plu
   auto plugin = std::make_unique<LMetricScorer>();
   std::string name = "approx-prefix-cache-producer";
   parameters.read("prefixMatchInfoProducerName", name);
-  parameters.get("inFlightLoadProducerName");  // ignored: the balancer counts requests in flight
+  // has no effect, because the balancer counts requests in flight
+  parameters.get("inFlightLoadProducerName");
   plugin->producer = plugins.producer(name, parameters, "prefixMatchInfoProducerName");
   return plugin;
 }

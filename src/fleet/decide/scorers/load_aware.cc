@@ -1,4 +1,5 @@
-// load-aware-scorer: 0.5 with an empty queue, 0 from `threshold` waiting requests on.
+// load-aware-scorer: the score falls from 0.5 with an empty queue to 0 with `threshold` or more waiting
+// requests.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

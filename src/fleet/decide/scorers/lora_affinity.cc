@@ -1,5 +1,5 @@
-// lora-affinity-scorer: prefers endpoints that have loaded the request's adapter, then endpoints with a free
-// adapter slot, then endpoints where requests wait for the adapter.
+// lora-affinity-scorer: prefers endpoints that have loaded the request's adapter, then endpoints with a
+// free adapter slot, and then endpoints where requests wait for the adapter.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,6 @@
-// no-hit-lru-scorer: sends a prompt that no endpoint has cached to the endpoint that received such a prompt
-// the longest time ago. So cold prompts are spread. The scores for other prompts are 0.5.
+// no-hit-lru-scorer: spreads cold prompts, which are prompts that no endpoint has cached. The endpoint
+// whose last cold prompt is the oldest has the best score. For prompts that some endpoint has cached, all
+// scores are 0.5.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -22,7 +23,7 @@ class NoHitLruScorer : public Scorer {
     if (!cold(cycle)) return void(std::ranges::fill(scores, 0.5));
     const auto last = static_cast<double>(candidates.size()) - 1;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      // Rank of the endpoint by its last cold prompt; unused endpoints are first.
+      // Rank of the endpoint by its last cold prompt. Endpoints without a cold prompt are first.
       const auto older = std::ranges::count_if(candidates, [&](const Member* other) {
         return used(other->id) < used(candidates[i]->id) ||
                (used(other->id) == used(candidates[i]->id) && other < candidates[i]);
@@ -43,7 +44,7 @@ class NoHitLruScorer : public Scorer {
  private:
   bool cold(const Cycle& cycle) const { return cycle.overlaps[producer].holders.empty(); }
 
-  // Returns the number of the endpoint's last cold prompt. Only the last lru_size prompts count.
+  // Returns the number of the endpoint's last cold prompt. Only the last lru_size cold prompts count.
   std::int64_t used(EndpointId endpoint) const {
     if (endpoint >= used_.size() || used_[endpoint] <= turns_ - lru_size) return kNever;
     return used_[endpoint];

@@ -1,4 +1,5 @@
-// prefix-cache-scorer: scores by the cached fraction of the prompt and, if configured, by the cached length.
+// prefix-cache-scorer: scores by the cached fraction of the prompt and, if configured, by the cached
+// length.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,4 +1,5 @@
-// session-affinity-scorer: the endpoint of the request's session has score 1.
+// session-affinity-scorer: the endpoint of the request's session has the score 1, all other endpoints have
+// the score 0.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

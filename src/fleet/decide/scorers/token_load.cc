@@ -1,4 +1,4 @@
-// token-load-scorer: prefers endpoints with few tokens in flight, of prompts and outputs.
+// token-load-scorer: prefers endpoints with few prompt and output tokens in flight.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -24,7 +24,8 @@ class TokenLoadScorer : public Scorer {
 std::unique_ptr<Plugin> make_token_load_scorer(Parameters& parameters, Plugins&) {
   auto plugin = std::make_unique<TokenLoadScorer>();
   parameters.read("queueThresholdTokens", plugin->threshold, 1, std::int64_t{1} << 40);
-  parameters.get("inFlightLoadProducerName");  // ignored: the balancer counts requests in flight
+  // has no effect, because the balancer counts requests in flight
+  parameters.get("inFlightLoadProducerName");
   return plugin;
 }
 

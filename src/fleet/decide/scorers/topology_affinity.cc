@@ -1,4 +1,5 @@
-// topology-affinity-scorer: prefers endpoints near the decode endpoint. Scores are proportional to bandwidth.
+// topology-affinity-scorer: prefers endpoints near the decode endpoint. The scores are proportional to
+// typical bandwidths.
 #include <algorithm>
 #include <array>
 

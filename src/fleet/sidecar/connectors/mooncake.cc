@@ -1,5 +1,5 @@
-// mooncake: both engines receive the request at the same time, and find each other by its transfer_id. The
-// decode request names the prefill engine (vLLM's MooncakeConnector).
+// mooncake: sends the request to both engines at the same time. The engines find each other by the field
+// transfer_id, and the decode request names the prefill engine (vLLM's MooncakeConnector).
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns rank and engine id of one entry of {"rank": {"engine_id": ..}, ..}.
+// Returns the rank and the engine id of a random entry of {"rank": {"engine_id": ..}, ..}.
 std::optional<std::pair<std::string, std::string>> rank_and_engine(std::string_view page,
                                                                    std::uint64_t draw) {
   const std::optional<json::object> ranks = json_object(page);

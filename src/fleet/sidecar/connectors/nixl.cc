@@ -1,5 +1,6 @@
-// nixlv2: the prefill engine keeps the prompt's KV blocks and returns their location; the decode engine
-// fetches them (kv_transfer_params of vLLM's NixlConnector, as in `octavo serve`).
+// nixlv2: the prefill engine keeps the prompt's KV blocks and responds with their location
+// (kv_transfer_params). The decode engine fetches the blocks (vLLM's NixlConnector, also in `octavo
+// serve`).
 #include "base/log.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"
@@ -11,7 +12,7 @@ namespace octavo::fleet {
 void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   legs->prefill(prefill_body(std::move(prompt)), false, [legs](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      return legs->answer(*reply);  // the decode engine would refuse it, too
+      return legs->answer(*reply);  // the decode engine would also refuse the request
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;
     if (!params) {

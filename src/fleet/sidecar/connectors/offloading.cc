@@ -1,5 +1,5 @@
-// offloading: both engines receive the request at the same time. The decode engine fetches the blocks by an
-// id from the prefill engine (peer-to-peer tier of vLLM's OffloadingConnector).
+// offloading: sends the request to both engines at the same time. The decode engine fetches the blocks from
+// the prefill engine by an id (peer-to-peer tier of vLLM's OffloadingConnector).
 #include <fmt/format.h>
 
 #include <boost/json/object.hpp>

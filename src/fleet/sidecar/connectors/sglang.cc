@@ -1,4 +1,5 @@
-// sglang: both engines receive the request at the same time, and find each other by the bootstrap fields.
+// sglang: sends the request to both engines at the same time. The engines find each other by the bootstrap
+// fields.
 #include "fleet/relay/bootstrap.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/sidecar/connector.h"

@@ -1,6 +1,6 @@
-// shared-storage: both engines have the same store of KV blocks, so each finds the prompts that the other has
-// computed. With cache_hit_threshold, the decode engine is tried first, and refuses if too little of the
-// prompt is stored.
+// shared-storage: both engines use the same store of KV blocks, so that each engine finds the prompts that
+// the other engine has computed. If the request has cache_hit_threshold, the sidecar tries the decode
+// engine first, which refuses if too little of the prompt is stored.
 #include "base/exact_json.h"
 #include "base/log.h"
 #include "fleet/relay/json_body.h"
@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view kThreshold = "cache_hit_threshold";
 
-// Sends the prompt to the prefill engine, then the whole request to the local engine.
+// Sends the prompt to the prefill engine, and then the whole request to the local engine.
 void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
   legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      return legs->answer(*reply);  // the decode engine would refuse it, too
+      return legs->answer(*reply);  // the decode engine would also refuse the request
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)
       log_warning("{} did not prefill ({}), so the decode engine computes the prompt",
