@@ -56,7 +56,7 @@ Result<> read_generation_overrides(const json::object& config, RuntimeOptions& o
   for (const auto& [name, value] : config)
     if (!openai::is_generation_default(name))
       log_warning("--override-generation-config: {} has no effect", std::string_view(name));
-  options.generation_overrides = config;
+  options.sampling_defaults.overrides = config;
   return {};
 }
 

@@ -73,16 +73,16 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
 Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& options,
                                                        const GenerationConfig& models) {
   boost::json::object config;
-  if (options.generation_config == "auto") {
+  if (options.sampling_defaults.source == "auto") {
     config = models.sampling;
-  } else if (options.generation_config != "vllm") {
-    if (!std::filesystem::is_directory(options.generation_config))
+  } else if (options.sampling_defaults.source != "vllm") {
+    if (!std::filesystem::is_directory(options.sampling_defaults.source))
       return field_failure("generation_config", ErrorCode::not_found, "{} is no folder",
-                           options.generation_config);
-    TRY(const GenerationConfig file, load_generation_config(options.generation_config));
+                           options.sampling_defaults.source);
+    TRY(const GenerationConfig file, load_generation_config(options.sampling_defaults.source));
     config = file.sampling;
   }
-  for (const auto& [name, value] : options.generation_overrides)
+  for (const auto& [name, value] : options.sampling_defaults.overrides)
     if (!value.is_null()) config[name] = value;
   auto defaults = openai::generation_defaults(config);
   if (!defaults)

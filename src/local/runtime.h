@@ -44,6 +44,12 @@ struct EngineGroup {
 };
 
 // Options of a subcommand, including those of its engine.
+struct SamplingDefaults {
+  // "auto": those of the model; "vllm": OpenAI's; or a folder with a generation_config.json
+  std::string source = "auto";
+  boost::json::object overrides{};  // fields that replace those of the source
+};
+
 struct RuntimeOptions {
   EngineOptions engine;  // the model is the name that the user gave
   HubFlags hub;
@@ -65,10 +71,7 @@ struct RuntimeOptions {
   boost::json::object mm_processor_kwargs{};  // replaces values of the model's image processor
   RecordOptions record{};
   VideoFrames video_frames{};  // replaces values of the model's video processor
-  // Source of the sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults), or a folder with a
-  // generation_config.json. generation_overrides has priority.
-  std::string generation_config = "auto";
-  boost::json::object generation_overrides{};
+  SamplingDefaults sampling_defaults{};
   ServeOptions serve;  // `rules` and `eos_ids` are set at the start
 };
 

@@ -2,6 +2,7 @@
 
 #include <ranges>
 
+#include "base/quoted_text.h"
 #include "grammar/tool_dialect.h"
 #include "local/flag_table.h"
 #include "local/json_flags.h"
@@ -34,7 +35,7 @@ Result<bool> read_detailed_traces(const std::string& text) {
   for (const auto part : std::views::split(text, ',')) {
     const std::string_view name(part.begin(), part.end());
     if (name != "model" && name != "worker" && name != "all")
-      return invalid("", "must be model, worker or all, got {:?}", name);
+      return invalid("", "must be model, worker or all, got {}", quoted_text(name));
   }
   return true;
 }
@@ -105,7 +106,7 @@ constexpr RuntimeFlag kModelFlags[] = {
 };
 
 constexpr RuntimeFlag kGenerationFlags[] = {
-    {"--generation-config", flag::to<runtime_of, &RuntimeOptions::generation_config>,
+    {"--generation-config", flag::to<runtime_of, &RuntimeOptions::sampling_defaults, &SamplingDefaults::source>,
      "Source of default sampling parameters: auto (the model's generation_config.json), vllm (vLLM's "
      "defaults), or a folder with a generation_config.json"},
     {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,

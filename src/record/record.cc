@@ -53,7 +53,7 @@ std::string record_line(Record record, bool hashes_only) {
 Result<Record> parse_record(std::string_view line) {
   boost::system::error_code error;
   const boost::json::value value = parse_exact_json(line, error);
-  if (error) return invalid("", "is not JSON");
+  if (error) return invalid("", "must be JSON");
   TRY(Record record, from_json<Record>(value));
   if (!record.request) return record;
   for (MediaPart& part : record.request->media) {

@@ -165,3 +165,15 @@ def at_rest(server):
     idle = {"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0}
     return eventually(lambda: http_client.get(server + "/load").json() == {"server_load": 0}
                       and all(metric(server, name) == value for name, value in idle.items()))
+
+
+def engine_of(server):
+    """Returns the process id of the server's engine, or None between two engines."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            if fields[0] != "Z" and int(fields[1]) == server.pid and b"--run-engine" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+        except OSError:
+            continue
+    return None

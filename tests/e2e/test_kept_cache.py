@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, at_once, at_rest, eventually, http_client, metric, running, serve_command
+from conftest import PATIENCE, at_once, at_rest, engine_of, eventually, http_client, metric, running, serve_command
 
 FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--enable-prompt-tokens-details"]
 BLOCK = 16
@@ -43,22 +43,10 @@ def turn(base, prompt, seed, tokens=60, each=lambda: None):
     return ids, logprobs, details["cached_tokens"] if details else 0
 
 
-def child(server):
-    """Returns the process id of the server's engine, or None between two engines."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-            if fields[0] != "Z" and int(fields[1]) == server.pid and b"--run-engine" in (folder / "cmdline").read_bytes():
-                return int(folder.name)
-        except OSError:
-            continue
-    return None
-
-
 def kill_engine(server, base):
-    before = child(server)
+    before = engine_of(server)
     os.kill(before, signal.SIGKILL)
-    assert eventually(lambda: child(server) not in (None, before))
+    assert eventually(lambda: engine_of(server) not in (None, before))
     return before
 
 

@@ -58,7 +58,7 @@ def test_it_sleeps_refuses_and_wakes_to_the_same_answers(base, level, name):
         assert resident_bytes(engine) < awake
     else:
         assert engines(base) == []
-    with pytest.raises(openai.InternalServerError, match="sleeps") as refused:
+    with pytest.raises(openai.InternalServerError, match="asleep") as refused:
         ask(base)
     assert refused.value.status_code == 503
     assert http_client.post(f"{base}/sleep?level=1").status_code == 400

@@ -75,6 +75,8 @@ std::int64_t KeptCache::Recorded::erase_except(const std::vector<int>& kept) {
   return erased;
 }
 
+std::size_t KeptCache::bytes(const KeptShape& shape) { return Layout(shape).end(); }
+
 std::optional<int> KeptCache::blocks_of(int descriptor, const BlockRecordsShape& shape) {
   std::vector<std::byte> header(BlockRecords::bytes({}));
   if (pread(descriptor, header.data(), header.size(), 0) != std::ssize(header)) return std::nullopt;

@@ -36,6 +36,8 @@ class KeptCache final : public BlockObserver, public StateObserver {
     std::unique_ptr<KeptCache> cache;  // refers to the memory in `blocks`, which must outlive it
   };
 
+  // Returns the size of the memory in bytes.
+  static std::size_t bytes(const KeptShape& shape);
   // `descriptor` is a file descriptor of kept memory. Returns the number of blocks in the memory, or
   // nullopt if its block size or identity differs from `shape`.
   static std::optional<int> blocks_of(int descriptor, const BlockRecordsShape& shape);

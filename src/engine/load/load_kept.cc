@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/host_memory.h"
 #include "base/log.h"
 #include "engine/load/engine_plan.h"
 
@@ -61,6 +62,9 @@ Result<KeptCache::Opened> KeptPlan::open(SchedulerOptions& scheduler, int state_
   shape.blocks.num_blocks = scheduler.num_blocks;
   shape.saved_states = scheduler.saved_states;
   shape.state_slots = state_slots;
+  // Memory that the machine does not have is refused where it is allocated.
+  if (const std::uint64_t all = host_memory().all(); all > 0 && KeptCache::bytes(shape) > all)
+    return KeptCache::Opened{};
   auto mapped = KeptCache::open(descriptor_, shape);
   if (!mapped)
     return field_failure("kv_memory_file", mapped.error().code, "{} KV blocks of {} bytes: {}",
