@@ -112,7 +112,8 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Ends the lease, because its blocks will not be fetched. A prompt without a full block has a lease, too.
+// Ends the lease, because the engine does not fetch the blocks. Even a prompt without a full block has a
+// lease.
 void PeerConnector::decline(const KvPrompt& prompt) {
   if (!leased(prompt)) return;
   keeper_->let_go(prompt.id);

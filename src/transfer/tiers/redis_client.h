@@ -21,18 +21,18 @@ struct RedisAddress {
   int port = 6379;
   std::string user{}, password{};  // "": no authentication
   int database = 0;
-  int silence_ms = 5'000;  // maximum time in ms without a byte from the server
+  int silence_ms = 5'000;  // time limit in ms without a byte from the server
 };
 
-// Parses redis://[[user]:password@]host[:port][/database], or the same with valkey://. Errors explain what
-// is invalid.
+// Format: redis://[[user]:password@]host[:port][/database], or valkey:// instead of redis://. Errors
+// explain the invalid part.
 Result<RedisAddress> parse_redis_url(std::string_view url);
-// Returns true if the text has the scheme of such a URL.
+// Returns true if the text begins with redis:// or valkey://.
 bool is_redis_url(std::string_view text);
 
 class RedisClient final : public StoreClient {
  public:
-  // Connects. Returns the errors of StoreClient.
+  // Returns the errors of StoreClient.
   static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
@@ -50,7 +50,8 @@ class RedisClient final : public StoreClient {
   Result<> expect_ok();
 
   PeerSocket socket_;
-  std::string line_{};  // last line received, without its line end
+  // last line from the server, without the line end
+  std::string line_{};
 };
 
 }  // namespace octavo

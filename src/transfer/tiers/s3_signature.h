@@ -15,14 +15,14 @@ namespace octavo {
 
 struct S3Request {
   std::string_view method{};
-  std::string_view host{};   // value of the Host header
-  std::string_view path{};   // path as it is sent
-  std::string_view query{};  // query as it is sent: sorted by name, each parameter with '='
+  std::string_view host{};  // value of the Host header
+  std::string_view path{};  // as it is sent
+  std::string_view query{};  // as it is sent: sorted by name, each parameter with '='
   std::span<const std::byte> body{};
 };
 
-// Returns the headers to send in addition to Host. now: current time; the store rejects times far from its
-// own clock.
+// Returns the headers to send in addition to Host. now: current time; a store rejects times that differ too
+// much from its clock.
 http::Headers s3_headers(const S3Request& request, const StoreKeys& keys, std::time_t now);
 
 }  // namespace octavo
