@@ -1,6 +1,6 @@
-// Interface of a tier's storage: host memory, files in a folder, or a server on the network. Functions of the
-// first group do not wait. Functions of the second group copy bytes or send requests and may wait; the tier
-// calls them on separate threads.
+// Interface of the storage of a KV tier: host memory, files, or a server. TierConnector calls the functions
+// of the second group on separate threads, because they copy or send and may wait. It calls the others on
+// the engine's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A connection to an S3-style store over HTTP. It reads and writes the objects of a bucket under a prefix.
-// It implements HEAD, GET, PUT and DELETE for values of a known size; the bucket is part of the path.
+// A connection to an S3 store over HTTP, for KV blocks in a shared store. It uses HEAD, GET, PUT and DELETE
+// on the objects of one bucket under one prefix. URLs are path style: the bucket is part of the path.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// AWS Signature Version 4 for requests to an S3-style store (docs.aws.amazon.com, "Authenticating Requests:
-// Authorization Header"). The signature covers the complete body.
+// Signs requests to an S3 store with AWS Signature Version 4 (docs.aws.amazon.com, "Authenticating
+// Requests: Authorization Header"). The signature covers the complete body.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// State that the engines of one folder share: the number of files, and the number of changes to files. Both
-// are in a file named `state`; its lock excludes all other threads and processes.
+// Counters that all engines with the same KV folder share. They are in the file `state`. Its lock excludes
+// all other threads and processes.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,8 @@
-// Two tiers as one store: host memory, and below it a disk or a store that several engines share.
-//
-// Blocks are written to host memory, and a separate thread copies them to the tier below. This has three
-// effects. The cache waits only for memory. A block that host memory evicts is still in the tier below, if it
-// was copied before. After a restart, the blocks are still on the disk. When a block that is only in the tier
-// below is read, it is also put into host memory. The tiers of vLLM's TieringOffloadingSpec work in the same
-// way.
+// Combines two KV tiers into one store: host memory, and a disk or shared store below it. Blocks are
+// written to host memory, and a separate thread copies them to the tier below. So cache blocks are free
+// again after a copy to memory, evicted blocks can still be loaded from below, and a disk keeps them across
+// restarts. A block that is read from below is also put into host memory. vLLM's TieringOffloadingSpec
+// works in the same way.
 #pragma once
 
 #include <atomic>
