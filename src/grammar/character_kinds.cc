@@ -10,8 +10,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Kinds 1 to 3 are the blocks of punctuation that contain the spaces which patterns exclude: U+1680,
-// U+2000 to U+205F, U+3000.
+// Kinds 1 to 3 are Unicode blocks that contain the non-ASCII spaces: U+1680, U+2000 to U+205F, U+3000.
+// Patterns such as \S exclude these spaces.
 constexpr int kOgham = 1, kPunctuation = 2, kCjkPunctuation = 3, kFirst = 4;
 
 constexpr std::array<KindSet, 256> make_kinds() {
@@ -67,7 +67,7 @@ TextBelow text_below(std::span<const TrieNode> trie) {
     path.push_back(i);
     const Utf8Rest before = rests[parents[i]];
     if (before.left == 0) {
-      // A token may end after the first byte, so the byte counts as the larger of the kinds that begin so.
+      // A token may end after this byte. The byte then counts as the largest kind that begins with it.
       own[i] = kind_of(byte).empty() ? kNoKind : kind_of(byte);
       rests[i] = kind_of(byte).empty() ? Utf8Rest{} : utf8_rest(byte);
     } else {

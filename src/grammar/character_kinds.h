@@ -1,6 +1,6 @@
-// Kinds of characters: each printable ASCII character, and groups of other characters. If an automaton
-// continues after all characters of some kinds, all tokens of these characters are allowed in one
-// operation. llguidance precomputes "slices" of the vocabulary for the same purpose.
+// Divides characters into kinds: each printable ASCII character, and groups of all others. If an automaton
+// continues after all characters of certain kinds, one operation allows all tokens that consist of these
+// kinds. llguidance precomputes "slices" of the vocabulary for the same purpose.
 #pragma once
 
 #include <bit>
@@ -29,27 +29,27 @@ struct KindSet {
   bool operator==(const KindSet&) const = default;
 };
 
-// The position inside a UTF-8 character: the range of the next byte, and the number of bytes left (0
+// Position inside a UTF-8 character: the range of the next byte, and the number of missing bytes (0:
 // between characters).
 struct Utf8Rest {
   std::uint8_t low, high, left;
   bool operator==(const Utf8Rest&) const = default;
 };
 
-// Returns the kind of the characters that begin with this byte; an empty set if no character does. With
-// some second bytes the kind is another one.
+// Returns the kind of most characters that begin with this byte, or an empty set if there are none. A few
+// second bytes change the kind; the overload with two bytes considers them.
 KindSet kind_of(std::uint8_t first_byte);
-// Returns the kind of the characters that begin with these two bytes.
 KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);
 inline bool begins_character(char byte) { return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80; }
 
-// Contents of the tokens below each trie node, after the node.
+// Describes, for each trie node, the rest of all tokens below it.
 struct TextBelow {
-  // kinds: of all characters. The last character of a token may be incomplete. The set includes kNoKind if
-  // the tokens contain other bytes, or if the node is inside a character.
+  // Kinds of all characters in the rest. The last character of a token may be incomplete. The set includes
+  // kNoKind if the rest has bytes that are not UTF-8, or if the node is inside a character.
   std::vector<KindSet> kinds;
-  std::vector<std::uint8_t> characters;  // maximum number of characters in a token; 255: 255 or more
+  // largest number of characters in the rest; 255: 255 or more
+  std::vector<std::uint8_t> characters;
 };
 inline constexpr KindSet kNoKind = KindSet::of(127);
 TextBelow text_below(std::span<const TrieNode> trie);

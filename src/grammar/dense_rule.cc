@@ -10,7 +10,8 @@ namespace octavo::grammar {
 
 namespace {
 constexpr std::size_t kEntriesMax = 1u << 20;
-constexpr std::size_t kCopiedPerNode = 16;  // number of tokens that can be copied in the time of a node visit
+// copying this number of tokens takes as long as visiting one trie node
+constexpr std::size_t kCopiedPerNode = 16;
 }
 
 std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, StateId end) {
@@ -78,7 +79,7 @@ bool DenseRule::Safe::allows(KindSet text, std::size_t characters) const {
   return text.without(kinds[std::clamp<std::size_t>(characters, 1, kinds.size()) - 1]).empty();
 }
 
-// Computes Safe for states, once for each.
+// Computes Safe (see the header) once for each state.
 class DenseRule::SafeTexts {
  public:
   SafeTexts(const DenseRule& rule, const Tables& tables)
@@ -97,8 +98,8 @@ class DenseRule::SafeTexts {
     return *onwards_[state];
   }
 
-  // Follows the texts of `state` a character at a time. If a kind leads to a state that refuses more kinds
-  // than lead to it (such as '\\' in a JSON string), it leaves out those that lead to it.
+  // Follows all characters from `state`. Some kinds lead to a state that allows fewer kinds, such as '\\'
+  // in a JSON string. If such kinds cost more than they allow, they are left out of the result.
   Safe make(std::uint32_t state) {
     Safe safe;
     KindSet kinds = onward(state).lives;
@@ -197,8 +198,9 @@ KindSet DenseRule::whole_texts(const Tables& tables, std::uint32_t start) const 
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // Thresholds for the 96 bytes of text (below 128, without control characters). If a schema excludes many
-  // names, their first letters include most letters. A few bytes later the two states are equal.
+  // The thresholds apply to the 96 printable ASCII bytes. A schema that excludes many names excludes most
+  // first letters, so few bytes may lead from `state` to the hub. A few bytes later both are in the same
+  // state.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
@@ -248,7 +250,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct Place {
-    std::uint32_t node, here, there;  // trie node, and the states that the two start states reach at it
+    std::uint32_t node, here, there;  // trie node, and the state of each start state at this node
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);
@@ -266,7 +268,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t n = nodes[i];
-      // Skips subtrees in which no path can be longer than `alike`.
+      // Skips subtrees in which no token has more than `alike` bytes.
       if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
@@ -304,8 +306,8 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   StateMask out;
   out.may_end = true;
   out.open_by_path = true;
-  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // number of repetitions that the token begins,
-                                                            // and the token
+  // (number of repetitions that the token begins, token)
+  std::vector<std::pair<std::uint32_t, TokenId>> accepted;
   std::vector<std::pair<std::uint32_t, Repeats>> scratch;
   std::size_t copied = 0;
   out.visited = walk_trie(
@@ -319,7 +321,7 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
           accepted.emplace_back(begun, sorted[node.first_token + t]);
         if (node.end == i + 1) return false;
         if (!at.complete || !text.kinds[i].without(whole).empty()) return true;
-        // Each character below is one repetition.
+        // Below this node, each character is one repetition.
         const std::size_t first = node.first_token + node.token_count,
                           count = vocabulary.tokens_below(i).size();
         for (std::size_t t = first; t < first + count; ++t)
@@ -329,7 +331,7 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
       });
   out.visited += copied / kCopiedPerNode;
   if (out.visited > most) return std::nullopt;
-  // The lists are sorted by counting.
+  // counting sort
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
   for (const auto& entry : accepted) ++out.repeats_begin[entry.first + 1];
   for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];
@@ -345,7 +347,8 @@ std::optional<DenseRule::OpenNodes> DenseRule::open_after_repeats(const Tables& 
                                                                   const ByteSet& wanted,
                                                                   std::size_t most) const {
   const TextBelow& text = vocabulary.text_below();
-  KindSet kinds;  // the wanted bytes are below a node only if some of these are
+  // necessary condition for a node to have a wanted byte below it
+  KindSet kinds;
   wanted.for_each([&](std::uint8_t byte) { kinds |= byte < 0x80 ? kind_of(byte) : KindSet::all(); });
   OpenNodes out;
   std::vector<std::pair<std::uint32_t, Repeats>> scratch;
@@ -373,7 +376,7 @@ StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min,
   out.open_by_path = true;
   out.repeats_min = min;
   out.repeats_max = max;
-  // Tokens that need more than `max` repetitions are at the end of the list.
+  // The list is sorted, so tokens with more than `max` repetitions are at the end.
   const std::size_t kept =
       max + std::size_t{1} < all.repeats_begin.size() ? all.repeats_begin[max + 1] : all.by_repeats.size();
   const auto tokens = std::span(all.by_repeats);
