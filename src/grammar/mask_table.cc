@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Minimum number of trie nodes of a mask in the shared cache.
+// Masks that took fewer trie nodes are not worth a shared cache entry.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
@@ -21,7 +21,7 @@ bool is_plain(const Tables& tables, StateId state) {
   if (edges.empty() || tables.states[state].accepting) return false;
   if (!tables.call_edges(state).empty() || !tables.token_edges(state).empty()) return false;
   for (std::size_t i = 1; i < edges.size(); ++i)
-    if (edges[i].low <= edges[i - 1].high) return false;  // edges are sorted
+    if (edges[i].low <= edges[i - 1].high) return false;  // The edges are sorted.
   return true;
 }
 
@@ -170,7 +170,7 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // A grammar may name a token by id although the token is also text. Then both readings continue.
+  // If a grammar names a token by id, and the token is also text, both readings continue.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));
@@ -230,8 +230,8 @@ void MaskTable::add_open_tokens(StateId state, const StateMask& mask, ConfigId a
   };
   std::size_t opened = 0;
   const auto take_below = [&](std::uint32_t open) {
-    // Each token costs two nodes. They are counted in batches, because the work for one node would
-    // round to 0.
+    // Each open node costs two nodes of work. The cost is added in batches, because the cost of one node
+    // rounds to 0.
     if (states_.exhausted()) return;
     if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
     take(open);
@@ -266,7 +266,7 @@ std::span<const DenseRule::OpenNodes::Node> MaskTable::open_after_repeats(StateI
   return kept.open.nodes;
 }
 
-// A token of n bytes repeats at most n times, so larger bounds have the same effect.
+// A token of n bytes contains at most n repetitions, so larger bounds have the same mask.
 MadeStates::Counter MaskTable::near_bounds(StateId counted) {
   MadeStates::Counter counter = states_.made().counter(counted);
   const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;
