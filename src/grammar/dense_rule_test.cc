@@ -15,9 +15,8 @@ namespace octavo::grammar {
 namespace {
 
 constexpr std::string_view kLetters = "abc";
-constexpr std::size_t kAll = 1u << 20;  // more nodes than the trie has
+constexpr std::size_t kAll = 1u << 20;  // more than the nodes of the trie
 
-// Returns the automaton of a random pattern with a length.
 Automaton random_pattern(std::mt19937& random) {
   for (;;) {
     Automaton pattern;
@@ -35,7 +34,6 @@ Automaton random_pattern(std::mt19937& random) {
   }
 }
 
-// Returns the tables of a grammar with the automaton as its only rule.
 Tables tables_of(const Automaton& automaton) {
   Tables tables;
   for (const State& state : automaton.states) {
@@ -110,8 +108,7 @@ TEST(DenseRule, MasksNearOthersAreThoseWalkedInFull) {
   EXPECT_GT(wholly, 0u);
 }
 
-// Tries all texts. Returns the largest length up to which both states accept the same continuations and
-// ends.
+// Tries all texts.
 std::size_t alike_by_trying(const Automaton& automaton, StateId a, StateId b, std::size_t bytes_max) {
   const auto next = [&](StateId state, char letter) {
     if (state != kNoState)
@@ -169,7 +166,7 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
   for (StateId s = 0; s < 40; ++s)
     chain.states.push_back({false, {{Symbol::bytes, '"', '"', 0, 40}, letters(s + 1)}});
   chain.states.push_back({true, {}});
-  // Few characters can follow '\\', and the state after 'a' to 'm' is another one than after 'n' to 'z'.
+  // Few characters can follow '\\', and 'a' to 'm' lead to another state than 'n' to 'z'.
   escape.states = {{false, {byte('"', 1), byte('\\', 2), letters(0)}}, {true, {}}, {false, {byte('n', 0)}}};
   const auto halves = [](StateId first, StateId second) {
     return std::vector<Edge>{{Symbol::bytes, '"', '"', 0, 2},
@@ -194,8 +191,7 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
   }
 }
 
-// The vocabulary has characters of several bytes, tokens that end or begin inside them, and bytes that are
-// not text.
+// Characters of several bytes, tokens that end or begin inside them, and bytes that are not text.
 TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
   const auto vocabulary = testing::byte_vocabulary({"ab",
                                                     "abc",

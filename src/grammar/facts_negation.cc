@@ -89,7 +89,7 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
   const Json* listed = schema.find("properties");
   const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
-    choices.emplace_back();  // no goal is needed
+    choices.emplace_back();  // The required member already fails the keyword.
     return true;
   }
   bool closed = false;

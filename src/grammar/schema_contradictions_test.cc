@@ -1,5 +1,4 @@
-// If no value satisfies a schema, the error names the keywords that exclude one another, and their
-// positions.
+// Tests the errors for schemas that no value satisfies.
 #include <tuple>
 
 #include "grammar/json_schema_cases.h"
@@ -91,7 +90,6 @@ TEST(JsonSchema, ErrorsSayWhatIsProbablyMeant) {
   EXPECT_TRUE(json_schema_grammar(R"({"schema":5})", {}));
 }
 
-// If no value satisfies an optional member or a branch, the grammar omits it.
 TEST(JsonSchema, DeadPartsAreLeftOut) {
   const Case cases[] = {
       {R"({"type":"object","properties":{"a":{"enum":[]},"b":{}}})", {R"({"b":1})", "{}"}, {R"({"a":1})"}},
