@@ -49,7 +49,7 @@ struct EngineGroup {
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
-  std::vector<std::string> served_model_names;  // "": the name of the model as given
+  std::vector<std::string> served_model_names;  // empty: the name of the model as given
   std::string tokenizer;  // path; "": that of the model
   std::string chat_template;  // path or text; "": that of the model
   // for tool_choice `auto`; "auto": chosen by the chat template; "" or "none": no parser
