@@ -49,7 +49,7 @@ class LocalEngine {
   // Loads a LoRA adapter, or replaces the one with this name. A request selects it by this name as its
   // model.
   Result<> load_adapter(const std::string& name, const std::string& path);
-  // Returns the outputs since the last call. If there are none, waits at most timeout_ms for one.
+  // Returns the outputs since the last call. Without outputs, waits at most timeout_ms for one.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
   // These two functions return when the change is complete.

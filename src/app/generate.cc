@@ -127,7 +127,7 @@ std::string heading(std::size_t number, int index, std::size_t answers) {
                      : fmt::format("--- prompt {}\n", number + 1);
 }
 
-// Runs as many bodies at the same time as the engine's limit allows. Delivers results in order.
+// Runs bodies concurrently, up to the engine's limit. Delivers results in order.
 class BatchRun {
  public:
   BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}

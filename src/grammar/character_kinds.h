@@ -36,8 +36,8 @@ struct Utf8Rest {
   bool operator==(const Utf8Rest&) const = default;
 };
 
-// Returns the kind of most characters that begin with this byte, or an empty set if there are none. A few
-// second bytes change the kind; the overload with two bytes considers them.
+// Returns the kind of most characters that begin with this byte, or an empty set if no character does. A
+// few second bytes change the kind; the overload with two bytes considers them.
 KindSet kind_of(std::uint8_t first_byte);
 KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);

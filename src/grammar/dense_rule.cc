@@ -98,8 +98,9 @@ class DenseRule::SafeTexts {
     return *onwards_[state];
   }
 
-  // Follows all characters from `state`. Some kinds lead to a state that allows fewer kinds, such as '\\'
-  // in a JSON string. If such kinds cost more than they allow, they are left out of the result.
+  // Follows all characters from `state`. A state that some kinds lead to may exclude other kinds, as after
+  // '\\' in a JSON string. If it would exclude more kinds than lead to it, or the same number, the result
+  // leaves out the kinds that lead to it.
   Safe make(std::uint32_t state) {
     Safe safe;
     KindSet kinds = onward(state).lives;
@@ -198,9 +199,8 @@ KindSet DenseRule::whole_texts(const Tables& tables, std::uint32_t start) const 
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // The thresholds apply to the 96 printable ASCII bytes. A schema that excludes many names excludes most
-  // first letters, so few bytes may lead from `state` to the hub. A few bytes later both are in the same
-  // state.
+  // At least kMost of the 96 printable ASCII bytes must lead from the hub to itself, and at least kMany of
+  // them from `state` to the hub. kMany is lower, because the names that a schema excludes often begin with most letters.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
@@ -250,7 +250,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct Place {
-    std::uint32_t node, here, there;  // trie node, and the state of each start state at this node
+    std::uint32_t node, here, there;  // trie node, and the states that the two start states reach at it
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);

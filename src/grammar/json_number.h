@@ -29,12 +29,12 @@ enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
 // Returns the texts of the numbers within the limits, in common spellings. If no number is allowed, no text
 // matches.
-// - Integers have no fraction and no exponent.
-// - With limits, the exponent form has one digit before the point, and every number with this power of ten
+// * Integers have no fraction and no exponent.
+// * With limits, the exponent form has one digit before the point, and every number with this power of ten
 // must be within the limits.
-// - Unless `exponents` is set, the text before the exponent must be within the limits, too. So a number can
+// * Unless `exponents` is set, the text before the exponent must be within the limits, too. So a number can
 // end soon: between 0 and 1, "7" is not the beginning of 7e-1.
-// - Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
+// * Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
 // of more than 21 digits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);

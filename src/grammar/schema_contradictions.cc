@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// The last schema that gives the keyword this value. If there is none, the last schema with the keyword.
+// The last schema that gives the keyword this value. If no schema does, the last schema with the keyword.
 struct Said {
   const Json* schema = nullptr;
   std::string_view keyword;

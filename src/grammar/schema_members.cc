@@ -84,10 +84,10 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
 }
 
 // A node of the graph is one of the following. `count` members have been written so far.
-// - (kBetween, i, count): before a member. Properties before i are written or left out.
-// - (name, i, count): inside a name, at this node of the name tree. i is the first property that the name
+// * (kBetween, i, count): before a member. Properties before i are written or left out.
+// * (name, i, count): inside a name, at this node of the name tree. i is the first property that the name
 // can become, so each branch of the tree has one node for each count.
-// - (name | kRead, ..): after a name.
+// * (name | kRead, ..): after a name.
 class SchemaWriter::MembersInOrder {
  public:
   MembersInOrder(SchemaWriter& writer, const ObjectShape& shape)

@@ -69,7 +69,7 @@ class SchemaWriter {
   Result<std::optional<ExprId>> other_members(const Facts& facts);
   Result<std::vector<NamePattern>> name_patterns(const Facts& facts);
   // Returns a rule for the unlisted names that match exactly these patterns (bit i of `set`: patterns[i]),
-  // or nullopt if there are none. keys: result of other_keys().
+  // or nullopt if no name does. keys: result of other_keys().
   Result<std::optional<RuleId>> names_matching(const Facts& facts, const std::vector<NamePattern>& patterns,
                                                std::uint32_t set, const std::optional<Automaton>& keys);
   Result<std::optional<Automaton>> other_keys(const Facts& facts);

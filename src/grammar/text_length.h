@@ -14,7 +14,8 @@ struct LengthRange {
   bool contains(LengthRange other) const { return min <= other.min && other.max <= max; }
 };
 
-// The automaton must be trimmed and deterministic.
+// Returns the lengths of the shortest and the longest text. The automaton must be trimmed and
+// deterministic.
 LengthRange lengths_of(const Automaton& automaton);
 
 // The result is not minimized. Returns nullopt above states_max states.

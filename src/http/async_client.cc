@@ -322,8 +322,8 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  // Each call has a read buffer. With a shared buffer, it would have to wait until the socket is readable,
-  // which costs one more system call for each read.
+  // Each call has a read buffer. With a shared buffer, a call would have to wait until its socket is
+  // readable, which costs one more system call for each read.
   if (!received_) received_ = loop_.take_buffer();
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {

@@ -1,4 +1,4 @@
-// A request that this process sends to one of its own handlers, without a connection.
+// A request that this process sends to its own handlers, without a connection.
 #pragma once
 
 #include <functional>

@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Returns the bytes as byte-level BPE writes them: a visible character stands for each byte.
+// Returns the bytes as byte-level BPE writes them: each byte becomes a visible character.
 std::string written(std::string_view bytes);
 
 // Returns all merges of two tokens into a third. tokens: ordered by rank.

@@ -50,7 +50,7 @@ struct ChatInput {
       std::chrono::system_clock::now();
 };
 
-// What a template supports.
+// The features that a template supports.
 struct TemplateHabits {
   // the content of a message may be a list of parts
   bool takes_parts = false;

@@ -9,11 +9,11 @@
 //
 // As in vLLM and Hugging Face's DecodeStream, only a few tokens are decoded at a time. How many depends on
 // the tokenizer's decoder:
-// - Byte-level BPE: at most 3 bytes are held back, while the next token may complete their code point.
-// - Byte fallback: a run of byte tokens is held back until it ends, because one invalid byte makes all of
+// * Byte-level BPE: at most 3 bytes are held back, while the next token may complete their code point.
+// * Byte fallback: a run of byte tokens is held back until it ends, because one invalid byte makes all of
 // them U+FFFD.
-// - Metaspace and WordPiece: each token is decoded alone, either as the first or as a later token.
-// - Other decoders, such as CTC: finish() returns all text.
+// * Metaspace and WordPiece: each token is decoded alone, either as the first or as a later token.
+// * Other decoders, such as CTC: finish() returns all text.
 // Each token is decoded once or twice, in constant time.
 #pragma once
 

@@ -46,7 +46,7 @@ class Tokenizer {
   // errors of encode().
   struct Texts {
     std::vector<std::int32_t> ids;
-    std::optional<int> second;  // index of the first token with token type 1; nullopt: there is none
+    std::optional<int> second;  // index of the first token with token type 1; nullopt: no token has type 1
   };
   Result<Texts> encode_texts(std::string_view first, std::optional<std::string_view> second,
                              std::size_t most = kEncodeBytesMax) const;

@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// What a lead byte determines: the length of the code point, and the range of its second byte. Length 0:
-// the byte cannot begin a code point.
+// Properties of a code point that its first byte (lead byte) determines: its length, and the range of its
+// second byte. Length 0: the byte cannot begin a code point.
 struct Lead {
   std::size_t length;
   std::uint8_t second_min = 0x80;

@@ -19,11 +19,11 @@ struct Prompt {
 
 struct DatasetOptions {
   // Name of the dataset:
-  // - random: random token ids.
-  // - prefix_repetition: random token ids after one of a few common prefixes.
-  // - sharegpt: the first two turns of each conversation in a ShareGPT file.
-  // - sonnet: lines of a text file. All prompts have the same first lines; the other lines are random.
-  // - custom: JSON lines with "prompt" and optionally "output_tokens".
+  // * random: random token ids.
+  // * prefix_repetition: random token ids after one of a few common prefixes.
+  // * sharegpt: the first two turns of each conversation in a ShareGPT file.
+  // * sonnet: lines of a text file. All prompts have the same first lines; the other lines are random.
+  // * custom: JSON lines with "prompt" and optionally "output_tokens".
   std::string name = "random";
   std::string path = {};  // file, for sharegpt, sonnet and custom
   int num_prompts = 1000;

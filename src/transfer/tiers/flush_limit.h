@@ -10,7 +10,7 @@ namespace octavo {
 
 class FlushLimit {
  public:
-  // Microseconds. Supervisors kill an engine that takes 5 s to stop.
+  // Microseconds. EngineProcess kills an engine that takes 5 s to stop.
   static constexpr std::int64_t kUs = 4'000'000;
 
   void begin() { until_us_ = now_us() + kUs; }

@@ -152,8 +152,8 @@ pub fn fallback_byte(token: &str) -> Option<u8> {
     }
 }
 
-/// Returns the bytes of a token for the ByteLevel decoder, in which one printable character stands for each
-/// byte (GPT-2). A token with any other character is plain UTF-8.
+/// Returns the bytes of a token for the ByteLevel decoder, which writes each byte as one printable
+/// character (GPT-2). A token with any other character is plain UTF-8.
 fn undo_byte_level(token: &str) -> Vec<u8> {
     token.chars().map(byte_level_byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
 }
