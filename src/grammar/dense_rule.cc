@@ -200,7 +200,8 @@ KindSet DenseRule::whole_texts(const Tables& tables, std::uint32_t start) const 
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
   // At least kMost of the 96 printable ASCII bytes must lead from the hub to itself, and at least kMany of
-  // them from `state` to the hub. kMany is lower, because the names that a schema excludes often begin with most letters.
+  // them from `state` to the hub. kMany is lower, because the names that a schema excludes may begin with
+  // most letters.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
