@@ -18,7 +18,7 @@
 namespace octavo {
 namespace {
 
-// key: request field.
+// Returns the default sampling parameters by request field.
 boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults) {
   boost::json::object out = defaults.sampling;
   if (defaults.max_tokens) out["max_tokens"] = *defaults.max_tokens;

@@ -12,9 +12,9 @@ namespace octavo {
 
 struct EppFlags {
   std::string verbosity, level;                // log level
-  // deprecated: names of the engines' metrics; key: flag
+  // deprecated flags that name the engines' metrics, and their values
   std::map<std::string, std::string> metrics;
-  // given switches; key: flag
+  // switches that the user gave, by flag
   std::map<std::string, bool> switches;
   std::map<std::string, std::string> texts;
   int page_port = 0;  // deprecated: port of the engines' metrics; 0: that of the endpoint

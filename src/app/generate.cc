@@ -33,7 +33,7 @@ struct GenerateCommand {
   std::string input;
   std::string output;
   bool chat = false;
-  std::map<std::string, std::string> constraints;  // key: field of structured_outputs
+  std::map<std::string, std::string> constraints;  // by field of structured_outputs
   std::vector<std::string> choices;
 };
 

@@ -57,7 +57,7 @@ class MaskTable {
     std::vector<TokenId> accepted;
     std::vector<std::uint32_t> open;
   };
-  // `states` has an element for each state.
+  // The tokens of all states with few tokens: states[i] is a range in `tokens`.
   struct FewTokens {
     std::vector<Few> states;
     std::vector<TokenId> tokens;

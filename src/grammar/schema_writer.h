@@ -100,11 +100,11 @@ class SchemaWriter {
   SchemaReader& reader_;
   const JsonOptions& options_;
   std::map<Goals, RuleId> rules_;
-  // key: contents and lengths
+  // rules of strings, by contents and lengths
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
-  // key: name, and rule of the value
+  // rules of members, by name and by the rule of the value
   std::map<std::pair<std::string_view, RuleId>, RuleId> member_rules_;
-  // rules for unlisted names; key: the excluded names
+  // rules for unlisted names, by the excluded names
   std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<ExprId> space_;

@@ -36,7 +36,7 @@ class Receiver {
 };
 
 using Method = std::function<std::shared_ptr<Receiver>(std::shared_ptr<Call>)>;
-// key: path, "/package.Service/Method"
+// Methods by path: "/package.Service/Method".
 using Methods = std::map<std::string, Method, std::less<>>;
 
 // Runs work on a connection's thread.

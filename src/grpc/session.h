@@ -53,7 +53,7 @@ class Session {
   const std::size_t message_bytes_max_;
   const std::weak_ptr<Host> host_;
   nghttp2_session* session_ = nullptr;
-  std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // key: stream id
+  std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // open calls by stream id
   std::vector<std::shared_ptr<Call>> drained_;  // calls whose output was full and can continue
   bool began_ = false;
 };

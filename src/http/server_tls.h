@@ -13,7 +13,7 @@
 
 namespace octavo::http {
 
-// Same as vLLM's (uvicorn's) --ssl-* flags.
+// The fields equal vLLM's (uvicorn's) --ssl-* flags.
 struct TlsOptions {
   std::string certfile{};  // PEM: certificate chain of the server; "": no TLS
   std::string keyfile{};  // PEM: private key; "": the key is in certfile

@@ -29,7 +29,7 @@ class Hub {
   // Passes the server's Retry-After to `backoff`.
   Result<Listing> list(const std::string& revision, Backoff& backoff) const;
   Result<BlobInfo> info(const std::string& commit, const std::string& file, Backoff& backoff) const;
-  // See hub::Open.
+  // Implements hub::Open for a file of the repository.
   Result<Opened> open(const std::string& commit, const std::string& file, std::uint64_t offset,
                       Backoff& backoff) const;
 

@@ -24,7 +24,7 @@ class PackageIndex {
   // Returns the URL of a file. Returns `unavailable` if the index does not respond, not_found, or
   // invalid_argument.
   Result<http::Url> find(std::string_view project, std::string_view file) const;
-  // See hub::Open.
+  // Implements hub::Open for a file of the index.
   Result<Opened> open(const http::Url& file, std::uint64_t offset, Backoff& backoff) const;
 
  private:

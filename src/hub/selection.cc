@@ -105,7 +105,7 @@ Part part_of(std::string_view name) {
 }
 
 Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant) {
-  std::map<std::string, std::vector<std::string>> models;  // key: name without extension; value: parts
+  std::map<std::string, std::vector<std::string>> models;  // parts of each model, by name without extension
   for (const std::string& name : names)
     if (name.ends_with(kGguf) && upper(name).find("MMPROJ") == std::string::npos)
       models[part_of(name).stem].push_back(name);

@@ -32,7 +32,7 @@ class LocalPooling {
   Service* service_;
   PoolingPlan plan_;
   Vectors vectors_;
-  // key: request whose result is missing; value: index of its text
+  // index of the text of each request whose result is missing
   std::map<RequestId, std::size_t> unread_;
   FinishReason reason_ = FinishReason::stop;
   std::optional<Error> error_;

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kLongestMax = 1 << 24;  // longest text that is processed in chunks, in tokens
+constexpr int kLongestMax = 1 << 24;  // tokens in the longest text that is processed in chunks
 constexpr int kDimensionsMax = 1 << 20;
 constexpr int kTokenMax = 1 << 30;
 
