@@ -6,8 +6,7 @@
 
 namespace octavo::grammar {
 
-// One character of a JSON string in all spellings: unescaped,
-// , \u000a, or a surrogate pair.
+// One character of a JSON string in all spellings: unescaped, \n, \u000a, or a surrogate pair.
 ExprId string_character(Grammar& grammar);
 // One character of a string's content: any unescaped code point.
 ExprId content_character(Grammar& grammar);

@@ -29,8 +29,7 @@ CodePointSet space() {
 }
 CodePointSet single(std::uint32_t c) { return set_of({{c, c}}); }
 
-// Returns the set of a one-letter escape such as \d or
-// .
+// Returns the set of a one-letter escape such as \d or \n.
 std::optional<CodePointSet> letter_class(char c) {
   switch (c) {
     case 'n':

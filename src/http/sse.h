@@ -7,14 +7,9 @@
 
 namespace octavo::http {
 
-// payload: JSON without line breaks. Returns "data: {payload}
-//
-// ".
+// payload: JSON without line breaks. Returns "data: {payload}\n\n".
 std::string sse_event(std::string_view payload);
-// Returns "event: {name}
-// data: {payload}
-//
-// ".
+// Returns "event: {name}\ndata: {payload}\n\n".
 std::string sse_event(std::string_view name, std::string_view payload);
 
 // Splits a byte stream into events and returns their data. Ignores comments and other fields. The stream

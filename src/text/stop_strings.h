@@ -15,8 +15,8 @@ inline constexpr std::size_t kStopStringsMax = 32;
 inline constexpr std::size_t kStopStringBytesMax = 1024;
 
 // Finds the first complete stop string. If several end at the same byte, the longest one counts. If several
-// stop strings are equal, the first one in the list counts. Holds back only the end of the text that may begin a stop
-// string. Runs Knuth-Morris-Pratt for each stop string, in linear time.
+// stop strings are equal, the first one in the list counts. Holds back only the end of the text that
+// may begin a stop string. Runs Knuth-Morris-Pratt for each stop string, in linear time.
 class StopSplitter {
  public:
   struct Step {

@@ -61,8 +61,8 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
 }
 
 // Called after a prompt's blocks were written or read. Queues the blocks that the tier below does not have;
-// without missing blocks, it only updates the order of use. The queue is limited to the capacity of host memory,
-// because host memory has evicted older blocks.
+// without missing blocks, it only updates the order of use. The queue is limited to the capacity of host
+// memory, because host memory has evicted older blocks.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
