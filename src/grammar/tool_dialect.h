@@ -68,9 +68,9 @@ struct ToolDialect {
   // only at the beginning of an output.
   std::string_view mark = {};
   bool at_beginning = false;
-  // Another text that can begin a call, up to the call's name or object. mark: the part that parsers search
-  // for; empty: this opening only occurs between calls. end: replaces the dialect's end. words: parsers
-  // skip text before the first object.
+  // Another text that can begin a call, up to the call's name or object. `mark` is the part that parsers
+  // search for; if it is empty, this opening only occurs between calls. `end` replaces the dialect's end.
+  // If `words` is true, parsers skip text before the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;

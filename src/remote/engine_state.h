@@ -2,8 +2,8 @@
 //
 // state   | event           | next state
 //   Loading | Ready           | Up
-//   Loading | Died            | Loading: the next process; Broken after too many deaths in a row
-//   Up      | Died            | the same as from Loading
+//   Loading | Died            | Loading: the next process; Broken after too many deaths in a row.
+//   Up      | Died            | the same as from Loading.
 //   Up      | WeightsChosen   | Loading: a process with other weights
 //   Up      | FellAsleep      | Asleep
 //   Asleep  | Woken           | Loading

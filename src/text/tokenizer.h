@@ -61,7 +61,8 @@ class Tokenizer {
   // Returns the token as the vocabulary writes it ("Ġthe", "▁the", "<0x0A>"), or nullopt for an unknown id.
   std::optional<std::string> token(std::int32_t id) const;
 
-  // Returns the bytes that the token adds in the middle of a text (" the", "\n"). They may be incomplete UTF-8. Returns nullopt for an unknown id.
+  // Returns the bytes that the token adds in the middle of a text (" the", "\n"). They may be incomplete
+  // UTF-8. Returns nullopt for an unknown id.
   std::optional<std::string> token_bytes(std::int32_t id) const;
 
   // token: as the vocabulary writes it.

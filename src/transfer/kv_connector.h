@@ -148,7 +148,7 @@ class KvConnector {
   virtual std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task,
                                                 std::int64_t now_us) = 0;
   virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
-  // ^Returns the time in microseconds at which the engine must call take_stored() or matched() again.
+  // Returns the time in microseconds at which the engine must call take_stored() or matched() again.
   virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }
   // The engine needs cache blocks: ends one task, whose owner take_stored() then returns. Returns false if
   // no task can end now.

@@ -27,9 +27,9 @@ class BlockFetcher {
   using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: called on a fetching thread, once for each task that has blocks. one_host: whether shared memory
-  // may be used if the producer is on the same host; otherwise TCP is used. ucx: whether native blocks are
-  // sent over UCX if the producer also has it.
+  // `done` is called on a fetching thread, once for each task that has blocks. If `one_host` is true, shared
+  // memory is used for a producer on the same host; otherwise TCP is used. If `ucx` is true, native blocks
+  // are sent over UCX if the producer also has it.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
   // Stops running fetches and drops waiting tasks, without calling `done`.

@@ -26,7 +26,7 @@ class PromptLookUps {
   bool done(const KvPrompt& prompt);
   // The prompt no longer needs the lookup.
   void forget(RequestId id);
-  // ^Returns the time in microseconds at which the next time limit passes; done() may then change without a
+  // Returns the time in microseconds at which the next time limit passes; done() may then change without a
   // call of `wake`.
   std::int64_t wake_at_us() const;
 

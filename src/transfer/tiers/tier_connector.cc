@@ -19,7 +19,7 @@ namespace {
 constexpr double kNewest = 0.2;  // weight of a new measurement in the running mean
 // After this number of prompts whose load seemed too slow, one prompt is loaded anyway, to measure again.
 constexpr int kProbeEvery = 32;
-// ^A load that takes longer (microseconds) is stopped, and the engine computes the prompt.
+// A load that takes longer (microseconds) is stopped, and the engine computes the prompt.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
