@@ -25,7 +25,6 @@ http::Headers headers_with_key() {
   return headers;
 }
 
-// Waits until the server lists a model.
 Result<json::object> listed_model(const http::Address& server, int timeout_s) {
   const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
   for (;;) {

@@ -15,7 +15,6 @@ namespace octavo {
 boost::json::object user_message(std::string_view text, const boost::json::array& images);
 // The answer, as the next request contains it.
 boost::json::object assistant_message(const Turn& turn);
-// The result of a tool call.
 boost::json::object tool_message(const boost::json::value& call, std::string_view result);
 
 // Returns an image as a data URL. Returns an error if the file is missing, too large, or not PNG, JPEG or

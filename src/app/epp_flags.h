@@ -11,7 +11,7 @@
 namespace octavo {
 
 struct EppFlags {
-  std::string verbosity, level;                // log level
+  std::string verbosity, level;
   // deprecated flags that name the engines' metrics, and their values
   std::map<std::string, std::string> metrics;
   // switches that the user gave, by flag

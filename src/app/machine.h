@@ -24,7 +24,6 @@ struct Machine {
   std::optional<std::uint64_t> memory_limit;  // bytes; limit of the cgroup
   // transparent huge pages: "always", "madvise", "never", or "" if unknown
   std::string huge_pages;
-  // frequency governor, or ""
   std::string governor;
   std::uint64_t open_files = 0;
   // name, or why no GPU is used

@@ -22,7 +22,6 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-// Returns 64 random bits.
 constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position, std::uint64_t index = 0) {
   const auto r = philox({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32),
                          static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)},

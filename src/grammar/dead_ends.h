@@ -11,7 +11,6 @@ namespace octavo::grammar {
 
 class DeadEnds {
  public:
-  // Checks all rules from `first` on.
   DeadEnds(const Grammar& grammar, RuleId first);
 
   bool is_dead(RuleId rule) const { return !rule_lives_[rule]; }

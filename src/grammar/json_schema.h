@@ -18,7 +18,6 @@ Result<Grammar> json_schema_grammar(std::string_view schema, const JsonOptions& 
 // Any JSON object (response_format json_object).
 Result<Grammar> json_object_grammar(const JsonOptions& options = {});
 
-// Adds a rule for the values of the schema and returns it.
 Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options,
                                std::string_view field);
 

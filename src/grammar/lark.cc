@@ -56,7 +56,7 @@ class LarkParser : NotationReader {
     std::vector<std::string> uses;  // names of terminals that a terminal uses
   };
 
-  // Skips spaces and comments. lines: also skips line ends.
+  // lines: also skip line ends.
   void skip(bool lines) {
     for (; !done(); ++at_) {
       if (peek() == '#' || text_.substr(at_).starts_with("//"))

@@ -40,7 +40,6 @@ class MadeStates {
     return {words[0], words[1], words[2]};
   }
   Parts parts(StateId state) const;
-  // Different states have different keys.
   KeyTable::Key key(StateId state) const { return keys_[state - first_]; }
   RuleId rule(StateId state) const { return key(state)[0]; }
 

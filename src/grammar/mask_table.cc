@@ -21,7 +21,7 @@ bool is_plain(const Tables& tables, StateId state) {
   if (edges.empty() || tables.states[state].accepting) return false;
   if (!tables.call_edges(state).empty() || !tables.token_edges(state).empty()) return false;
   for (std::size_t i = 1; i < edges.size(); ++i)
-    if (edges[i].low <= edges[i - 1].high) return false;  // The edges are sorted.
+    if (edges[i].low <= edges[i - 1].high) return false;
   return true;
 }
 

@@ -123,9 +123,7 @@ class MaskTable {
   const Vocabulary& vocabulary_;
   ParseStates states_;
   std::vector<RuleId> rule_of_state_;
-  // end of the rule's states
   std::vector<StateId> rule_end_;
-  // whether the rule calls rules or has special tokens
   std::vector<bool> rule_calls_;
   // whether the state only reads bytes, is deterministic, and is not accepting
   std::vector<bool> plain_;
@@ -134,7 +132,7 @@ class MaskTable {
   // states whose masks are bases of other masks, for each rule
   std::unordered_map<RuleId, std::vector<StateId>> models_;
   FewTokens few_;
-  std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
+  std::vector<std::shared_ptr<const StateMask>> state_masks_;
   std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration
   // Scratch memory:
   static constexpr std::uint32_t kNoNumber = UINT32_MAX;

@@ -98,7 +98,7 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;  // configs_[i] is the configuration after i tokens
+  std::vector<ConfigId> configs_;  // configs_[i]: after i tokens
   // used if watches_items()
   UniqueItems items_;
   std::uint64_t epoch_ = 0;

@@ -9,7 +9,6 @@ namespace octavo::grammar {
 
 namespace {
 
-// Returns the negation of the goal.
 Goal opposite(Goal goal) {
   goal.kind = goal.kind == Goal::Kind::fails ? Goal::Kind::holds : Goal::Kind::fails;
   return goal;

@@ -85,7 +85,6 @@ TEST(JsonSchema, ErrorsSayWhatIsProbablyMeant) {
     EXPECT_NE(grammar.error().message.find(message), std::string::npos) << schema << "\n"
                                                                         << grammar.error().message;
   }
-  // These are schemas.
   EXPECT_TRUE(json_schema_grammar(R"({"type":"object","schema":{"type":"object"}})", {}));
   EXPECT_TRUE(json_schema_grammar(R"({"schema":5})", {}));
 }

@@ -19,7 +19,7 @@ struct NameTree {
     // properties below this node, ascending
     std::vector<std::uint32_t> names;
   };
-  std::vector<Node> nodes;  // nodes[0] is the root
+  std::vector<Node> nodes;
 
   // false: there are too many nodes
   bool complete = true;

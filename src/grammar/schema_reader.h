@@ -77,7 +77,6 @@ struct Facts {
   // bits of TypeBit; integers and fractions have separate bits
   unsigned types = kAnyType;
 
-  // values that enum and const allow
   std::optional<std::vector<const Json*>> values;
   std::vector<const Json*> excluded;
 
@@ -104,7 +103,6 @@ struct Facts {
   // schemas with properties, patternProperties or additionalProperties
   std::vector<const Json*> objects;
   std::vector<std::string_view> required, forbidden;
-  // more goals for single properties
   std::vector<std::pair<std::string_view, Goal>> properties;
   std::vector<const Json*> property_names;
   CountRange property_count;
@@ -174,7 +172,6 @@ class SchemaReader {
   Result<Error> explain(const Goals& goals);
 
   static bool is_false(const Goals& goals);
-  // Returns the JSON pointer to the keyword.
   std::string path(const Json* schema, std::string_view keyword) const;
 
  private:

@@ -167,7 +167,7 @@ class ReachesEnd {
   const Incoming sources_;
   // for each rule: counted rules and rules in any order that call it
   std::vector<std::vector<RuleId>> users_;
-  std::vector<RuleId> starts_;  // rules by their start state
+  std::vector<RuleId> starts_;
   std::vector<std::vector<StateId>> waiting_;
   std::vector<StateId> work_;
   std::vector<RuleId> rule_work_;

@@ -53,7 +53,7 @@ struct Tables {
   std::vector<AnyOrder> any_orders;
   std::vector<TokenId> tokens;  // index: `ref` of a token edge
   RuleId root = 0;
-  bool unique_items = false;  // whether any rule has unique_items
+  bool unique_items = false;
 
   // Bytes have the same class if all edges treat them alike.
   std::array<std::uint8_t, 256> byte_class{};
@@ -69,7 +69,6 @@ struct Tables {
   }
   // Returns true if the state is accepting and has no edges. The parser then returns from the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
-  // Returns true if the state only calls a few rules.
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];
     return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end &&

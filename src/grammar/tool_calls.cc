@@ -40,7 +40,6 @@ void require_object(Json& schema) {
   schema.members.emplace_back("type", std::move(type));
 }
 
-// Parses and checks the parameters of a tool.
 Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   const auto named = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -51,7 +50,7 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
                    tool.name);
   constexpr std::string_view kAnyObject = R"({"type":"object"})";
   TRY(Json schema, parse_json(tool.parameters.empty() ? kAnyObject : tool.parameters, kField));
-  if (schema.is(Json::Kind::boolean) && schema.boolean) {  // the schema `true`
+  if (schema.is(Json::Kind::boolean) && schema.boolean) {
     TRY(schema, parse_json(kAnyObject, kField));
   }
   if (!schema.is(Json::Kind::object))

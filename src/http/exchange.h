@@ -99,7 +99,7 @@ class Exchange {
   Request request_;
   BodyShare body_share_;
   const std::int64_t begun_us_;
-  std::atomic<int> status_ = 0;  // status of a stream
+  std::atomic<int> status_ = 0;
   std::atomic_flag counted_;
   Headers extra_;
   std::function<void(Response&)> amend_;  // may be empty

@@ -26,7 +26,7 @@ struct TlsOptions {
   bool refresh = false;  // reload changed files
   // make a self-signed certificate; the files are not used
   bool self_signed = false;
-  bool http2 = false;  // offer HTTP/2 and not HTTP/1.1
+  bool http2 = false;
 
   bool enabled() const { return !certfile.empty(); }
 };

@@ -327,7 +327,6 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// Applies --media-io-kwargs to the rule for videos.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;

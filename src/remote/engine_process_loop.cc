@@ -31,7 +31,6 @@ EngineEvent EngineProcess::next_event() {
   return run_process();
 }
 
-// Starts a process and returns the event that ended it.
 EngineEvent EngineProcess::run_process() {
   const Result<EngineEvent> event = serve_process();
   const std::string fate = child_.kill();

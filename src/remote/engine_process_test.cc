@@ -106,7 +106,6 @@ TEST(EngineProcess, AHungEngineIsReplaced) {
   EXPECT_EQ(sink->record().tokens, expected(some_prompt(1, 20), 200));
 }
 
-// Returns the result that `call` passes to its callback.
 Result<> outcome(const std::function<void(EngineClient::Done)>& call) {
   std::promise<Result<>> told;
   call([&](Result<> result) { told.set_value(std::move(result)); });
@@ -166,7 +165,6 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
 }
 
-// Returns the output of an engine that adds `added` to each token.
 std::vector<TokenId> said_with(TokenId added, std::vector<TokenId> text, std::size_t count) {
   const std::size_t begin = text.size();
   while (text.size() < begin + count)

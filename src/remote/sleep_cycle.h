@@ -43,7 +43,6 @@ class SleepCycle {
   // Returns the level that the process must enter when it has no work; 0: it stays awake.
   int due() const;
   std::uint64_t number() const { return number_; }  // number of the last sleep()
-  // Level 2: the process begins to end.
   void begin_end();
   // The process sleeps, or failed to. Does nothing if wake_up() has cancelled sleep `number`.
   Done slept(std::uint64_t number, const Result<>& result);

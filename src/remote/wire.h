@@ -65,7 +65,7 @@ struct Ready {
   std::uint64_t version = wire_version();
   EngineInfo info;
 };
-struct Failed {  // loading failed
+struct Failed {
   Error error;
 };
 struct AdapterChanged {

@@ -54,7 +54,7 @@ struct ChatInput {
 struct TemplateHabits {
   // the content of a message may be a list of parts
   bool takes_parts = false;
-  bool knows_developer = false;  // the role `developer`
+  bool knows_developer = false;
   bool system_anywhere = false;  // system messages after the first message
 };
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t kStopStringBytesMax = 1024;
 class StopSplitter {
  public:
   struct Step {
-    std::string text;                 // text to send
+    std::string text;
     // index of the stop string, when it is found
     std::optional<std::size_t> stop;
   };

@@ -18,8 +18,8 @@ struct AnswerTimes {
   int input_tokens = 0;
   int output_tokens = 0;
   std::int64_t sent_us = 0;
-  std::int64_t first_us = 0;  // first chunk
-  std::int64_t last_us = 0;  // last chunk
+  std::int64_t first_us = 0;
+  std::int64_t last_us = 0;
 };
 
 // Milliseconds. ttft: from sending to the first chunk. tpot: mean time for each token after the first; 0 if

@@ -35,7 +35,7 @@ namespace octavo {
 // A prompt as connectors see it.
 struct KvPrompt {
   RequestId id = 0;
-  std::string_view name{};  // name of the request
+  std::string_view name{};
   int tokens = 0;
   // tokens of the prompt without the last one; empty if the prompt has images
   std::span<const TokenId> text{};

@@ -31,7 +31,7 @@ struct KvTierOptions {
   StoreKeys keys{};
   // capacity of the folder in bytes, for all engines together
   std::int64_t bytes = std::int64_t{16} << 30;
-  BlockCompression compression = BlockCompression::none;  // compression at `place`
+  BlockCompression compression = BlockCompression::none;
   // true: the tier in host memory is used only if the engine's cache is on a GPU. If the engine's cache is
   // in host memory, only `place` is used.
   bool on_host_of_device = false;

@@ -38,7 +38,6 @@ std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
   return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
 }
 
-// Returns the bytes of a block's file.
 std::vector<std::byte> block(int i) {
   std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
   seal(kFormat, key(i), packed);

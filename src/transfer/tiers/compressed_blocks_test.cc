@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHeadDim = 24, kTokens = 4, kVectors = 3, kLayers = 2;
-constexpr int kAll = kLayers * kVectors * kTokens;  // vectors in a block
+constexpr int kAll = kLayers * kVectors * kTokens;
 constexpr Hash128 kKey{1, 2};
 
 BlockFormat format_of(DType dtype) {

@@ -27,7 +27,6 @@ struct RedisAddress {
 // Format: redis://[[user]:password@]host[:port][/database], or valkey:// instead of redis://. Errors
 // explain the invalid part.
 Result<RedisAddress> parse_redis_url(std::string_view url);
-// Returns true if the text begins with redis:// or valkey://.
 bool is_redis_url(std::string_view text);
 
 class RedisClient final : public StoreClient {
