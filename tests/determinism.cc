@@ -9,24 +9,24 @@ namespace {
 
 constexpr std::size_t kExamplesMax = 8;
 
-// Whether a small pool causes preemptions depends on the step in which a request arrives, so the test repeats
-// up to this number of rounds.
+// With few KV blocks, preemptions depend on the step in which a request arrives. The test repeats up to
+// this number of rounds until one occurs.
 constexpr int kTightRounds = 5;
 
 struct Variation {
   const char* name;
   RigOptions options;
   bool alone = false;
-  int rounds = 1;  // number of rounds; the second round finds the prefixes of the first in the cache
+  int rounds = 1;  // in the second round, prefixes are in the cache
   bool preempts = false;
 };
 
 constexpr const char* kDemoDraft = "models/demo-draft";
 
-// number of blocks for the longest request and a few short ones
+// enough for the longest request and a few short ones
 constexpr int kTightBlocks = 34;
 
-// Returns options with `tokens` draft tokens in batches of all sizes.
+// Returns options with `tokens` draft tokens for all batch sizes.
 SpeculativeOptions drafting(const decltype(SpeculativeOptions::method)& method, int tokens) {
   return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
 }
@@ -158,7 +158,8 @@ std::vector<Level> levels() {
   for (std::size_t i = 0; i < plain; ++i)
     for (const Encoding encoding : {Encoding::int8, Encoding::int4})
       if (all[i].dtype == ModelDType::bfloat16) all.push_back({all[i].isa, all[i].dtype, {}, encoding});
-  if (!all.empty())  // the best instruction set also runs with 8-bit caches
+  // the best instruction set also runs with 8-bit caches
+  if (!all.empty())
     for (const DType cache : {DType::f8_e4m3, DType::i8})
       all.push_back({all.back().isa, ModelDType::bfloat16, cache});
   return all;
@@ -193,8 +194,7 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
     if (index++ % part.of != part.part) continue;
     Rig rig(variation.options);
     EngineStats stats;
-    // The order of arrival and the number of draft tokens depend on time, so some variations need more
-    // rounds.
+    // Some variations need more rounds, because arrivals and the number of draft tokens depend on time.
     const auto lacks_drafts = [&] { return variation.options.speculation && stats.drafts.accepted[0] == 0; };
     const auto again = [&](int round) {
       const bool lacks = (variation.preempts && stats.preemptions == 0) || lacks_drafts();

@@ -1,5 +1,5 @@
-// determinism_soak [pairs] [seed] [model ..]: compares this number of pairs and prints statistics. The models
-// are the shipped model in other formats; the default is the shipped model itself.
+// determinism_soak [pairs] [seed] [model ..]: compares `pairs` pairs of outputs and prints statistics. The
+// models are the demo model in other formats; by default the demo model itself.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -8,11 +8,12 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 140;  // number of requests in the long test; each has 20 comparisons
-constexpr int kParts = 5;       // number of parts of the variations; the short test runs one part per level
+constexpr int kRequests = 140;  // in the long test; each request has 20 comparisons
+// The variations are divided into this number of parts; the short test runs one part for each level.
+constexpr int kParts = 5;
 
-// Returns the number of requests. Tile instructions that are emulated in software take a hundred times as
-// long, so such levels get fewer requests, which do not fill the pool.
+// Emulated tile instructions take a hundred times as long, so levels with them get fewer requests, which
+// do not fill the pool.
 int requests_at(const Level& level) {
   if (!long_tests()) return kRequests / 3;
   const bool tiles = level.isa == CpuIsa::amx_modelled && level.dtype == ModelDType::bfloat16;
@@ -21,10 +22,10 @@ int requests_at(const Level& level) {
 
 struct Case {
   Level level;
-  VariationPart part;  // part of the variations that the short test runs
+  VariationPart part;  // for the short test
 };
 
-// Neighbouring levels differ in their number formats, and 5 is odd, so in the short test each variation runs
+// Neighbouring levels have different number formats, and 5 is odd. So the short test runs each variation
 // with each format.
 std::vector<Case> cases() {
   std::vector<Case> all;

@@ -19,19 +19,18 @@ constexpr int kAdapters = 3;
 constexpr int kRank = 4;
 constexpr const char* kDrafters = "tests/data/drafters/";
 
-// number of requests per round
+// requests in a round
 constexpr int kRound = 100;
 constexpr int kMaxSeqs = 24;
 
 struct Round {
-  int tokens;  // maximum number of tokens in a step
+  int tokens;  // limit of a step
   int blocks;
   bool prefix_caching;
 };
 constexpr Round kRounds[] = {{512, 2048, true}, {512, 44, true}, {48, 2048, false}};
 
-// Returns a vocabulary whose tokens are letters, digits and pairs of them; one of the last tokens ends a
-// text.
+// The tokens are letters, digits and pairs of them; one of the last tokens is the end-of-text token.
 Result<std::shared_ptr<const grammar::Vocabulary>> letters(int vocab) {
   constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789 ";
   const int signs = static_cast<int>(kSigns.size());
@@ -45,7 +44,7 @@ Result<std::shared_ptr<const grammar::Vocabulary>> letters(int vocab) {
   return grammar::Vocabulary::make(std::move(tokens), {}, {vocab - 5}, 1 << 20, {});
 }
 
-// Writes a random adapter of key and value projections, in PEFT's format.
+// Writes a random LoRA adapter for key and value projections, in PEFT's format.
 void write_adapter(const std::filesystem::path& folder, const ModelSpec& spec, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -107,7 +106,7 @@ class Bench {
     return engine;
   }
 
-  // Returns requests of all kinds, some with a grammar, some with an adapter.
+  // Some requests have a grammar, some an adapter.
   std::vector<Request> requests(Engine& engine, int count, std::uint32_t seed) const {
     constexpr const char* kRegexes[] = {"([a-f]{3,9}|x[0-9]+y){1,4}z", "[a-z ]{5,40}",
                                         "(yes|no|abc[0-9]{4,})"};
@@ -118,8 +117,8 @@ class Bench {
     for (Request& request : all) {
       const unsigned kind = random() % 8;
       if (kind < 2) request.identity.adapter = name(static_cast<int>(random() % kAdapters));
-      // A grammar together with a list of allowed tokens may exclude all tokens, so a request has only one of
-      // them.
+      // A grammar and a list of allowed tokens together may exclude all tokens, so a request never has
+      // both.
       if ((kind == 2 || kind == 0) && request.sampling.tokens.allowed_token_ids.empty()) {
         request.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::regex,
                                                  .text = kRegexes[random() % std::size(kRegexes)],
@@ -163,7 +162,7 @@ std::vector<Proposing> all_proposing() {
       {"mtp", data("mimo"), head(Cached::mtp, ""), false},
       {"medusa", data("markov"), heads_by_place(ByPlace::medusa, "markov-medusa")},
       {"mlp_speculator", data("markov"), heads_by_place(ByPlace::mlp_speculator, "markov-mlp")},
-      {"hybrid",  // a model whose draft tokens need recurrent states
+      {"hybrid",  // draft tokens need recurrent states
        "tests/data/models/qwen3_next",
        {.method = SuffixOptions{}, .num_speculative_tokens = 24}}};
   for (Proposing& one : all)

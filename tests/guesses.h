@@ -1,5 +1,5 @@
-// Tests that draft tokens change no answer, for every proposer. Random requests, some with grammars and LoRA
-// adapters, run on an engine without draft tokens and on engines with them.
+// Tests that draft tokens change no output, for every proposer. Random requests, some with grammars and
+// LoRA adapters, run on engines with and without draft tokens.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace octavo {
 
-// A proposer, and a model for which it proposes draft tokens.
+// A proposer and a model for it.
 struct Proposing {
   std::string name;
   std::string model;
   SpeculativeOptions speculation;
-  bool right_at_times = true;  // false: the weights are random, so possibly no draft token is accepted
+  // false: the weights are random, so perhaps no draft token is accepted
+  bool right_at_times = true;
 };
 
 std::vector<Proposing> all_proposing();
@@ -29,9 +30,8 @@ struct GuessReport {
   std::int64_t preemptions = 0;
 };
 
-// Compares `requests` random requests, in rounds with steps of different sizes, with enough blocks for all
-// sequences and with few blocks, with and without the prefix cache. device: "cpu" or "cuda". scratch: folder
-// for adapters.
+// Compares `requests` random requests in rounds: different step sizes, many and few KV blocks, with and
+// without the prefix cache. device: "cpu" or "cuda". scratch: folder for adapters.
 GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed, const std::string& device,
                           const std::filesystem::path& scratch);
 

@@ -1,5 +1,5 @@
-// guesses_soak [requests] [seed] [device] [method ..]: runs this number of random requests with each
-// proposer, on "cpu" or "cuda", and prints statistics.
+// guesses_soak [requests] [seed] [device] [method ..]: runs `requests` random requests with each proposer,
+// on "cpu" or "cuda", and prints statistics.
 #include <fmt/format.h>
 #include <stdlib.h>
 

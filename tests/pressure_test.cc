@@ -1,4 +1,4 @@
-// Tests many clients on a KV pool that is only a little larger than the longest request.
+// Many clients share a KV pool that is only a little larger than the longest request.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,10 +12,10 @@ namespace {
 constexpr int kClients = 64;
 constexpr int kLongest = kPromptTokensMax + kOutputTokensMax;
 constexpr int kBlock = 16;
-// number of blocks: 1.2 times that of the longest request
+// 1.2 times the blocks of the longest request
 constexpr int kPoolBlocks = (kLongest + kBlock - 1) / kBlock * 12 / 10;
-constexpr int kPreemptionsMax = 4;  // maximum number of preemptions of one answer: three before it becomes
-                                    // non-preemptible, and one more as tolerance
+// limit for one sequence: after three preemptions it is not preempted again; one more is tolerated
+constexpr int kPreemptionsMax = 4;
 
 RigOptions tight() {
   RigOptions options;

@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kVocab = 4096;  // vocabulary size of the shipped model
+constexpr int kVocab = 4096;  // vocabulary size of the demo model
 
 std::shared_ptr<Ticket> submit_to(Engine& engine, const Request& request) {
   auto ticket = std::make_shared<Ticket>(request.sampling.n);
@@ -152,7 +152,7 @@ class Chance {
   bool one_in(int n) { return between(1, n) == 1; }
   int vocab() const { return vocab_; }
   TokenId token() { return between(0, vocab_ - 1); }
-  // Maps a token of the shipped model to a position in this vocabulary.
+  // Maps a token of the demo model to this vocabulary.
   TokenId like(TokenId token) const { return static_cast<TokenId>(std::int64_t{token} * vocab_ / kVocab); }
 
  private:
@@ -176,7 +176,7 @@ std::vector<Text> write_texts(Engine& engine, Chance& chance, int count, int len
   return texts;
 }
 
-// Returns a prompt; most prompts are short, and some have the maximum length.
+// Most prompts are short; some have the maximum length.
 Text random_prompt(const std::vector<Text>& texts, Chance& chance) {
   const Text& text = texts[static_cast<std::size_t>(chance.between(0, static_cast<int>(texts.size()) - 1))];
   const double share = chance.between(0.0, 1.0);

@@ -1,4 +1,4 @@
-// The shipped model in a real engine with configurable options, and exact records of its answers.
+// Runs requests on a real engine (by default with the demo model), and records outputs exactly.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace octavo {
 
-// One answer, with the bits of its numbers.
+// One output, with the bits of its logprobs.
 struct Transcript {
   std::vector<TokenId> tokens;
-  // Numbers of the prompt's positions, then of the output tokens: id, bits of the logprob, rank, then id and
-  // logprob of each list entry.
+  // For each prompt position, then for each output token: id, bits of the logprob, rank, then id and bits
+  // of each top logprob.
   std::vector<std::uint32_t> logprobs;
   FinishReason finished = FinishReason::error;
   std::optional<TokenId> stop_token;
@@ -26,16 +26,16 @@ struct Transcript {
   bool operator==(const Transcript&) const = default;
 };
 
-using Answers = std::vector<Transcript>;  // the n answers to a request
+using Answers = std::vector<Transcript>;  // the n outputs of a request
 
 inline constexpr const char* kDemoModel = "models/demo";
 
 struct RigOptions {
   std::string model = kDemoModel;
-  std::optional<CpuIsa> isa = {};  // nullopt: the best instruction set
+  std::optional<CpuIsa> isa = {};  // nullopt: the best one
   int threads = 1;
   ModelDType dtype = ModelDType::automatic;
-  std::optional<DType> cache_dtype = {};  // nullopt: format of the activations
+  std::optional<DType> cache_dtype = {};  // nullopt: data type of the activations
   Encoding quantization = Encoding::plain;
 
   int num_blocks = 4096;
@@ -48,13 +48,13 @@ struct RigOptions {
   std::optional<SpeculativeOptions> speculation = {};
 };
 
-// A submitted request; wait() returns its answers when all have ended.
+// A submitted request. wait() returns its outputs when all have ended.
 class Ticket final : public OutputSink {
  public:
   explicit Ticket(int n) : answers_(static_cast<std::size_t>(n)), unfinished_(n) {}
   void deliver(Output&& output) noexcept override;
   Answers wait();
-  bool started();  // returns whether a token has arrived
+  bool started();  // a token has arrived
 
   RequestId id = 0;
 
@@ -72,33 +72,32 @@ class Rig {
   explicit Rig(const RigOptions& options);
 
   std::shared_ptr<Ticket> submit(const Request& request);
-  // Sends all requests without waiting. Returns their answers in the order of the requests.
+  // Sends all requests at once. Returns the outputs in the same order.
   std::vector<Answers> run(const std::vector<Request>& requests);
-  // Sends the requests one after the other, each of the n choices as a separate request.
+  // Sends one request after another, and each of the n choices as a separate request.
   std::vector<Answers> run_alone(const std::vector<Request>& requests);
 
   Engine& engine() { return *engine_; }
-  // Waits until no request is unfinished and no block is used, for at most a minute, and returns the
-  // statistics.
+  // Waits at most a minute until no request is unfinished and no block is in use.
   EngineStats idle_stats();
 
  private:
   std::unique_ptr<Engine> engine_;
 };
 
-// Maximum numbers of prompt tokens and of output tokens of a request from random_requests.
+// Limits of random_requests().
 inline constexpr int kPromptTokensMax = 400;
 inline constexpr int kOutputTokensMax = 24;
 
-// Returns requests of all kinds over texts that the model itself has generated: prompts of 1 to
-// kPromptTokensMax tokens, many with a common prefix, greedy and seeded, with filters, penalties, biases,
-// bans, logprobs, stop tokens, n > 1. The result depends only on the seed and the model.
+// Returns requests of all kinds: prompts of 1 to kPromptTokensMax tokens, which the model itself has
+// written, many with a common prefix; greedy and seeded; filters, penalties, biases, bans, logprobs, stop
+// tokens, n > 1. The result only depends on the seed and the model.
 std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed);
 
-// Sends all requests to an engine without waiting. Returns their answers in the order of the requests.
+// Sends all requests at once. Returns the outputs in the same order.
 std::vector<Answers> answers_of(Engine& engine, const std::vector<Request>& requests);
 
-// Limits of requests for other models: vocabulary, and maximum number of prompt tokens.
+// Limits of requests for other models.
 struct RequestLimits {
   int vocab = 0;
   int prompt_tokens = kPromptTokensMax;

@@ -18,14 +18,14 @@
 namespace octavo {
 namespace {
 
-// Returns the values of generation_config.json, by request field.
+// Returns the default sampling parameters by request field.
 boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults) {
   boost::json::object out = defaults.sampling;
   if (defaults.max_tokens) out["max_tokens"] = *defaults.max_tokens;
   return out;
 }
 
-// Calls begin(done), and waits for the call of `done`.
+// Calls begin(done) and waits until `done` is called.
 template <class Begin>
 Result<> told(Begin&& begin) {
   std::promise<Result<>> promise;
@@ -64,7 +64,7 @@ Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::obje
         return std::string(value != nullptr ? value : "");
       }));
   const bool sleep_mode = options.sleep_mode;
-  // The caller is the program, so its templates are trusted.
+  // The caller is the program itself, so its templates are trusted.
   options.serve.rules.trust_chat_templates = true;
   TRY(auto runtime, start_runtime(std::move(options)));
   return std::unique_ptr<LocalEngine>(new LocalEngine(std::move(runtime), sleep_mode));
@@ -160,7 +160,8 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(arrival.job);
   if (found == active_.end())
-    return take_text(std::move(arrival), out);  // a text request, or a job that a stop string has ended
+    // a pooling request, or a request that a stop string has ended
+    return take_text(std::move(arrival), out);
   Active& active = found->second;
   Output& output = arrival.output;
   const int index = output.index, engine = output.engine;

@@ -1,4 +1,5 @@
-// Implementation of octavo_engine: a model in this process, its unfinished requests and their outputs.
+// Implements octavo_engine of the C interface: a model in this process, its unfinished requests, and their
+// outputs.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,7 +20,7 @@
 
 namespace octavo {
 
-// An output and the data that it points to.
+// An output and the memory that it points to.
 struct OwnedOutput {
   std::uint64_t request = 0;
   bool last = false;
@@ -32,30 +33,31 @@ struct OwnedOutput {
   RequestTimes times;
 };
 
-// Returns JSON for octavo_details(): kv_transfer_params and num_preemptions if the output has them; "" if it
-// has neither.
+// Returns JSON with kv_transfer_params and num_preemptions, for octavo_details(), or "" if the output has
+// neither.
 std::string details_of(const OwnedOutput& output);
 
 class LocalEngine {
  public:
   static Result<std::unique_ptr<LocalEngine>> create(const boost::json::object& options);
 
-  // request: a number that no unfinished request has.
+  // request: number that no unfinished request has.
   Result<> submit(std::uint64_t request, const boost::json::object& body, bool stream);
-  // Submits a body of a pooling route. The text of its only output is the reply.
+  // body: request for a pooling route. It gets one output, whose text is the response.
   Result<> submit_texts(std::uint64_t request, std::string_view route, const boost::json::object& body);
   void abort(std::uint64_t request);
-  // Loads a LoRA adapter, or replaces the one of the same name. Requests use the name as their model.
+  // Loads a LoRA adapter, or replaces the one with this name. A request selects it by this name as its
+  // model.
   Result<> load_adapter(const std::string& name, const std::string& path);
-  // Returns the outputs since the last call. Without outputs, waits at most timeout_ms for the first one.
+  // Returns the outputs since the last call. Without outputs, waits at most timeout_ms for one.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
-  // Both return when the change is complete.
+  // These two functions return when the change is complete.
   Result<> sleep(int level);
   Result<> wake_up();
   // mode: "abort", "wait" or "keep".
   Result<> pause(std::string_view mode);
-  // Writes a trace of the engine's steps to a file, see StepTrace.
+  // Traces engine steps to a file; see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
     return runtime_->service->step_trace.start(session);
   }
@@ -68,8 +70,8 @@ class LocalEngine {
 
  private:
   struct Progress {
-    OwnedOutput pending{};  // arrived, but not yet returned by wait()
-    bool begun = false;     // wait() has returned an output
+    OwnedOutput pending{};  // has arrived, but wait() has not returned it
+    bool begun = false;
     bool ended = false;
     int tokens = 0;
     std::int64_t last_output_us = 0;  // 0: no output with tokens yet
@@ -91,16 +93,17 @@ class LocalEngine {
   Result<> is_new(std::uint64_t request) const;
   void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
   void take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
-  // Updates the metrics for new tokens, or for the end of a choice.
+  // Updates the metrics.
   void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
   void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 
-  Arrivals arrivals_;  // outlives the engine, whose thread fills it
+  // must outlive the engine, whose thread fills it
+  Arrivals arrivals_;
   std::unique_ptr<Runtime> runtime_;
   const bool sleep_mode_;
   std::string info_;
   std::mutex waiting_;  // locked during wait()
-  std::mutex mutex_;    // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::map<std::uint64_t, Active> active_;
   std::map<std::uint64_t, Reading> reading_;
 };

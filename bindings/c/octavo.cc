@@ -41,7 +41,7 @@ std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
   return guarded_call<code_of>(error, std::forward<Work>(work));
 }
 
-// Writes at most `capacity` bytes of a text, and its full length to `bytes`.
+// Writes at most `capacity` bytes. bytes: receives the full length.
 void write(std::string_view text, char* out, std::size_t capacity, std::size_t* bytes) {
   *bytes = text.size();
   std::ranges::copy_n(text.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, text.size())), out);
@@ -59,7 +59,7 @@ octavo_finish finish_of(const std::optional<FinishReason>& reason) {
   return OCTAVO_ERROR;
 }
 
-// C structures of outputs, and the data to which they point.
+// C structs of outputs, and the memory that they point to.
 struct Batch final : octavo_outputs {
   explicit Batch(std::vector<OwnedOutput> outputs) : octavo_outputs{}, owned(std::move(outputs)) {
     views.reserve(owned.size());

@@ -154,7 +154,7 @@ std::size_t bytes_or_default(std::size_t bytes, std::size_t by_default) {
   return bytes > 0 ? bytes : by_default;
 }
 
-// Returns the smallest number of tokens that spell the text; nullopt if no tokens do.
+// Returns the shortest list of tokens that spells the text, or nullopt.
 std::optional<std::vector<TokenId>> spelled_by_tokens(const Vocabulary& vocabulary, std::string_view text) {
   constexpr std::size_t kNever = SIZE_MAX;
   struct Step {

@@ -23,7 +23,7 @@ namespace {
 
 namespace json = boost::json;
 
-// The parts of a flag such as "--max_model_len=4" or "-tp".
+// Parts of a flag such as "--max_model_len=4" or "-tp".
 struct Flag {
   std::string name;                  // "--max-model-len"
   std::string path;                  // "level" for "--compilation-config.level"
@@ -48,7 +48,7 @@ Flag take_apart(std::string_view argument) {
   return flag;
 }
 
-// Returns the value as JSON: "1" and "32k" become numbers, "ngram" a string.
+// "1" and "32k" become numbers, "ngram" a string.
 json::value json_or_text(const std::string& text) {
   boost::system::error_code not_json;
   json::value value = json::parse(text, not_json);
@@ -69,7 +69,7 @@ void merge(json::value& into, json::value&& from) {
   for (auto& [key, value] : from.get_object()) merge(into.get_object()[key], std::move(value));
 }
 
-// Returns {"a": {"b": value}} for "a.b", and {"a": {"b": [values]}} for "a.b+" with values between commas.
+// Returns {"a": {"b": value}} for "a.b". For "a.b+", the value is a list of the texts between commas.
 json::value nested(std::string_view path, const std::string& text) {
   json::value value = json_or_text(text);
   if (path.ends_with('+')) {
@@ -145,7 +145,7 @@ class Rewriter {
     if (known != nullptr && option(flag.name) == nullptr) flag.name = known->name;
   }
 
-  // Converts --no-x to --x=false.
+  // --no-x becomes --x=false.
   void expand_negation(Flag& flag) const {
     if (!flag.name.starts_with("--no-") || option(flag.name) != nullptr) return;
     const std::string positive = "--" + flag.name.substr(5);
@@ -177,7 +177,7 @@ class Rewriter {
     return unknown(flag.name);
   }
 
-  // Drops a vLLM flag without effect.
+  // Logs and drops a flag of vLLM without effect here.
   Result<> drop(const VllmFlag& known, const Flag& flag) {
     std::vector<std::string> values;
     if (flag.value)
@@ -191,7 +191,7 @@ class Rewriter {
       }
     if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
     for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
-    // The engine's process has the same command line, but need not repeat the warning.
+    // The engine process has the same command line, and need not repeat the warning.
     if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())
       log_info("{} has no effect: {}", known.name, known.reason);
     return {};
@@ -218,8 +218,7 @@ class Rewriter {
     return invalid(name, "is not a flag of this command; did you mean {}?", meant);
   }
 
-  // Inserts the file's flags after the model's name, before the flags of the command line, which override
-  // them.
+  // Inserts the flags of the file before those of the command line, which override them.
   Result<> insert_config_file() {
     if (!of_vllm_) return {};
     std::string path;

@@ -1,4 +1,4 @@
-// Translates the command line of `vllm serve` for the option parser.
+// Converts a command line of `vllm serve` to Octavo's flags.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Rewrites the arguments after a subcommand's name:
+// Rewrites the arguments after the name of a subcommand:
 //
 //   --max_model_len 32k                     --max-model-len 32k
 //   --no-enable-prefix-caching              --enable-prefix-caching=false, for every switch
@@ -17,8 +17,8 @@ namespace octavo {
 //   --x.a.b 1 --x.c+ d,e                    --x {"a":{"b":1},"c":["d","e"]}
 //   --config file.yaml                      the file's flags; the command line overrides them
 //
-// Drops and logs vLLM's flags without effect in Octavo. Errors: an unsupported flag or value, and an unknown
-// flag, with the nearest name.
+// Logs and drops vLLM's flags without effect here. Returns an error for a flag or value that is not
+// supported, and for an unknown flag, with the most similar name.
 Result<std::vector<std::string>> read_arguments(const CLI::App& command, std::vector<std::string> arguments);
 
 }  // namespace octavo

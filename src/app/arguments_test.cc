@@ -106,7 +106,6 @@ TEST_F(ArgumentsTest, ConfigFilesStandBehindTheCommandLine) {
   EXPECT_NE(error({"--config", "no/such/file.yaml"}).find("cannot be read"), std::string::npos);
 }
 
-// The table and the parser have the same supported flags.
 TEST_F(ArgumentsTest, TheTableIsTrue) {
   std::set<std::string_view> names;
   for (const VllmFlag& flag : vllm_flags()) {

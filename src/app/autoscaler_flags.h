@@ -1,4 +1,4 @@
-// Flags of an autoscaler, for `octavo plan live` and `octavo plan compare`.
+// Flags of the autoscaler in `octavo plan live` and `octavo plan compare`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ struct AutoscalerFlags {
   double tokens_per_second = 0;
   std::string window = "60s", interval = "5s", scale_down_delay = "300s";
   std::string predictor = "trend";
-  fleet::AutoscalerRules rules;  // flags set the limits on replicas, and the sensitivity
+  fleet::AutoscalerRules rules;  // flags set the limits on replicas and the sensitivity
 };
 
 struct AutoscalerSetup {
@@ -35,7 +35,7 @@ struct AutoscalerSetup {
 // subcommand.
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor);
 
-// Adds flags that set `flags`, which must outlive the subcommand.
+// Parsing sets `flags`, which must outlive the subcommand.
 void add_autoscaler_flags(CLI::App& command, const std::string& group, AutoscalerFlags& flags);
 
 // Errors name the field.

@@ -41,7 +41,7 @@ class CountingSink final : public OutputSink {
 Result<double> run_requests(EngineClient& engine, std::vector<BatchRequest> requests, double temperature,
                             const std::function<void()>& all_begun, ProgressBar* bar) {
   Arrivals arrivals;
-  std::size_t waiting = requests.size();  // changed only on the engine's thread
+  std::size_t waiting = requests.size();  // used only on the engine's thread
   const std::int64_t started = now_us();
   std::vector<RequestId> submitted;
   std::optional<Error> failed;
@@ -57,7 +57,7 @@ Result<double> run_requests(EngineClient& engine, std::vector<BatchRequest> requ
                                   }));
     id ? submitted.push_back(*id) : fail(id.error());
   }
-  // Waits even for requests that a failure has aborted, since their sinks are in this stack frame.
+  // Also waits for aborted requests after a failure, because their sinks are in this stack frame.
   for (std::size_t ended = 0; ended < submitted.size();) {
     Arrivals::Arrival arrival;
     if (!arrivals.pop(arrival, 1000)) continue;

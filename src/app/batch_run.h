@@ -13,25 +13,25 @@ namespace octavo {
 
 struct BatchRequest {
   std::vector<TokenId> prompt;
-  int output_len = 0;  // output tokens
+  int output_len = 0;
 };
 
 struct BatchShape {
-  int input_len = 0;   // random prompt tokens, so prompts have no common prefixes
-  int output_len = 0;  // output tokens
+  // random prompt tokens, so that prompts have no common prefix
+  int input_len = 0;
+  int output_len = 0;
   double temperature = 1.0;
 };
 
-// Runs all requests concurrently. Returns the seconds until the last one ends. all_begun: called on the
-// engine's thread when every request has its first token. bar: may be null. Errors: the engine's error for
-// the first failed request.
+// Runs all requests at the same time. Returns the seconds until the last one ends, or the error of the
+// first failed request. all_begun: called on the engine's thread when every request has its first token.
+// bar: may be null.
 Result<double> run_requests(
     EngineClient& engine, std::vector<BatchRequest> requests, double temperature,
     const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr);
 
-// Runs `count` requests of the same shape concurrently. Returns the seconds until the last one ends. number:
-// number of the first prompt, increased for each request; equal numbers give equal prompts. all_begun, bar,
-// errors: as in run_requests().
+// Runs `count` requests of equal shape at the same time. number: number of the first prompt, increased for
+// each request. Equal numbers give equal prompts. Otherwise like run_requests().
 Result<double> run_batch(
     EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,
     const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr);

@@ -1,5 +1,5 @@
-// octavo bench latency | throughput | step: measures engine and sampler without HTTP. The first two write
-// vLLM's JSON fields.
+// octavo bench latency | throughput | step: measures the engine without HTTP. `latency` and `throughput`
+// write vLLM's JSON fields.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,13 +43,12 @@ struct BenchCommand {
   int warmup_iterations = 10;
   int iterations = 30;
   traffic::DatasetOptions dataset;  // for `throughput`
-  std::optional<int> output_len;    // output tokens; nullopt: the length of the answers in the data set
+  std::optional<int> output_len;  // nullopt: length of the answers in the data set
   int rounds = 5;
   std::string output_json;
 };
 
-// Adds figures of speculative decoding to the result, including the warm-up, and prints them if there were
-// draft tokens.
+// Adds figures of speculative decoding to the result (they include the warm-up), and prints them.
 void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -157,7 +156,7 @@ struct DecodeTimes {
   double steps = 0;
 };
 
-// Runs a batch, and measures the time after every request has its first token.
+// Runs a batch. Times count from the first token of the last request.
 Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, int batch_size,
                                  std::uint64_t& number, OpTimes& times) {
   std::int64_t began = 0;
@@ -166,13 +165,13 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
     began = now_us();
   }));
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[0])};  // each step calls the embedding once
+                    .steps = static_cast<double>(times.calls[0])};  // a step calls the embedding once
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
 }
 
-// Prints the time of each operator and of other code, as a fraction of the steps' time.
+// Prints what part of the steps' time each operator takes.
 void print_parts(const DecodeTimes& all, object& result) {
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
@@ -190,23 +189,23 @@ void print_parts(const DecodeTimes& all, object& result) {
   result["parts"] = std::move(parts);
 }
 
-// Measures decode steps of one batch size, and compares them with the time to read all weights and cached
-// keys and values once at the measured bandwidth (read on a CPU, copy on a device). On a CPU, also reports
-// the time of each operator. On a device, steps replay graphs and call no operators, so the weights are
-// counted in the warm-up.
+// Measures decode steps of one batch size. Compares them with the time to read all weights and cached keys
+// and values once at the measured bandwidth. On a CPU, also reports the time of each operator. On a GPU,
+// CUDA graphs call no operators, so the bytes of weights are counted in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.cache.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
-  if (needed > held)  // otherwise some requests would wait, and steps would be too small
+  // otherwise some requests would wait, and steps would be too small
+  if (needed > held)
     return invalid("batch-size",
                    "at the end, {} sequences have {} tokens, but the KV cache holds only {}: lower "
                    "--batch-size, --input-len or --output-len",
                    batch_size, needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  // Assumes that half of the output is cached. Ignores sliding windows, which cache less.
+  // On average, half of the output is cached. Ignores sliding windows, which cache less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.cache.block_size *
                               (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
@@ -216,7 +215,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   ProgressBar bar("measuring", "rounds", 1);
   for (int round = 0; round < c.rounds; ++round) {
     bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
-    // Repeats the prompts. A device has cached them, so that one step gives all first tokens.
+    // Repeats the same prompts. On a GPU they are cached, so one step computes all first tokens.
     number = 0;
     const double before = limits.bandwidth();
     TRY(DecodeTimes spent, run_decoding(engine, c.shape, batch_size, number, times));
@@ -261,7 +260,7 @@ Result<> bench_step(BenchCommand& c) {
     on_host = !backend.stream->asynchronous();
     return timed_backend(std::move(backend), times);
   }};
-  std::unique_ptr<Backend> copying;  // for the bandwidth of a device
+  std::unique_ptr<Backend> copying;  // measures the bandwidth of a GPU
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
@@ -277,7 +276,7 @@ Result<> bench_step(BenchCommand& c) {
   for (const int batch_size : c.batch_sizes) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
-    // Saves the results so far: a later batch may fail.
+    // Saves the results so far, because a later batch may fail.
     TRY_VOID(write_output("output-json", c.output_json, serialize(object{{"batches", results}}) + "\n"));
   }
   return {};
@@ -340,7 +339,7 @@ void take_layout(BenchCommand& c, const CLI::App& command) {
     c.runtime.engine_command = engine_process_command(command);
 }
 
-// Makes the engine's queue large enough for all requests.
+// The engine's queue must hold all requests.
 void take_queue(BenchCommand& c) {
   int& most = c.runtime.engine.schedule.max_queued;
   if (c.dataset.num_prompts <= most) return;

@@ -25,7 +25,6 @@ http::Headers headers_with_key() {
   return headers;
 }
 
-// Waits until the server lists a model, and returns the first one.
 Result<json::object> listed_model(const http::Address& server, int timeout_s) {
   const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
   for (;;) {
@@ -50,8 +49,7 @@ std::string text_of(const json::object& object, std::string_view key) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// Returns the folder of the tokenizer: --tokenizer, otherwise the model's folder from the command line or the
-// server's list.
+// Returns the tokenizer's folder: --tokenizer, or the model of the command line or of the server's list.
 Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& listed) {
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
@@ -75,7 +73,7 @@ Result<json::object> extra_fields(const LoadFlags& c) {
   return body;
 }
 
-// Converts token ids to text, which chat requests need.
+// Chat requests need text and not token ids.
 Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
   for (traffic::Prompt& prompt : prompts) {
     if (prompt.ids.empty()) continue;

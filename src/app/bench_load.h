@@ -1,4 +1,4 @@
-// Common parts of commands that measure a running server.
+// Common code of `octavo bench serve`, `bench sweep` and `tune`, which measure a running server.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -48,17 +48,17 @@ struct LoadTarget {
   Tokenizer tokenizer;
 };
 
-// Waits until the server lists a model. Errors name the flag, or contain the server's message.
+// Waits until the server lists a model. Errors name the flag or contain the server's message.
 Result<LoadTarget> find_target(const LoadFlags& flags);
 
 Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions& options,
                                                   const LoadTarget& target);
 
-// Sends one prompt, so that an error of all requests is reported once, then `warmups` requests. Errors:
-// invalid_argument with the server's message.
+// Sends one prompt, so that an error that affects all requests is reported once, and then `warmups`
+// requests. Returns invalid_argument with the server's message.
 Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target);
 
-// Runs the requests once, with a progress bar. Returns the run and its figures. due_us: see run_load().
+// One run with a progress bar, and its figures. due_us: see run_load().
 struct MeasuredLoad {
   traffic::LoadResult run;
   boost::json::object figures;
@@ -67,7 +67,7 @@ MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts, std::span
                           const LoadTarget& target, const traffic::Goodput& goodput,
                           std::span<const double> percentiles);
 
-// Returns an error if requests have failed: their number and the first error.
+// If requests have failed, returns an error with their number and the first message.
 Result<> none_failed(const traffic::LoadResult& run);
 
 }  // namespace octavo

@@ -1,4 +1,5 @@
-// octavo bench ops: compares each operator with the machine's limits, which are measured between the runs.
+// octavo bench ops: compares each operator with the limits of the machine, which it measures between the
+// runs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,14 +33,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Result of one case: medians over repeats. Fractions are relative to limits that were measured just before.
+// Medians of one case. Fractions are relative to limits that were measured just before.
 struct Finding {
-  double seconds;  // per call
+  double seconds;  // for each call
   double least_seconds;
   double of_bandwidth;
   double of_peak;
 
-  // Returns the fraction of the operator's limit: memory or arithmetic, whichever takes longer.
+  // The limit is memory or arithmetic, whichever takes longer.
   double of_limit() const { return std::max(of_bandwidth, of_peak); }
 };
 

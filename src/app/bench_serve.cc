@@ -1,4 +1,4 @@
-// octavo bench serve: measures a running server under load. Flags and output names are those of vLLM's `bench
+// octavo bench serve: measures a running server under load. Flags and output have the names of `vllm bench
 // serve`.
 #include <fmt/chrono.h>
 #include <fmt/format.h>

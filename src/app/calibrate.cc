@@ -1,4 +1,4 @@
-// octavo simulate calibrate: measures an engine's steps on this machine, and fits the coefficients for
+// octavo simulate calibrate: measures the steps of an engine on this machine, and fits the coefficients for
 // --timing of `octavo simulate` and `octavo plan`.
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ struct CalibrateCommand {
   std::string output_json;
 };
 
-// One measurement: requests of equal length.
+// Requests of equal length.
 struct Cell {
   int batch;
   int context;  // prompt tokens of a request
@@ -44,8 +44,8 @@ constexpr int kAnswerTokens = 16;
 constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256};
 constexpr int kContexts[] = {16, 48, 128, 384, 1024, 3072, 8192, 32768};
 
-// Returns the measurements within the engine's limits. To keep a run short, several prompts must fit into one
-// step.
+// Returns the measurements that the engine's limits allow. Several prompts must fit into a step, so that a
+// run is short.
 std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info) {
   std::vector<Cell> out;
   const std::int64_t room = std::int64_t{info.num_blocks} * options.cache.block_size;
@@ -61,10 +61,10 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// Kind of a step, which decides its time: (tokens, prompt tokens, cached tokens / 16).
+// Steps of one kind take the same time: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
-// Groups the steps of a measurement by kind. Returns the median time and the median work of each kind.
+// Returns the median time and work of the steps of each kind.
 std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   std::map<StepKind, std::vector<TimedStep>> kinds;
   for (const StepRecord& r : records) {
@@ -80,7 +80,7 @@ std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   return out;
 }
 
-// Repeats a measurement `rounds` times. Returns the steps after number `last`, and increases `last`.
+// Returns the steps after number `last`, and updates `last`.
 Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, int rounds,
                                         std::uint64_t& number, std::int64_t& last) {
   std::vector<StepRecord> out;
@@ -126,7 +126,7 @@ Result<> run_calibrate(CalibrateCommand& c) {
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
-  // Every third measurement is not fitted: its error is an estimate for unmeasured steps.
+  // Every third measurement is not used for the fit. Its error estimates that of other steps.
   std::vector<TimedStep> fitted, held_out;
   ProgressBar bar("measuring", "cells", 1);
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -1,4 +1,4 @@
-// octavo chat
+// octavo chat: talks to a model in the terminal.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,14 +31,15 @@ struct ChatCommand {
   RuntimeOptions runtime;
   object sampling;
   std::string system;
-  std::string quick;  // a single question; "": a conversation
+  std::string quick;  // one question; "": a session
   std::string url;
   std::string api_key;
   std::string tools_file;
-  std::vector<std::string> images;  // of the first message
+  std::vector<std::string> images;  // for the first message
 };
 
-std::atomic<bool> interrupted = false;  // set by Ctrl-C, which ends the answer
+// set by Ctrl-C, which stops the answer
+std::atomic<bool> interrupted = false;
 
 void print_timings(const Turn& turn) {
   const double between_s = turn.tokens > 1 ? (turn.all_s - turn.first_s) / (turn.tokens - 1) : 0;
@@ -65,14 +66,14 @@ class Conversation {
   int questions() const { return questions_; }
   void set_tools(array tools) { tools_ = std::move(tools); }
 
-  // Adds an image to the next message.
   Result<> attach(const std::string& path) {
     TRY(std::string url, image_url(path));
     images_.emplace_back(std::move(url));
     return {};
   }
 
-  // Asks a question. Calls without a result get an empty one. An error leaves the conversation unchanged.
+  // Sends a question. Tool calls without a result get an empty one. After an error, the session is
+  // unchanged.
   Result<> ask(const std::string& question) {
     array messages = messages_;
     for (const auto& call : open_calls_) messages.push_back(tool_message(call, ""));
@@ -83,7 +84,7 @@ class Conversation {
     return {};
   }
 
-  // Takes the result of the first call that has none. The model answers when all calls have one.
+  // Sets the result of the first tool call that has none. When all calls have a result, the model answers.
   Result<> answer_call(std::string_view result) {
     if (open_calls_.empty()) return invalid("/result", "the model waits for no result of a call");
     array messages = messages_;
@@ -119,8 +120,10 @@ class Conversation {
   const ChatCommand& options_;
   array messages_;
   array tools_;
-  array images_;      // data URLs for the next message
-  array open_calls_;  // calls of the last answer without a result
+  // data URLs for the next message
+  array images_;
+  // tool calls of the last answer that have no result yet
+  array open_calls_;
   int questions_ = 0;
 };
 
@@ -133,7 +136,7 @@ constexpr std::string_view kHelp =
     "/quit          leave, as Ctrl-D does\n"
     "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
 
-// Runs a slash command. Returns false to end the program.
+// Runs a slash command. Returns false to quit.
 bool obey(std::string_view line, Conversation& conversation, Outcome& outcome) {
   const std::string_view command = line.substr(0, line.find(' '));
   const std::string rest(line.substr(std::min(command.size() + 1, line.size())));
@@ -156,7 +159,7 @@ bool obey(std::string_view line, Conversation& conversation, Outcome& outcome) {
   return true;
 }
 
-// Returns false to end the program.
+// Returns false to quit.
 bool take_message(const std::string& message, Conversation& conversation, Outcome& outcome) {
   if (message.starts_with('/')) return obey(message, conversation, outcome);
   if (message.find_first_not_of(" \t\n") == std::string::npos) return true;
@@ -168,7 +171,7 @@ bool take_message(const std::string& message, Conversation& conversation, Outcom
   return true;
 }
 
-// Reads messages: with the line editor on a terminal, otherwise line by line.
+// Uses the line editor on a terminal, and otherwise reads lines.
 void read_messages(Conversation& conversation, Outcome& outcome) {
   if (isatty(STDIN_FILENO) == 1) {
     LineEditor editor("> ", chat_history_file());
@@ -199,7 +202,7 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   }
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = [](int) { interrupted = true; };
-  // without SA_RESTART, so that a signal interrupts reading a line
+  // Without SA_RESTART, so that a signal interrupts reading a line.
   sigaction(SIGINT, &on_interrupt, nullptr);
   Conversation conversation(*backend, c);
   conversation.set_tools(std::move(tools));

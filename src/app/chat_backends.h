@@ -14,16 +14,17 @@ namespace octavo {
 class ChatBackend {
  public:
   virtual ~ChatBackend() = default;
-  // Returns the name of the model, for the greeting.
+  // Name of the model, for the greeting.
   virtual std::string name() const = 0;
-  // Answers a body of /v1/chat/completions.
+  // body: request for /v1/chat/completions.
   virtual Result<Turn> answer(const boost::json::object& body, const ShowPiece& show) = 0;
 };
 
-// Errors: the model has no chat template.
+// Returns an error if the model has no chat template.
 Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime);
 
-// url: "host:port", optionally with "http://" and "/v1". Errors: an invalid URL, no response.
+// url: "host:port", optionally with "http://" and "/v1". Returns an error if the URL is invalid or the
+// server does not respond.
 Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key);
 
 }  // namespace octavo

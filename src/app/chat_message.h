@@ -1,4 +1,4 @@
-// The messages of `octavo chat`.
+// Makes the messages of `octavo chat`.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -11,16 +11,16 @@
 
 namespace octavo {
 
-// A message of the user. images: data URLs, before the text.
+// images: data URLs, placed before the text.
 boost::json::object user_message(std::string_view text, const boost::json::array& images);
-// The answer, as the next request sends it back.
+// The answer, as the next request contains it.
 boost::json::object assistant_message(const Turn& turn);
-// The result of a call.
 boost::json::object tool_message(const boost::json::value& call, std::string_view result);
 
-// Reads an image into a data URL. Errors: not_found; the file is no PNG, JPEG or WebP, or too large.
+// Returns an image as a data URL. Returns an error if the file is missing, too large, or not PNG, JPEG or
+// WebP.
 Result<std::string> image_url(const std::string& path);
-// Reads a JSON list of tools, as requests have them. A tool may be a function alone.
+// Reads a JSON list of tools, as in requests. An element may also be a function object alone.
 Result<boost::json::array> read_tools_file(const std::string& path);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Shows the pieces of an answer in the terminal: thoughts dimmed, calls on separate lines.
+// Shows an answer in the terminal: reasoning is dimmed, and tool calls are on separate lines.
 #pragma once
 
 #include "app/chat_turn.h"
@@ -7,8 +7,8 @@ namespace octavo {
 
 class ChatScreen {
  public:
-  // styled: standard output is a terminal. Otherwise thoughts go to standard error, so that standard output
-  // has the answer alone.
+  // styled: standard output is a terminal. Otherwise reasoning goes to standard error, and standard output
+  // only gets the answer.
   explicit ChatScreen(bool styled) : styled_(styled) {}
 
   void show(const Piece& piece);
@@ -18,7 +18,7 @@ class ChatScreen {
   void change(Piece::Kind kind, bool new_call);
 
   bool styled_;
-  bool shown_ = false;  // something of this answer has been shown
+  bool shown_ = false;  // some of this answer is visible
   Piece::Kind kind_ = Piece::Kind::text;
 };
 

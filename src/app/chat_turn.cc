@@ -8,7 +8,7 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-// Returns the value at a JSON pointer; null if it is missing.
+// Returns null if the value is missing.
 const value* found_at(const value& root, std::string_view pointer) {
   boost::system::error_code missing;
   return root.find_pointer(pointer, missing);

@@ -1,4 +1,4 @@
-// One answer of `octavo chat`, gathered from the events of a stream of /v1/chat/completions.
+// Collects one answer of `octavo chat` from the streamed events of /v1/chat/completions.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -10,12 +10,13 @@
 
 namespace octavo {
 
-// A piece of an answer, to be shown.
+// A piece of an answer to show.
 struct Piece {
   enum class Kind { thought, text, call };
   Kind kind;
   std::string_view text;
-  bool begins_call = false;  // text is the name of a new call; its arguments follow
+  // text is the name of a new tool call; its arguments follow
+  bool begins_call = false;
 };
 
 // Returns false to stop the answer.
@@ -24,15 +25,15 @@ using ShowPiece = std::function<bool(const Piece&)>;
 struct Turn {
   std::string thoughts;
   std::string text;
-  boost::json::array calls;  // as the next request sends them back
+  boost::json::array calls;  // as the next request contains them
   int tokens = 0;
   int prompt_tokens = 0;
   int cached_tokens = 0;
   double first_s = 0;  // seconds until the first piece
   double all_s = 0;
 
-  // Takes an event, and shows its pieces. Returns what `show` returns. Errors: the event is not JSON, or is
-  // an error.
+  // Handles an event and shows its pieces. Returns what `show` returns, or an error if the event is an
+  // error or not JSON.
   Result<bool> take(const std::string& event, const ShowPiece& show);
 };
 

@@ -1,4 +1,4 @@
-// The subcommands of `octavo`. Each function adds a subcommand, whose callback runs it and sets the exit
+// The subcommands of `octavo`. Each function adds one; its callback runs the subcommand and sets the exit
 // code.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace octavo {
 struct Outcome {
   int exit_code = 0;
 
-  // Prints a line on standard error. The exit code is 2 for mistakes of the user, otherwise 1.
+  // Prints the error to standard error. The exit code is 2 for mistakes of the user, otherwise 1.
   void report(const Error& error);
 
-  // Makes the command call `run` with its options, and report an error. Does nothing if one of its
-  // subcommands has run.
+  // The command calls `run` with its options and reports errors. It does nothing if one of its subcommands
+  // has run.
   template <class Options, class Run>
   void runs(CLI::App& command, std::shared_ptr<Options> options, Run run) {
     command.callback([this, &command, options = std::move(options), run] {

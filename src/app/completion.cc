@@ -19,7 +19,7 @@ struct Word {
   std::string help;
 };
 
-// A command, and the next words that are possible.
+// A command and the words that may follow.
 struct Level {
   std::vector<std::string> names;  // such as {"bench", "serve"}; empty: the program
   std::vector<Word> commands;
@@ -32,7 +32,7 @@ struct Level {
   std::vector<Flag> flags;
 };
 
-// Returns the values "a,b" of "TEXT:{a,b}".
+// Returns {"a", "b"} for "TEXT:{a,b}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{"), end = type.rfind('}');
@@ -64,7 +64,7 @@ void collect(const CLI::App& command, const std::vector<std::string>& names, std
   }
 }
 
-// Returns the text as one line, in single quotes of fish.
+// Makes one line and quotes it for fish.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -76,8 +76,8 @@ std::string in_quotes(std::string_view text) {
 
 std::string first_sentence(const std::string& text) { return text.substr(0, text.find_first_of(";\n")); }
 
-// `at` is the position after the typed commands. The tables list the possible next words. zsh runs this
-// script, too, so keys have no quotes and no spaces.
+// `at` names the typed commands, and the tables list the words that may follow. zsh also runs this script,
+// so keys have no quotes and no spaces.
 constexpr std::string_view kBash = R"sh(# bash completion of octavo: source <(octavo completion bash)
 _octavo() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} at=octavo i of
@@ -117,7 +117,7 @@ std::string bash_tables(const std::vector<Level>& levels) {
   return out;
 }
 
-// zsh can use bash's completions.
+// zsh can use completions of bash.
 std::string zsh(const std::string& bash) {
   return "#compdef octavo\n# zsh completion of octavo: source <(octavo completion zsh)\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +

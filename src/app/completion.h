@@ -1,4 +1,4 @@
-// Shell completions, made from the program's commands and flags.
+// Generates shell completions from the commands and flags.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// Returns a script for "bash", "zsh" or "fish" that completes commands, flags and named values. Other values
-// are completed as files.
+// shell: "bash", "zsh" or "fish". The script completes commands, flags and named values; it completes all
+// other values as files.
 std::string completion_script(const CLI::App& program, std::string_view shell);
 
 }  // namespace octavo

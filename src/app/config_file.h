@@ -1,4 +1,4 @@
-// Reads --config file.yaml.
+// Reads the file of --config.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace octavo {
 
-// An entry of the file: a name such as "max-model-len", and its values as on the command line (switches:
-// "true" or "false"; nested entries: JSON).
+// name: such as "max-model-len". values: as on the command line; "true" or "false" for switches, JSON for
+// nested entries.
 struct ConfigEntry {
   std::string name;
   std::vector<std::string> values;
   bool is_switch = false;
 };
 
-// Errors: the file cannot be read (field "config"), is not YAML, or is not a map.
+// Returns an error on "config" if the file cannot be read, is not YAML, or is not a map.
 Result<std::vector<ConfigEntry>> read_config_file(const std::string& path);
 
 }  // namespace octavo

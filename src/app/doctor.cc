@@ -1,4 +1,4 @@
-// octavo doctor: shows this machine, its limits, and advice.
+// octavo doctor: shows the properties and limits of this machine, and gives advice.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// Finds the best instruction set, and what the next better one needs.
+// Finds the best supported instruction set, and why a better one is not available.
 void examine_processor(Machine& machine) {
   for (const CpuIsa isa : kCpuIsas) {
     if (isa == CpuIsa::amx_modelled) continue;  // only for tests
@@ -31,7 +31,7 @@ void examine_processor(Machine& machine) {
   }
 }
 
-// Returns the free bytes of the file system that has, or will have, the folder.
+// Returns the free bytes of the file system of the folder, which need not exist yet.
 std::uint64_t free_bytes(std::filesystem::path folder) {
   std::error_code error;
   while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();

@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kRestartMs = 500;
 
-// Returns this process's command line with one more flag, and with the selected processors.
+// Returns this process's command line with one more flag and the assigned processors.
 std::vector<std::string> command_with(const EngineOptions& options, const char* flag) {
   std::vector<std::string> arguments;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -40,7 +40,7 @@ std::vector<std::string> command_with(const EngineOptions& options, const char* 
   return arguments;
 }
 
-// Finds models and token ids that the parent process passes only by name.
+// The parent process passes some models and tokens by name; finds their paths and ids.
 Result<> settle(RuntimeOptions& runtime) {
   EngineOptions& options = runtime.engine;
   TRY_VOID(find_models(options, runtime.hub));
@@ -63,7 +63,7 @@ Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
   remote::EngineHost host(of_another_host ? remote::kServerSocket : remote::kChildSocket);
   TRY(const remote::Hello hello, host.hello());
   if (hello.num_blocks > 0) options.cache.num_blocks = hello.num_blocks;
-  std::unique_ptr<Tokenizer> tokenizer;  // for grammars; loaded with the first grammar
+  std::unique_ptr<Tokenizer> tokenizer;  // loaded with the first grammar
   const auto vocabulary = [&](int vocab_size) -> Result<std::shared_ptr<const grammar::Vocabulary>> {
     TRY(Tokenizer loaded, load_tokenizer(runtime.tokenizer.empty() ? options.model.dir : runtime.tokenizer));
     tokenizer = std::make_unique<Tokenizer>(std::move(loaded));
@@ -130,7 +130,7 @@ Result<> run_host_of_engines(RuntimeOptions runtime) {
   const EngineOptions& engine = runtime.engine;
   TRY(const remote::EngineMeetingOptions server, meeting_of(runtime));
   const std::vector<std::string> command = engine_command(engine);
-  std::stop_source stop;  // stops all processes when one ends
+  std::stop_source stop;  // when a process ends, all others must stop
   std::mutex mutex;
   Result<> ended;
   {

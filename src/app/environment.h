@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Returns the value of a variable; "" if it is not set.
+// Returns "" if the variable is not set.
 inline std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";

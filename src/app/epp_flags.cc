@@ -21,7 +21,7 @@ constexpr MetricFlag kMetrics[] = {{"--cache-info-metric", fleet::Figure::cache_
                                    {"--total-queued-requests-metric", fleet::Figure::waiting},
                                    {"--total-running-requests-metric", fleet::Figure::running}};
 
-// A switch without effect. why: text for the log.
+// A switch of llm-d without effect here. why: text for the log.
 struct SwitchFlag {
   const char* name;
   bool as_here;
@@ -38,8 +38,10 @@ constexpr SwitchFlag kSwitches[] = {
 struct TextFlag {
   const char* name;
   const char* why;
-  bool is_refused = false;        // the user relies on it for safety, so it is an error
-  std::string_view as_here = {};  // value that is Octavo's behaviour, and so is allowed
+  // an error, because the user relies on it for safety
+  bool is_refused = false;
+  // this value is accepted, because it is what Octavo does
+  std::string_view as_here = {};
 };
 constexpr TextFlag kTexts[] = {
     {"--grpc-max-send-msg-size", "answers can have any size"},
@@ -57,7 +59,7 @@ constexpr TextFlag kTexts[] = {
     {"--zap-stacktrace-level", "the log has no stack traces"},
     {"--zap-time-encoding", "the log has local times in milliseconds"}};
 
-// Adds deprecated flags for the address of engines' metrics.
+// Deprecated flags for the address of the engines' metrics.
 void add_page_flags(CLI::App& command, EppFlags& flags) {
   command
       .add_option("--model-server-metrics-port", flags.page_port,
@@ -89,7 +91,7 @@ Result<> apply_page_flags(const EppFlags& flags, fleet::PageSource& metrics) {
 }
 
 Result<> set_level(const EppFlags& flags) {
-  constexpr int kDebug = 4;  // llm-d's level for debugging
+  constexpr int kDebug = 4;  // llm-d's level for debug logs
   int verbosity = 0;
   if (!flags.verbosity.empty()) {
     const std::string text = flags.verbosity.substr(flags.verbosity.starts_with('=') ? 1 : 0);

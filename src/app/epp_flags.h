@@ -1,4 +1,4 @@
-// Flags that the Helm charts of llm-d's endpoint picker set, and `octavo pick` does not need.
+// Accepts flags that the Helm charts of llm-d's endpoint picker set, but that `octavo pick` does not need.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,9 +11,11 @@
 namespace octavo {
 
 struct EppFlags {
-  std::string verbosity, level;                // log level
-  std::map<std::string, std::string> metrics;  // deprecated: names of the engines' metrics, by flag
-  std::map<std::string, bool> switches;        // given switches, by flag
+  std::string verbosity, level;
+  // deprecated flags that name the engines' metrics, and their values
+  std::map<std::string, std::string> metrics;
+  // switches that the user gave, by flag
+  std::map<std::string, bool> switches;
   std::map<std::string, std::string> texts;
   int page_port = 0;  // deprecated: port of the engines' metrics; 0: that of the endpoint
   std::string page_path, page_scheme;
@@ -22,8 +24,8 @@ struct EppFlags {
 
 void add_epp_flags(CLI::App& command, EppFlags& flags);
 
-// Applies the log level and the names of metrics. Logs each flag without effect. Errors: without the flag,
-// the server is less safe than the user expects.
+// Applies the log level and the metric names, and logs each flag without effect. Returns an error for a
+// flag without which the server is less safe than the user expects.
 Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& config);
 
 }  // namespace octavo

@@ -56,7 +56,7 @@ constexpr VllmVariable kOwnVariables[] = {
     {"SLURM_NODEID ..", "index of this host among the hosts of a job"},
 };
 
-// Escapes vertical bars, which end a cell of a table.
+// A vertical bar would end the cell of a table.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) c == '|' ? out += "\\|" : out += c;

@@ -44,7 +44,7 @@ object prompt_body(const std::string& text, bool chat) {
 
 struct ConstraintFlag {
   const char* flag;
-  const char* field;  // field of structured_outputs
+  const char* field;
   const char* help;
 };
 constexpr ConstraintFlag kConstraints[] = {
@@ -53,7 +53,7 @@ constexpr ConstraintFlag kConstraints[] = {
     {"--grammar", "grammar", "Grammar of each answer, in GBNF or Lark"},
 };
 
-// Returns the value or, after an @, the contents of the file.
+// If the value begins with @, returns the contents of the file.
 Result<std::string> text_or_file(const std::string& value, std::string_view flag) {
   if (!value.starts_with('@')) return value;
   std::ifstream file(value.substr(1));
@@ -72,8 +72,7 @@ Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
   return {};
 }
 
-// Reads the request bodies. A .jsonl file has a body on each line; other files have a prompt on each line.
-// "-": standard input.
+// Each line of a .jsonl file is a body; each line of other files is a prompt. "-": standard input.
 Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
   std::vector<object> bodies;
   for (const std::string& prompt : c.prompts) bodies.push_back(prompt_body(prompt, c.chat));
@@ -128,7 +127,7 @@ std::string heading(std::size_t number, int index, std::size_t answers) {
                      : fmt::format("--- prompt {}\n", number + 1);
 }
 
-// Runs all bodies, concurrently up to the engine's limit. Delivers finished jobs in order.
+// Runs bodies concurrently, up to the engine's limit. Delivers results in order.
 class BatchRun {
  public:
   BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}
@@ -158,7 +157,7 @@ class BatchRun {
   std::int64_t tokens() const { return tokens_; }
 
  private:
-  // Maximum number of unfinished and undelivered jobs.
+  // Jobs that have not ended, or whose result was not delivered.
   static constexpr std::size_t kJobsMax = 1024;
 
   Result<> submit_more() {

@@ -18,7 +18,7 @@ std::vector<GivenFlag> given_engine_flags(const CLI::App& command) {
     const CLI::Option* here = command.get_option_no_throw(flag);
     if (here == nullptr || here->count() == 0 || flag == "--model" || flag == "--hf-token") continue;
     std::string value = here->results().back();
-    if (option->get_expected_max() == 0)  // giving a flag "!--off" means false
+    if (option->get_expected_max() == 0)  // for "!--off", giving the flag means false
       value = option->get_flag_value(option->get_single_name(), "true") == value ? "true" : "false";
     given.push_back({flag, std::move(value)});
   }

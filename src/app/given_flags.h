@@ -1,4 +1,4 @@
-// The engine flags of a command line, for programs that this program starts.
+// The engine flags on this command line, for child processes with the same engine.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,15 +9,14 @@ namespace octavo {
 
 struct GivenFlag {
   std::string flag;   // "--max-num-seqs"
-  std::string value;  // "": the flag is not given
+  std::string value;  // "": not given
 };
 
-// Returns the given flags of add_engine_flags() and add_hub_flags(), except the model and the token. Call it
-// after parsing.
+// Returns the given flags of add_engine_flags() and add_hub_flags(), except the model and the token. Call
+// it after parsing.
 std::vector<GivenFlag> given_engine_flags(const CLI::App& command);
 
-// Returns the command line of an engine's process (RuntimeOptions::engine_command), for other commands than
-// `octavo serve`.
+// Returns RuntimeOptions::engine_command for commands other than `octavo serve`.
 std::vector<std::string> engine_process_command(const CLI::App& command);
 
 }  // namespace octavo

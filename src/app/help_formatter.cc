@@ -13,16 +13,15 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kColumn = 42;  // column of the descriptions
+constexpr std::size_t kColumn = 42;  // first column of descriptions
 
-// Returns the terminal's width, within limits.
 std::size_t line_width() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
   return std::clamp<std::size_t>(size.ws_col, kColumn + 30, 120);
 }
 
-// Breaks the text between words, to fit beside the names.
+// Breaks the text between words so that it fits beside the names.
 std::string wrapped(std::string_view text) {
   const std::size_t most = line_width() - kColumn;
   std::string lines;
@@ -44,18 +43,18 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-// maximum length of a list of values beside a flag; longer lists are in the description
+// Longer lists of values are in the description.
 constexpr std::size_t kChoicesMax = 40;
 
-// Returns the values "{a,b}" of "TEXT:{a,b}"; "": any value.
+// Returns "{a,b}" for "TEXT:{a,b}", or "" if any value is valid.
 std::string choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");
   return begin == std::string::npos ? "" : type.substr(begin + 1);
 }
 
-// Returns the name of a flag's value. CLI11 joins a type and all checks: "INT:INT in [1 - 268435456]",
-// "UINT:NONNEGATIVE", "TEXT:{a,b}".
+// Returns a short name for the value. CLI11's name joins the type and all checks: "INT:INT in [1 -
+// 268435456]", "UINT:NONNEGATIVE", "TEXT:{a,b}".
 std::string value_name(const CLI::Option& option) {
   const std::string all = option.get_type_name();
   const std::size_t colon = all.find(':');
@@ -79,7 +78,7 @@ std::string value_name(const CLI::Option& option) {
 
 HelpFormatter::HelpFormatter() { column_width(kColumn); }
 
-// Removes CLI11's suffix of negative flags: "--no-cache{false}".
+// Removes CLI11's suffix: "--no-cache{false}".
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string name = CLI::Formatter::make_option_name(option, is_positional);
   constexpr std::string_view kMark = "{false}";
@@ -89,7 +88,7 @@ std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_p
 }
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  if (option->get_type_size() == 0) return "";  // a flag without a value
+  if (option->get_type_size() == 0) return "";
   std::string text = " " + value_name(*option);
   if (option->get_required()) text += " (required)";
   if (!option->get_default_str().empty()) text += " [" + option->get_default_str() + "]";

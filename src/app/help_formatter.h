@@ -1,4 +1,4 @@
-// Formats `--help`: breaks descriptions between words, and simplifies the names of values.
+// Formats `--help`: wraps descriptions between words, and simplifies the names of values.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,10 +17,10 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override;
 };
 
-// Help of a command with many flags: --help prints common flags, --help-all prints all flags.
+// For commands with many flags: --help prints the common flags, --help-all all flags.
 class ShortHelpFormatter final : public HelpFormatter {
  public:
-  // common: names of flags, with dashes.
+  // common: names with dashes.
   explicit ShortHelpFormatter(std::set<std::string> common) : common_(std::move(common)) {}
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 

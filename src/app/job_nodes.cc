@@ -22,7 +22,7 @@ struct Variables {
 constexpr Variables kSlurm{"SLURM_STEP_NUM_NODES", "SLURM_NODEID", "SLURM_STEP_NODELIST"};
 constexpr Variables kLeaderWorkerSet{"LWS_GROUP_SIZE", "LWS_WORKER_INDEX", "LWS_LEADER_ADDRESS"};
 
-// Returns the first host of a Slurm list: gpu003 for "gpu[003-006,9],login".
+// Returns gpu003 for the Slurm list "gpu[003-006,9],login".
 std::string first_host(const std::string& list) {
   const std::size_t bracket = list.find('['), comma = list.find(',');
   if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);

@@ -1,5 +1,5 @@
-// Finds the index of this host in a job, from the launcher's variables: a Slurm step, or a group of
-// Kubernetes' LeaderWorkerSet.
+// Finds the index of this host among the hosts of a job. The launcher's variables contain it, for a Slurm
+// step or a group of Kubernetes' LeaderWorkerSet.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace octavo {
 
-// Returns the value of a variable; "" if it is not set.
+// Returns "" for a variable that is not set.
 using Environment = std::function<std::string(const char*)>;
 
-// Returns the number of hosts in the job (1 without a job), and the index of this host. Errors:
-// invalid_argument, with the variable's name as field.
+// Returns the number of hosts (1 without a job) and the index of this host. Returns invalid_argument on the
+// variable if its value is invalid.
 Result<NodeOptions> nodes_of_job(const Environment& environment);
 
 }  // namespace octavo

@@ -44,7 +44,7 @@ TEST(JobNodes, ALeaderWorkerSetsGroupIsAJob) {
 
 TEST(JobNodes, ElsewhereThereIsOneHost) {
   EXPECT_EQ(nodes_of_job(of({}))->count, 1);
-  // A batch script is not a step. A group of one member has no peers.
+  // A batch script is not a job step, and a group of one member has no peers.
   EXPECT_EQ(nodes_of_job(of({{"SLURM_JOB_NUM_NODES", "4"}, {"SLURM_NODEID", "0"}}))->count, 1);
   EXPECT_EQ(nodes_of_job(of({{"LWS_GROUP_SIZE", "1"}, {"LWS_WORKER_INDEX", "0"}}))->count, 1);
 }

@@ -10,7 +10,7 @@ namespace octavo {
 
 void add_kube_api_flag(CLI::App& command, const char* group, std::string& url);
 
-// url: "": the cluster in which this process is a pod. Errors: field "kube-api".
+// url "": this process runs in a pod of the cluster. Errors are on "kube-api".
 Result<fleet::KubeApi> kube_api(const std::string& url);
 
 }  // namespace octavo

@@ -45,7 +45,7 @@ LineEditor::LineEditor(std::string prompt, std::filesystem::path history_file)
   State& s = *state_;
   s.prompt = std::move(prompt);
   s.file = std::move(history_file);
-  std::setlocale(LC_CTYPE, "");  // a key must be a character, not a byte
+  std::setlocale(LC_CTYPE, "");  // a key is a character and not a byte
   s.history = history_init();
   s.editor = el_init("octavo", stdin, stdout, stderr);
   HistEvent event;

@@ -1,4 +1,4 @@
-// Flags of every fleet program: address, time to stop, log level.
+// Flags of all fleet programs (router, picker, ..): address, time to stop, log level.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,8 +11,8 @@
 
 namespace octavo {
 
-// Adds --host (default 0.0.0.0), --port, --tls-cert-path and others, which set the arguments. Both must
-// outlive the subcommand.
+// Adds --host (default 0.0.0.0), --port, --tls-cert-path and others. The arguments must outlive the
+// subcommand.
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s);
 
 Result<> set_log_level_named(const std::string& name);

@@ -10,7 +10,7 @@
 namespace octavo {
 
 struct LoadRound {
-  double rate;        // requests/s
+  double rate;  // requests/s
   double good_share;  // fraction of all requests that meet the SLO
   boost::json::object figures;
 
@@ -19,12 +19,12 @@ struct LoadRound {
 
 struct RoundPlan {
   double rate;
-  int seconds;  // seconds of a run, which has at least 20 requests
+  int seconds;  // duration of a run, which has at least 20 requests
   std::size_t number;
 };
 
-// Measures a rate. Each round number has other prompts, so that no round finds prompts of an earlier one in
-// the prefix cache. Round 0 first sends one request, and returns its error.
+// Each round has different prompts, so that none is in the prefix cache. Round 0 first sends one request,
+// and returns its error.
 Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, const traffic::Goodput& slo,
                                 const LoadTarget& target);
 

@@ -14,7 +14,7 @@ class LocalChat final : public ChatBackend {
 
   std::string name() const override { return runtime_->service->options.rules.model_names.front(); }
 
-  // The reply's events are those of a server.
+  // The reply has the same events as that of a server.
   Result<Turn> answer(const boost::json::object& body, const ShowPiece& show) override {
     Service& service = *runtime_->service;
     boost::json::object streamed = body;

@@ -23,13 +23,13 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-// Returns the selected value: "madvise" for "always [madvise] never".
+// Returns "madvise" for "always [madvise] never".
 std::string chosen(const std::string& choices) {
   const std::size_t begin = choices.find('['), end = choices.find(']');
   return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";
 }
 
-// Returns the number of entries in a list; 0 if it is invalid.
+// Returns 0 if the list is invalid.
 int listed(const std::string& list) {
   const auto numbers = read_processor_list(list);
   return numbers ? static_cast<int>(numbers->size()) : 0;

@@ -1,4 +1,4 @@
-// Properties of this machine, for `octavo doctor`.
+// Collects the properties of this machine for `octavo doctor`.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,36 @@
 namespace octavo {
 
 struct Machine {
-  std::string processor;  // name of the CPU; "": unknown
-  int processors = 0;     // online processors
-  int usable = 0;         // processors that this process may use (affinity, CPU quota of its cgroup)
+  std::string processor;  // name of the CPU, or ""
+  int processors = 0;  // online processors
+  // that this process may use (affinity mask and CPU quota of the cgroup)
+  int usable = 0;
   int numa_nodes = 1;
-  std::string instructions;  // instruction set of the CPU backend; "": the CPU is not supported
-  std::string lacking;       // why the best instruction set, or any, is not used
+  // of the CPU backend; "": the CPU is not supported
+  std::string instructions;
+  // why a better instruction set, or any, is not available
+  std::string lacking;
   std::uint64_t memory = 0;                   // bytes
   std::uint64_t available = 0;                // bytes
   std::optional<std::uint64_t> memory_limit;  // bytes; limit of the cgroup
-  std::string huge_pages;        // transparent huge pages: "always", "madvise", "never"; "": unknown
-  std::string governor;          // frequency governor; "": unknown
-  std::uint64_t open_files = 0;  // limit on open files of this process
-  std::string gpu;               // name of the GPU, or why none is used
-  std::string nccl;              // version, or why NCCL is missing
+  // transparent huge pages: "always", "madvise", "never", or "" if unknown
+  std::string huge_pages;
+  std::string governor;
+  std::uint64_t open_files = 0;
+  // name, or why no GPU is used
+  std::string gpu;
+  // version, or why NCCL is missing
+  std::string nccl;
   std::string model_cache;                    // folder
   std::uint64_t model_cache_free = 0;         // bytes
 };
 
-// Reads files of /proc and /sys below `root`.
+// Reads files in /proc and /sys below `root`.
 void read_machine_files(const std::filesystem::path& root, Machine& machine);
 
-// Returns the machine's properties, one per line, then advice with instructions.
+// Returns a line for each property, then the advice.
 std::string doctor_page(const Machine& machine);
-// Returns the advice, one item per line.
+// One line for each piece of advice.
 std::vector<std::string> advice(const Machine& machine);
 
 }  // namespace octavo

@@ -13,14 +13,14 @@
 
 namespace {
 
-// Makes the last value of a repeated flag count, as in vLLM.
+// If a flag is repeated, the last value counts, as in vLLM.
 void take_last(CLI::App& app) {
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (CLI::App* command : app.get_subcommands({})) take_last(*command);
 }
 
-// Finds the subcommand at the beginning of the arguments, and reads the arguments after it.
+// Finds the subcommand and rewrites the arguments after it (arguments.h).
 octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, int argc, char** argv) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
   const CLI::App* command = &program;
@@ -43,7 +43,7 @@ octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, i
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,
-              SIG_IGN);  // a closed pipe gives an error instead of ending the program
+              SIG_IGN);  // writing to a closed pipe returns an error
   octavo::Outcome outcome;
   CLI::App program("Octavo: LLM inference and serving in one binary.", "octavo");
   program.set_version_flag("--version", std::string(octavo::kVersion));
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     outcome.report(arguments.error());
     return outcome.exit_code;
   }
-  std::ranges::reverse(*arguments);  // CLI11 expects reversed arguments
+  std::ranges::reverse(*arguments);  // CLI11 expects the arguments in reverse order.
   try {
     program.parse(std::move(*arguments));
   } catch (const CLI::ParseError& error) {

@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// Returns a table row for each line "# HELP name text" and the line "# TYPE name type" after it.
+// Makes a table row from each line "# HELP name text" and the line "# TYPE name type" after it.
 std::string table(std::string_view page) {
   std::string out = "| name | type | |\n|---|---|---|\n";
   std::string_view name, help;
@@ -42,7 +42,7 @@ std::string table(std::string_view page) {
 }  // namespace
 
 std::string metrics_page() {
-  // Enables the metrics that only some engines report.
+  // Enables the metrics that only some engines have.
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
   engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;

@@ -1,4 +1,4 @@
-// Makes docs/reference/metrics.md from the programs' metrics.
+// Generates docs/reference/metrics.md from the metrics of all programs.
 #pragma once
 
 #include <string>

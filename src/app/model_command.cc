@@ -1,4 +1,4 @@
-// octavo model inspect MODEL, octavo model convert IN OUT
+// octavo model inspect MODEL: describes a model. octavo model convert IN OUT: converts it.
 #include <fmt/format.h>
 
 #include <cstdio>

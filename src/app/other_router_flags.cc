@@ -16,7 +16,8 @@ struct OtherFlag {
   std::string_view name;
   Takes takes;
   std::string_view instead;  // what to use in Octavo, or why nothing is needed
-  bool is_refused = false;   // the user relies on it for security, so it is an error
+  // an error, because the user relies on it for security
+  bool is_refused = false;
 };
 
 constexpr std::string_view kNoGrpc = "workers are reached over HTTP and parse their own answers";

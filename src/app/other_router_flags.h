@@ -1,11 +1,11 @@
-// Flags of SGLang's router and of vllm-router without effect in Octavo.
+// Accepts flags of SGLang's router and of vllm-router that have no effect in Octavo.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace octavo {
 
-// Adds the flags. A flag accepts its values and logs what to use in Octavo, or is an error.
+// A flag accepts its values and logs what to use in Octavo, or is an error.
 void add_other_router_flags(CLI::App& command);
 
 }  // namespace octavo

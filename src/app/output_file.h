@@ -1,4 +1,4 @@
-// Result files of commands.
+// Writes the result files of commands.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Replaces the file by the text. Does nothing if the path is empty. Errors: io. field: the flag with the
-// path.
+// Creates or replaces the file. Does nothing if the path is empty. field: flag with the path. Returns io on
+// failure.
 Result<> write_output(std::string_view field, const std::string& path, std::string_view text);
 
 }  // namespace octavo

@@ -25,7 +25,7 @@ namespace {
 
 struct ConfigFlags {
   std::string file, text;
-  bool experimental = false;  // allow plugins whose level in llm-d is alpha
+  bool experimental = false;  // allows plugins that are alpha in llm-d
 };
 
 struct ClusterFlags {
@@ -195,7 +195,7 @@ Result<> read_cluster(PickCommand& c) {
   return {};
 }
 
-// Parses sizes such as "10MiB", "25MB", "1000000".
+// Parses "10MiB", "25MB", "1000000".
 Result<> read_message_size(PickCommand& c) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
   std::string_view text = c.grpc_message_bytes;

@@ -1,4 +1,4 @@
-// octavo plan: finds the number of replicas for some traffic.
+// octavo plan: finds the number of replicas that traffic needs.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>

@@ -1,4 +1,4 @@
-// octavo plan live: scales running replicas.
+// octavo plan live: autoscales running replicas.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct PlanLiveCommand {
   int drain_timeout_s = 1800;
 };
 
-// Parses a range of ports such as "8100-8199".
+// Parses a range such as "8100-8199".
 Result<> read_ports(const std::string& text, fleet::ProcessOptions& o) {
   const char* const end = text.data() + text.size();
   const auto [dash, first_error] = std::from_chars(text.data(), end, o.first_port);
@@ -88,7 +88,7 @@ Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
   return [o](int) { return std::make_unique<fleet::KubernetesConnector>(o); };
 }
 
-// Each pool has its part of the SLO: TTFT for prefill, time per output token for decode.
+// Each pool has a part of the SLO: TTFT for prefill, TPOT for decode.
 Result<> read_pool(const PlanLiveCommand& c, const AutoscalerSetup& setup, fleet::PlannerOptions& o) {
   if (c.pool.empty()) return {};
   if (setup.rules.scaling.replicas_min == 0)

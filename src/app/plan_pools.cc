@@ -1,4 +1,4 @@
-// octavo plan pools: finds where separate prefill replicas help.
+// octavo plan pools: finds the traffic for which separate prefill replicas help.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
@@ -28,7 +28,7 @@ struct PlanPoolsCommand : SimulationFlags {
 Result<> run_plan_pools(PlanPoolsCommand& c) {
   TRY(const traffic::Goodput limits, traffic::Goodput::parse(c.slo, "slo"));
   const fleet::Slo slo{limits, c.share};
-  c.options.prefill.replicas = 1;  // describes prefill replicas, too
+  c.options.prefill.replicas = 1;  // describe_replica() then describes prefill replicas, too
   TRY_VOID(describe_replica(c));
   ProgressBar bar("pools", "cells", 1);
   TRY(const std::vector<fleet::PoolCell> cells,

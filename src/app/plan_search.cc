@@ -12,13 +12,13 @@
 namespace octavo {
 namespace {
 
-// Describes a replica of this kind. Errors: the model does not fit.
+// Returns an error if the model does not fit.
 Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std::string& device, int devices,
                                                int batch, bool pools) {
   flags.device = device;
   flags.tensor_parallel_size = devices;
   flags.options.scheduler.max_num_seqs = batch;
-  flags.options.prefill.replicas = pools ? 1 : 0;  // describes prefill replicas, too
+  flags.options.prefill.replicas = pools ? 1 : 0;  // also describes prefill replicas
   TRY_VOID(describe_replica(flags));
   return flags.options;
 }

@@ -1,4 +1,4 @@
-// octavo plan --devices: finds the cheapest fleet. Varies devices, devices per replica and batch sizes.
+// octavo plan --devices: finds the cheapest fleet by varying devices, devices per replica and batch sizes.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,18 +11,17 @@
 namespace octavo {
 
 struct SearchFlags {
-  std::vector<std::string> devices;  // empty: one kind of replica
-  std::vector<double> prices;        // [device] price per hour
+  std::vector<std::string> devices;  // empty: only the kind of replica that the other flags describe
+  std::vector<double> prices;  // price per hour of each device
   std::vector<int> sizes = {1, 2, 4, 8};
   std::vector<int> batches = {64, 256};
   bool pools = false;
 };
 
-// Adds flags that set `flags`, which must outlive the subcommand. The command must have the flags of a
-// replica.
+// Parsing sets `flags`, which must outlive the subcommand. The command must have the flags of a replica.
 void add_search_flags(CLI::App& command, SearchFlags& flags, SimulationFlags& replica);
 
-// Prints the results, and returns them as JSON.
+// Prints the results and returns them as JSON.
 Result<std::string> run_search(const SearchFlags& flags, const SimulationFlags& replica,
                                const fleet::Trace& trace, const fleet::Slo& slo, int replicas_max);
 

@@ -10,13 +10,12 @@
 
 namespace octavo {
 
-// Return the values of --policy, and its help text.
+// Values of --policy, and its help text.
 std::vector<std::string> policy_names();
 std::string policies_text();
 
-// Adds --cache-threshold and others, which set `options`; it must outlive the subcommand.
+// Adds --cache-threshold and others. `options` must outlive the subcommand.
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options);
-// Also adds --policy.
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::SimulationOptions& options);
 
 }  // namespace octavo

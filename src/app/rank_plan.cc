@@ -14,7 +14,7 @@ namespace octavo {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr int kContext = 2048;  // tokens in each timed sequence
+constexpr int kContext = 2048;  // tokens of each timed sequence
 constexpr int kRankBatches[] = {1, 32};
 
 Result<const DeviceFigures*> device_figures(const std::string& device) {

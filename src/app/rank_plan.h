@@ -1,4 +1,4 @@
-// Predicts memory and step times of an engine's ranks: `octavo model inspect --plan`.
+// Predicts memory and step times of the ranks of an engine, for `octavo model inspect --plan`.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@ namespace octavo {
 struct RankPlanOptions {
   RankLayout layout;
   bool whole_experts = false;
-  std::string device;  // one of known_devices(); empty: no step times
+  // a name of known_devices(); "": no step times
+  std::string device;
 };
 
-// Returns text with a line for each stage, whose ranks are equal: layers, weights and KV cache of a rank, in
-// the checkpoint's format and in bf16, and the roofline time of a decode step on the device. Errors: those of
-// check_shard and divide_layers, which name what cannot be divided; invalid_argument for an unknown device.
+// Returns a line for each pipeline stage: layers, weights and KV cache of a rank, both in the checkpoint's
+// format and in bf16, and the roofline time of a decode step. Errors are those of check_shard and
+// divide_layers (a dimension that cannot be divided), and invalid_argument for an unknown device.
 Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& options);
 
 }  // namespace octavo

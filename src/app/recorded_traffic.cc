@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Numbers of blocks. Equal blocks after equal blocks have one number.
+// Numbers blocks. Equal blocks have the same number if the blocks before them are equal, too.
 class BlockNumbers {
  public:
   explicit BlockNumbers(int block_tokens) : block_tokens_(static_cast<std::size_t>(block_tokens)) {}
@@ -58,7 +58,7 @@ Result<fleet::Trace> read_recorded_traffic(const std::string& path, int block_to
   }
   if (trace.requests.empty()) return invalid("trace", "{} has no records", path);
   trace.block_limit = std::ranges::max(trace.blocks) + 1;
-  // records are in the order in which requests have ended
+  // Records are in the order in which requests ended.
   std::ranges::stable_sort(trace.requests, {}, &fleet::TraceRequest::arrival_us);
   const std::int64_t begin_us = trace.requests.front().arrival_us;
   for (fleet::TraceRequest& request : trace.requests) request.arrival_us -= begin_us;

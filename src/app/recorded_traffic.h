@@ -1,4 +1,4 @@
-// Traffic for `octavo simulate` from records of `octavo serve --record`.
+// Converts recordings of `octavo serve --record` to traffic for `octavo simulate`.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace octavo {
 
-// Whether the path is a folder of records, or one of its files.
+// Returns true for a folder of recordings, or for one of its files.
 bool is_recorded_traffic(const std::string& path);
 
-// Each recorded answer is a request. Prompts share blocks of `block_tokens` tokens as the recorded ones do.
-// Errors: a line is no record; only hashes are recorded.
+// Each recorded answer becomes a request. Prompts share blocks of `block_tokens` tokens as the recorded
+// ones do. Returns an error if a line is not a record, or if the recording has only hashes.
 Result<fleet::Trace> read_recorded_traffic(const std::string& path, int block_tokens);
 
 }  // namespace octavo

@@ -23,7 +23,8 @@ TEST(RecordedTraffic, PromptsShareTheBlocksThatTheyShared) {
   std::vector<TokenId> one(40), other(40);
   std::iota(one.begin(), one.end(), 0);
   std::iota(other.begin(), other.end(), 0);
-  other[20] = 999;  // the second block differs, the third one is equal but follows another one
+  // the second block differs; the third is equal, but follows a different one
+  other[20] = 999;
   const ScratchDirectory folder;
   folder.write("requests-1.jsonl", line(2'000'500, other, {3}) + line(1'000'000, one, {5, 0}));
   ASSERT_TRUE(is_recorded_traffic(folder.path()));

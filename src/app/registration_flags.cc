@@ -49,7 +49,7 @@ fleet::Role role_of(const std::string& name, const KvTransferOptions& transfer) 
   return transfer.produces ? fleet::Role::prefill : fleet::Role::decode;
 }
 
-// Returns the address at which subscribers reach a bound endpoint, with the host "*"; "" if it is not
+// Returns the address at which subscribers reach a bound endpoint, with the host "*", or "" if it is not
 // reachable.
 std::string subscribed(const std::string& endpoint, int rank) {
   constexpr std::string_view kTcp = "tcp://";

@@ -1,4 +1,4 @@
-// Flags of `octavo serve` that register it with routers and pickers.
+// Flags with which `octavo serve` registers at routers and pickers.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,11 +27,11 @@ void add_registration_flags(CLI::App& command, RegistrationFlags& flags);
 
 struct RegistrationPlan {
   fleet::RegistrationOptions options = {};
-  fleet::Endpoint worker = {};  // description of the server; its URL has only the scheme
+  fleet::Endpoint worker = {};  // describes this server; its URL has only the scheme
   KvEventOptions events = {};
 };
 
-// Returns nullopt if the flags name no list. Errors name the flag.
+// Returns nullopt if the flags name no list of endpoints. Errors name the flag.
 Result<std::optional<RegistrationPlan>> plan_registration(const ServeCommand& command);
 
 std::unique_ptr<fleet::Registration> start_registration(RegistrationPlan plan, const Serving& serving);

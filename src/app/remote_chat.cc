@@ -14,7 +14,7 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-// Returns the value at a JSON pointer; null if it is missing.
+// Returns null if the value is missing.
 const value* at_path(const value& root, std::string_view pointer) {
   boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
@@ -79,7 +79,7 @@ class RemoteChat final : public ChatBackend {
           if (turn.first_s == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
           return show(piece);
         }));
-        if (!wanted) break;  // disconnects, so the server ends the answer
+        if (!wanted) break;  // the server stops the answer when the client disconnects
       }
     }
     if (head.status != 200) return invalid("", "{}", server_error(head));

@@ -1,4 +1,4 @@
-// octavo replay: computes recorded requests again, and compares the answers.
+// octavo replay: runs recorded requests again and compares the answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,13 +26,14 @@ namespace {
 struct ReplayCommand {
   RuntimeCommand serve;
   std::string path;
-  std::string url;  // server to load; "": compute in this process
+  std::string url;  // server to send the requests to; "": use an engine in this process
   double speed = 1;
 };
 
 struct Counts {
   std::int64_t identical = 0, different = 0;
-  std::map<std::string, std::int64_t> impossible;  // number of records that cannot be replayed, by reason
+  // number of records that cannot be replayed, by reason
+  std::map<std::string, std::int64_t> impossible;
 
   std::int64_t all_impossible() const {
     std::int64_t all = 0;
@@ -57,14 +58,14 @@ class Replay {
   }
 
  private:
-  static constexpr std::size_t kJobsMax = 1024;  // maximum number of requests in the engine
+  static constexpr std::size_t kJobsMax = 1024;  // requests in the engine
 
   struct Job {
     std::string place;
     Record record;
     std::vector<RecordedAnswer> answers{};
     int unfinished = 0;
-    std::optional<Error> error{};  // error of an answer
+    std::optional<Error> error{};
   };
 
   // Returns false after the last record.
@@ -82,7 +83,7 @@ class Replay {
   void submit(Job job) {
     if (job.record.request) {
       SamplingLimits limits = service_.options.rules.limits;
-      limits.max_logprobs = -1;  // beam search asks for more than clients may
+      limits.max_logprobs = -1;  // beam search needs more logprobs than clients may request
       if (const auto valid = validated(job.record.request->sampling, limits); !valid)
         return refuse(job.place, valid.error());
     }
@@ -159,7 +160,7 @@ Result<> replay_here(ReplayCommand& c, RecordReader reader) {
   return {};
 }
 
-// Sends the recorded prompts to a server. Their times are the recorded times divided by `speed`.
+// Sends the recorded prompts to a server, at the recorded times divided by `speed`.
 Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
   struct Arrival {
     std::int64_t at_us;
@@ -180,7 +181,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
                          .output_tokens = static_cast<int>(std::max<std::int64_t>(tokens, 1))}});
   }
   if (arrivals.empty()) return invalid("log", "{} contains no records", c.path);
-  // records are in the order in which requests have ended
+  // Records are in the order in which requests ended.
   std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);
   std::vector<traffic::Prompt> prompts;
   std::vector<std::int64_t> due_us;

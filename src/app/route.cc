@@ -1,4 +1,4 @@
-// octavo route
+// octavo route: routes requests to the best of many replicas.
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -83,7 +83,7 @@ constexpr RouterFlag kPolicyFlag[] = {
     {"--policy", flag::to<&RouterOptions::policy>, policies_text, OneOfList{policy_names}},
 };
 
-// Reads the URLs of prefill workers. As in SGLang, a bootstrap port or "none" may follow a URL.
+// As in SGLang, a bootstrap port or "none" may follow a URL.
 Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions& o) {
   for (const std::string& word : words) {
     int port = 0;

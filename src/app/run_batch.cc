@@ -1,5 +1,5 @@
-// octavo run-batch: reads a file of requests and writes a file of replies, like `vllm run-batch` (OpenAI's
-// batch format). A server in this process handles the requests, so that all routes are available.
+// octavo run-batch: reads a file of requests and writes a file of responses, as `vllm run-batch` (OpenAI's
+// batch format). It starts a server in this process, so all routes are available.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -49,13 +49,14 @@ Result<std::vector<batches::Line>> read_input(const std::string& path) {
   return lines;
 }
 
-// Writes answers in the order of the lines. Returns the number of answers with another status than 200.
+// Writes the responses in the order of the lines. Returns the number of responses with a status other than
+// 200.
 std::size_t run_lines(const std::vector<batches::Line>& lines, const std::shared_ptr<Service>& service,
                       int concurrency, std::ofstream& output) {
   constexpr int kWaitMs = 60'000;
   batches::LineRunner runner(batches::serve_host(service), http::Request::Origin::process);
   ProgressBar bar("batch", "requests", 1);
-  std::map<std::size_t, std::string> ended;  // answers that wait for earlier ones
+  std::map<std::size_t, std::string> ended;  // responses that wait for earlier ones
   std::size_t next = 0, written = 0, failed = 0;
   while (written < lines.size()) {
     for (; next < lines.size() && runner.open() < concurrency; ++next)
@@ -82,10 +83,10 @@ Result<> run_batch(RunBatchCommand& c) {
   TRY(const std::vector<batches::Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write the file {}", c.output);
-  // A random key keeps other clients out.
+  // A random key, so that no other client can use the server.
   c.serve.runtime.serve.access.api_keys.push_back(batches::random_hex());
   const int concurrency = 2 * c.serve.runtime.engine.schedule.max_num_seqs;
-  c.serve.http.tls = {};  // only this process is a client
+  c.serve.http.tls = {};  // this process is the only client
   c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));
   const std::size_t failed = run_lines(lines, serving.runtime->service, concurrency, output);

@@ -44,7 +44,7 @@ void take_adapter_folder(RuntimeOptions& options) {
   options.lora_folder = folder;
 }
 
-// Reads this process's rank from the variables of mpirun (Open MPI, MPICH or Slurm).
+// Reads the rank of this process from the variables of mpirun (Open MPI, MPICH or Slurm).
 Result<> take_mpi(EngineOptions& options) {
   if (options.parallel.rank_layout().size() == 1 || options.parallel.nodes.count > 1) return {};
   const auto number = [](std::initializer_list<const char*> names) -> std::optional<int> {
@@ -67,7 +67,7 @@ Result<> take_mpi(EngineOptions& options) {
   return {};
 }
 
-// Sets the hosts of a job, unless a flag sets the index of this host.
+// Reads the hosts of a job, unless a flag sets the index of this host.
 Result<> take_job_nodes(EngineOptions& options) {
   if (options.parallel.rank_layout().size() == 1 || options.parallel.nodes.count > 1 || options.parallel.mpi)
     return {};
@@ -80,8 +80,8 @@ Result<> take_job_nodes(EngineOptions& options) {
   return {};
 }
 
-// --stand-ins: starts servers without weights, each with an engine in this process. Engine indices ascend,
-// and so do the ports of their KV events.
+// --stand-ins: starts servers without weights, each with an engine in this process. Engine indices and the
+// ports of KV events count up.
 Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
   const EngineOptions& engine = c.runtime.engine;
   if (!engine.device.executor.starts_with("simulated"))
@@ -117,8 +117,8 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
-  // Whether this host has engines of another host's server. Without the index of its first engine, it has
-  // ranks.
+  // Whether this host has engines of another host's server. If no flag sets the index of its first engine,
+  // this host has ranks of an engine.
   const bool has_engines_of_another =
       c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
@@ -148,7 +148,8 @@ Result<> serve(ServeCommand& c) {
   signals.wait([&] {
     for (const Serving& serving : servings) serving.runtime->engine->log_state();
   });
-  for (Serving& serving : servings) serving.registration.reset();  // makes routers stop sending requests
+  // routers stop sending requests
+  for (Serving& serving : servings) serving.registration.reset();
   log_info("stopping: running requests may take up to {} s to end", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);
   return {};

@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// Flags in `octavo serve --help`.
+// Flags in `octavo serve --help`; --help-all prints all.
 const std::set<std::string> kCommonFlags = {
     "--help",
     "--help-all",
@@ -56,7 +56,7 @@ Result<> take_log_format(const std::string& name, ServeCommand&) {
   return {};
 }
 
-// Enables batches, with a lower priority than other requests.
+// Enables the batch API. Batches have a lower priority than other requests.
 Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
   c.batch_dir = folder;

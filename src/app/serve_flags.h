@@ -1,4 +1,4 @@
-// Flags of `octavo serve` beside those of the engine. Names are those of `vllm serve`.
+// Flags of `octavo serve` beside those of the engine, with the names of `vllm serve`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,13 +11,12 @@
 
 namespace octavo {
 
-// The field system_fingerprint of replies.
+// For the field system_fingerprint of responses.
 struct Fingerprint {
   std::string mode = "full";
   std::string value;
 };
 
-// A child process of a server: an engine, or a rank.
 struct ChildProcess {
   bool runs_engine = false;
   int rank = 0;
@@ -28,7 +27,7 @@ struct LogStats {
   double interval_s = 10;
 };
 
-// Lists to print instead of serving.
+// Lists to print; the server then does not start.
 struct Lists {
   bool flags = false;
   bool routes = false;
@@ -38,7 +37,7 @@ struct Lists {
 
 struct ServeCommand : RuntimeCommand {
   http::ServerOptions http;
-  http::CorsOptions cors{.origins = {}};  // no origin: browsers give other sites no access
+  http::CorsOptions cors{.origins = {}};  // by default, browsers give other sites no access
   Fingerprint fingerprint;
   bool auto_tool_choice = true;
   bool engine_process = true;
@@ -47,20 +46,20 @@ struct ServeCommand : RuntimeCommand {
   ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
-  std::string batch_dir;                                  // "": no files and batches
-  std::int64_t batch_dir_bytes = std::int64_t{32} << 30;  // maximum bytes of all files and answers
+  std::string batch_dir;  // "": no files and batches
+  std::int64_t batch_dir_bytes = std::int64_t{32} << 30;  // limit for all files and results
   LogStats log_stats;
   RegistrationFlags registration;
   Lists lists;
 };
 
-// Adds flags that set `command`, which must outlive the subcommand.
+// Parsing sets `command`, which must outlive the subcommand.
 void add_serve_flags(CLI::App& app, ServeCommand& command);
 
-// Returns docs/reference/flags.md: the support of each flag of `vllm serve`, and the flags that only Octavo
-// has.
+// Returns docs/reference/flags.md: how Octavo handles each flag of `vllm serve`, and the flags that only
+// Octavo has.
 std::string flags_page(const CLI::App& serve);
-// Returns docs/reference/environment.md: environment variables, including the support of vLLM's.
+// Returns docs/reference/environment.md: all environment variables, including those of vLLM.
 std::string environment_page();
 
 }  // namespace octavo

@@ -20,7 +20,7 @@
 namespace octavo {
 namespace {
 
-// Returns a hash of the settings that change outputs (--fingerprint-mode), so that clients notice changes.
+// Hashes the settings that change outputs (--fingerprint-mode), so that clients notice changes.
 std::string fingerprint(const ServeCommand& c) {
   if (c.fingerprint.mode == "none") return "";
   if (c.fingerprint.mode == "custom") return c.fingerprint.value;
@@ -61,7 +61,8 @@ Result<Serving> start_serving(ServeCommand& c) {
     TRY(serving.server, ApiServer::start(api_keys, c.http));
     return {};
   };
-  // With a shared port, another server may answer: listen only after the model is loaded.
+  // If the port is shared, another server may get requests, so this one listens only after the model is
+  // loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
     c.runtime.model_found = [address = serving.server->address()] {
@@ -70,7 +71,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
-  // The server stops the batches, but only after open().
+  // The server stops the batches, but only if open() was called.
   if (store)
     serving.runtime->service->batches =
         batches::start(std::move(store), batches::serve_host(serving.runtime->service));

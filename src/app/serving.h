@@ -13,11 +13,11 @@ namespace octavo {
 struct Serving {
   std::unique_ptr<Runtime> runtime;  // must outlive the server
   std::unique_ptr<ApiServer> server;
-  std::unique_ptr<StatsLog> stats_log;                // null: no log of statistics
-  std::unique_ptr<fleet::Registration> registration;  // null: the server is not registered
+  std::unique_ptr<StatsLog> stats_log;  // null: no statistics in the log
+  std::unique_ptr<fleet::Registration> registration;  // null: not registered
 };
 
-// Listens, and answers 503 while the model loads. Returns when the model is loaded.
+// Listens, and responds 503 while the model loads. Returns when the model is loaded.
 Result<Serving> start_serving(ServeCommand& c);
 
 }  // namespace octavo

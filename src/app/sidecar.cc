@@ -1,4 +1,4 @@
-// octavo sidecar
+// octavo sidecar: proxy beside a decode worker that sends prompts to prefill workers first.
 #include <cmath>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// octavo simulate: simulates a fleet.
+// octavo simulate: simulates a fleet of replicas.
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
@@ -38,11 +38,11 @@ struct SimulateCommand : SimulationFlags {
 
 struct NamedPolicy {
   std::string name;
-  // set if the policy comes from a picker's configuration
+  // set if a picker's configuration defines the policy
   std::optional<fleet::PipelineConfig> pipeline = {};
 };
 
-// Returns the router's policies, then those of picker configurations, named by their files.
+// Returns the router's policies, then those of picker configurations, which have the names of their files.
 Result<std::vector<NamedPolicy>> read_policies(const SimulateCommand& c) {
   std::vector<NamedPolicy> policies;
   for (const std::string& name : c.policies) policies.push_back({name});

@@ -21,7 +21,7 @@ Result<ModelFigures> figures_of(const std::string& model) {
   return model_figures(spec);
 }
 
-// Returns the number of KV cache blocks that fit in memory beside the weights.
+// Returns the number of KV blocks that fit beside the weights.
 Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device, int devices,
                          const SimulationFlags& c) {
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
@@ -86,7 +86,7 @@ namespace {
 using fleet::PrefillPool;
 using fleet::TraceChanges;
 
-// Returns the known names for an error: "a, b, or a JSON file".
+// Returns "a, b, or a JSON file", for errors.
 template <class Known>
 std::string names_of(const Known& known) {
   std::string text;

@@ -1,4 +1,4 @@
-// Common flags of `octavo simulate` and `octavo plan`: traffic, and properties of a replica.
+// Common flags of `octavo simulate` and `octavo plan`: the traffic, and the properties of a replica.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,14 +25,14 @@ struct SimulationFlags {
   int max_queued = 4096;
 };
 
-// Add flags that set `flags`, which must outlive the subcommand.
+// Parsing sets `flags`, which must outlive the subcommand.
 void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
 void add_replica_flags(CLI::App& command, SimulationFlags& flags);
-// Adds the flags of separate prefill replicas, except their number.
+// Flags of separate prefill replicas, except their number.
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& flags);
 
-// Computes timing and cache size from the figures of model and device, unless flags set them. Also for
-// prefill replicas.
+// Computes timing and cache size of decode and prefill replicas from the figures of model and device,
+// unless flags set them.
 Result<> describe_replica(SimulationFlags& flags);
 Result<fleet::Trace> read_traffic(SimulationFlags& flags);
 

@@ -1,4 +1,4 @@
-// Flags of `octavo route` and `octavo pick` for lists of endpoints that change.
+// Flags of `octavo route` and `octavo pick` for endpoint lists that change at run time.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ struct SourceFlags {
 };
 
 void add_source_flags(CLI::App& command, SourceFlags& flags);
-// Adds flags that only `octavo route` has; `octavo pick` reads the values from its configuration.
+// Only `octavo route` has these flags; `octavo pick` reads the values from its configuration.
 void add_event_flags(CLI::App& command, SourceFlags& flags);
 
 // Errors name the flag.

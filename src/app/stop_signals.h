@@ -1,4 +1,4 @@
-// Signals of a server: SIGINT and SIGTERM stop it, SIGUSR1 requests its state.
+// Signal handling of servers: SIGINT and SIGTERM stop the server, SIGUSR1 logs its state.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace octavo {
 
-// Handles SIGINT and SIGTERM. The first signal stops the program, or ends it while the model loads; the
-// second ends it. Create this object before any thread, so that no other thread receives the signals.
+// The first SIGINT or SIGTERM stops the program gracefully, or kills it while the model loads. The second
+// one kills it. Create this object before any thread, so that no other thread receives the signals.
 class StopSignals {
  public:
   StopSignals();

@@ -1,4 +1,4 @@
-// octavo top: a table with the load of a server, or of the replicas of a router.
+// octavo top: shows the load of a server, or of the replicas of a router.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ struct TopCommand {
   bool once = false;
 };
 
-// Runs until a signal; with --once, for one interval.
+// Runs until a signal or, with --once, for one interval.
 Result<> top(const TopCommand& c) {
   for (const std::string& url : c.urls) TRY_VOID(http::parse_url(url));
   const bool screen = isatty(STDOUT_FILENO) == 1 && !c.once;
@@ -49,7 +49,7 @@ Result<> top(const TopCommand& c) {
     }
     if (last_us != 0) {
       const std::string frame = top_frame(rows, static_cast<double>(now_at_us - last_us) * 1e-6);
-      // On a terminal, a frame replaces the previous one.
+      // On a terminal, each frame replaces the previous one.
       fmt::print("{}{}{}", screen ? "\x1b[H\x1b[J" : "", frame, screen || c.once ? "" : "\n");
       std::fflush(stdout);
       if (c.once) return {};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNameMax = 32;
 
-// Keeps the end of a name, because names differ more at their ends.
+// Keeps the end, because names differ more at the end.
 std::string shortened(const std::string& name) {
   return name.size() <= kNameMax ? name : ".." + name.substr(name.size() - kNameMax + 2);
 }
@@ -21,7 +21,7 @@ std::string count(double number) {
   return fmt::format("{:.0f}", number);
 }
 
-// Returns the quantiles "p50/p95" in milliseconds.
+// Returns "p50/p95" in milliseconds.
 std::string latency(const fleet::Buckets& buckets) {
   const double median = quantile(buckets, 0.5), high = quantile(buckets, 0.95);
   return median < 0 ? "-" : fmt::format("{:.0f}/{:.0f}", median * 1e3, high * 1e3);

@@ -1,4 +1,4 @@
-// A frame of `octavo top`: a table of servers.
+// One frame of `octavo top`: a table of servers.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@ namespace octavo {
 
 struct TopRow {
   std::string name;
-  std::optional<fleet::ServerLoad> load = {};  // load in the last interval; nullopt: no answer
-  std::string problem = {};                    // why the server did not answer
+  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: no response
+  std::string problem = {};  // why the server did not respond
 };
 
-// seconds: length of the interval. With several servers, the last row is their sum. Each line ends with a
-// line feed.
+// seconds: length of the interval. If there are several servers, the last row has the sums. Each line ends
+// with a line feed.
 std::string top_frame(const std::vector<TopRow>& rows, double seconds);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// --otlp-traces-endpoint, for all programs with spans.
+// --otlp-traces-endpoint, for all programs that export spans.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace octavo {
 
 inline constexpr const char* kTracesFlag = "--otlp-traces-endpoint";
 
-// Returns null if the endpoint is empty. service: name of the program in traces, unless OTEL_SERVICE_NAME is
-// set.
+// Returns null if the endpoint is empty. service: name of the program in traces, unless OTEL_SERVICE_NAME
+// is set.
 Result<std::shared_ptr<Tracer>> start_tracer(const std::string& endpoint, const std::string& service);
 
 }  // namespace octavo

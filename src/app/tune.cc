@@ -1,4 +1,4 @@
-// octavo tune: searches on the real engine for the flags with the highest request rate within an SLO.
+// octavo tune: searches for the flags with which a server sustains the highest request rate within an SLO.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,10 +28,10 @@ namespace {
 using traffic::Knob;
 using traffic::KnobSearch;
 
-// a setting is better if its rate is at least this multiple of the best rate
+// A setting is better if its rate is at least this multiple of the best rate.
 constexpr double kBetter = 1.03;
-constexpr int kConfirmations = 3;                        // consecutive runs at a rate that must meet the SLO
-constexpr double kLowered = 0.95;                        // factor of the rate after a run that misses the SLO
+constexpr int kConfirmations = 3;  // runs in a row that must meet the SLO
+constexpr double kLowered = 0.95;  // factor of the rate after a run that misses the SLO
 constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // fractions of the best rate
 
 struct TuneCommand {
@@ -46,7 +46,6 @@ struct TuneCommand {
   std::string config = "octavo-tuned.yaml", report, plot;
 };
 
-// A server with one setting.
 struct Tuned {
   Serving serving;
   LoadTarget target;
@@ -132,12 +131,12 @@ class Tuner {
                        r.good_share * 100, r.figure("p99_ttft_ms"), r.figure("p99_tpot_ms"));
   }
 
-  // Finds the highest rate of a setting. Ends after one run if the setting is not better than `best`.
+  // Finds the highest rate of a setting. Stops after one run if the setting is not better than `best`.
   Result<TunedTrial> try_setting(const KnobSearch::Setting& setting, double best) {
     TunedTrial trial{.flags = flags_of(setting), .rate = 0, .reason = {}};
     auto tuned = start(trial.flags);
     if (!tuned) {
-      // without flags, the server must start
+      // Without any flags, the server must start.
       if (result_.trials.empty()) return std::unexpected(tuned.error());
       trial.reason = fmt::format("does not start: {} {}", tuned.error().field, tuned.error().message);
     } else {
@@ -157,7 +156,7 @@ class Tuner {
     return trial;
   }
 
-  // Lowers the rate until kConfirmations consecutive runs meet the SLO, then measures the curve.
+  // Lowers the rate until kConfirmations runs in a row meet the SLO, and then measures the curve.
   Result<> confirm() {
     TRY(const Tuned tuned, start(result_.best.flags));
     double rate = result_.best.rate;

@@ -11,26 +11,28 @@ namespace octavo {
 
 struct TunedTrial {
   std::vector<GivenFlag> flags;
-  double rate = 0;  // highest rate that meets the SLO, in requests/s; 0: not better than the best one so far
-  std::string reason;  // why the rate is 0; otherwise figures at the rate
+  // highest request rate that meets the SLO; 0: not better than the best setting so far
+  double rate = 0;
+  std::string reason;  // why the rate is 0, or figures at this rate
 };
 
 struct TuneResult {
   std::string model;
-  std::vector<GivenFlag> given;  // flags of the command line, which stay
+  std::vector<GivenFlag> given;  // flags of the command line, which are not tuned
   std::vector<std::string> slo;
   double share = 0;  // fraction of requests that must meet the SLO
   std::vector<TunedTrial> trials;
   std::vector<TunedTrial> grid;  // with --exhaustive
   TunedTrial best;
-  std::vector<LoadRound> confirmed;  // runs of the best setting at the best rate
-  std::vector<LoadRound> curve;      // runs of the best setting at other rates
+  // the best setting at the best rate
+  std::vector<LoadRound> confirmed;
+  // the best setting at other rates
+  std::vector<LoadRound> curve;
 };
 
-// Returns the flags for a table: "max-num-seqs 64, block-size 32".
+// Returns text such as "max-num-seqs 64, block-size 32".
 std::string flags_text(const std::vector<GivenFlag>& flags);
 std::string tuned_config(const TuneResult& result);
-// Returns a report in Markdown.
 std::string tune_report(const TuneResult& result);
 
 }  // namespace octavo

@@ -8,11 +8,10 @@
 
 namespace octavo {
 
-// Returns the encoded bytes, with padding.
+// The result has padding.
 std::string encode_base64(std::string_view bytes);
 
-// Decodes a text; padding is optional. Returns an error if a character is outside of the alphabet, or if the
-// length is impossible.
+// Padding is optional. Returns an error for other characters, or for an impossible length.
 Result<std::string> decode_base64(std::string_view text);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Common code of the C interfaces in bindings/. They report an error as a C struct {code, field[],
-// message[]}. No C++ exception may leave them.
+// Helpers for the C interfaces in bindings/. A C function reports an error as a struct {code, field[],
+// message[]}, and must not throw exceptions.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace octavo {
 
-// Copies the text, followed by a 0. If `out` is too small, the text is truncated.
+// Copies the text and a terminating 0. Truncates it if `out` is too small.
 inline void copy_text(std::string_view text, std::span<char> out) {
   const std::size_t bytes = std::min(text.size(), out.size() - 1);
   std::memcpy(out.data(), text.data(), bytes);
   out[bytes] = '\0';
 }
 
-// code_of: converts an ErrorCode to the code of the C interface, which is not 0. out may be null.
+// code_of: converts an ErrorCode to a nonzero code of the C interface. out may be null.
 template <auto code_of, class CError>
 std::int32_t report_error(const Error& error, CError* out) {
   const auto code = code_of(error.code);
@@ -32,7 +32,7 @@ std::int32_t report_error(const Error& error, CError* out) {
   return code;
 }
 
-// Runs `work`, which returns a Result<>. Returns 0 for success, otherwise the code of the error.
+// Calls `work`, which returns Result<>. Returns 0 for success, otherwise the code of the error.
 template <auto code_of, class CError, class Work>
 std::int32_t guarded_call(CError* out, Work&& work) noexcept {
   try {

@@ -1,6 +1,6 @@
-// CHECK(condition) and CHECK(condition, "text {}", value). If the condition is false, Octavo has a bug:
-// CHECK prints file and line, the condition and the values, then aborts. CHECK is active in all builds, so
-// do not use it in inner loops.
+// CHECK(condition) and CHECK(condition, "text {}", value) detect bugs in Octavo. If the condition is false,
+// CHECK prints file, line, condition and values, and aborts. It is active in all builds, so do not use it
+// in inner loops.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The monotonic clock. Modules that decide (schedule, kv, fleet) take the time as an argument instead.
+// The monotonic clock. Modules that make decisions (schedule, kv, fleet) get the time as an argument.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Compiles a function once per instruction set; the loader selects one at program start. Disabled under
-// sanitizers, which are not initialised yet when the loader selects.
+// Compiles a function for several instruction sets; the loader selects one at program start. Not active
+// under sanitizers, which are initialized after that.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

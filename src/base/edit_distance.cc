@@ -23,8 +23,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string_view> nearest_names(std::string_view name, std::vector<std::string_view> known,
                                             std::size_t most) {
-  constexpr std::size_t kLongest = 100;  // maximum length of a name; it limits the time, because clients send
-                                         // these names
+  // longest name that is compared; clients choose the names, so this limits the time
+  constexpr std::size_t kLongest = 100;
   std::vector<std::pair<std::size_t, std::string_view>> distances;
   for (const std::string_view each : known)
     distances.emplace_back(edit_distance(each, name.substr(0, kLongest)), each);

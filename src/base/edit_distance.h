@@ -1,4 +1,4 @@
-// Distance between two names, used by errors that suggest a similar name.
+// Finds similar names, for errors that suggest the right name.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,10 @@ namespace octavo {
 
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// Returns the `most` known names that are most similar to `name`, the most similar first.
+// Returns the `most` known names that are most similar, the most similar one first.
 std::vector<std::string_view> nearest_names(std::string_view name, std::vector<std::string_view> known,
                                             std::size_t most);
-// Returns the known name that was probably meant if `name` has a typing error; "": no known name is similar
-// enough.
+// Returns the known name if `name` seems to be a typing error of it, otherwise "".
 std::string_view meant_name(std::string_view name, std::vector<std::string_view> known);
 
 }  // namespace octavo

@@ -1,9 +1,9 @@
-// Errors are values; exceptions are not used:
+// Errors are return values; Octavo throws no exceptions.
 //
 //   Result<Tokenizer> t = Tokenizer::load(path);
 //   if (!t) return std::unexpected(t.error());      // or: TRY(Tokenizer t, Tokenizer::load(path));
 //
-// An Error is never a bug in Octavo; a bug is a failed CHECK (base/check.h).
+// An Error never means a bug in Octavo. CHECK (base/check.h) detects bugs.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,43 +16,46 @@
 
 namespace octavo {
 
-// Kinds of failure. One table each maps them to exit codes, HTTP statuses and finish reasons.
+// Kinds of errors. Tables map them to exit codes, HTTP statuses and finish reasons.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,    // the caller's input is wrong: exit code 2, HTTP 400
   not_found,           // a file, model or route does not exist: HTTP 404
-  unsupported,         // the input is valid, but Octavo does not support it
-  corrupt,             // the contents of a file are damaged or contradictory
-  io,                  // the operating system reported an error
+  // valid input that Octavo does not support
+  unsupported,
+  corrupt,  // a file is damaged or contradicts itself
+  io,  // the operating system reported an error
   resource_exhausted,  // a limit is reached, such as a full queue or pool: HTTP 429 or 503
   unavailable,         // the server is shutting down or not ready yet: HTTP 503
-  internal,            // a failure not caused by the caller: HTTP 500
+  // a failure that the caller did not cause: HTTP 500
+  internal,
 };
 
 std::string_view name(ErrorCode code);
 
 struct Error {
   ErrorCode code;
-  std::string message;  // one line for people; it names the limit that was exceeded
-  std::string field;    // name of the invalid input field; "": none
+  // one line for people; contains the limit that was exceeded
+  std::string message;
+  std::string field;  // name of the invalid input field, or ""
 };
 
 template <class T = void>
 using Result = std::expected<T, Error>;
 
-// failure(code, "{} blocks needed, {} free", a, b): makes the error that a function with a Result returns.
+// Makes an error to return: failure(code, "{} blocks needed, {} free", a, b).
 template <class... Args>
 std::unexpected<Error> failure(ErrorCode code, fmt::format_string<Args...> text, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), {}});
 }
 
-// failure() that also names the invalid input field.
+// Like failure(), with the name of the invalid input field.
 template <class... Args>
 std::unexpected<Error> field_failure(std::string_view field, ErrorCode code, fmt::format_string<Args...> text,
                                      Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), std::string(field)});
 }
 
-// failure() for the most common case: the named field of the caller's input is invalid.
+// The most common case: invalid_argument on `field`.
 template <class... Args>
 std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args...> text, Args&&... args) {
   return field_failure(field, ErrorCode::invalid_argument, text, std::forward<Args>(args)...);

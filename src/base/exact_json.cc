@@ -20,8 +20,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Key of objects that store numbers beyond 64 bits. Clients cannot send this key, because the parser
-// refuses control characters in keys.
+// Key of objects that contain a number beyond 64 bits. No client can send it, because the parser rejects
+// control characters in keys.
 constexpr std::string_view kNumberKey = "\x01number";
 static_assert(kNumberKey.size() == 7);
 
@@ -56,15 +56,14 @@ Digits digits_of(std::string_view number) {
   return out;
 }
 
-// Returns true if the double's shortest text represents the same number.
+// Returns true if the shortest text of the double is the same number.
 bool holds(double value, std::string_view text) {
-  // an integer of more than 64 bits
+  // An integer of more than 64 bits.
   if (text.find_first_of(".eE") == std::string_view::npos) return false;
   if (!std::isfinite(value)) return false;
   return digits_of(text) == digits_of(fmt::format("{}", value));
 }
 
-// Builds the tree from the parser's events.
 struct ExactHandler : JsonEvents {
   json::value_stack stack;
   std::string key, number;

@@ -1,5 +1,5 @@
-// JSON trees in which each number keeps its exact value. Boost.JSON numbers have 64 bits. A number that
-// does not fit is stored as an object with one reserved key, whose value is the number's text.
+// JSON trees with exact numbers. Boost.JSON's numbers have 64 bits; a number that does not fit is stored as
+// an object with one reserved key and the text of the number.
 #pragma once
 
 #include <boost/json/storage_ptr.hpp>
@@ -14,7 +14,7 @@ namespace octavo {
 
 inline constexpr std::size_t kExactJsonDepthMax = 256;
 
-// Parses the value at the start of a text. taken: set to the number of bytes read; after an error, the
+// Parses the value at the start of the text. taken: receives the number of bytes read; after an error, the
 // number of bytes before it.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
                                     std::size_t& taken, boost::json::storage_ptr memory = {},
@@ -23,12 +23,12 @@ boost::json::value parse_exact_json(std::string_view text, boost::system::error_
                                     boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);
 
-// Returns the text of a number that does not fit into 64 bits; null for any other value.
+// Returns the text of a number that does not fit into 64 bits; null for other values.
 const boost::json::string* long_number(const boost::json::value& value);
-// The number, rounded to a double; nullopt: the value is not a number.
+// Returns nullopt if the value is not a number.
 std::optional<double> rounded_number(const boost::json::value& value);
 
-// Returns compact JSON. Numbers keep their value; integers stay integers, and fractions stay fractions.
+// Returns compact JSON. Integers stay integers and fractions stay fractions.
 std::string exact_json_text(const boost::json::value& value);
 
 }  // namespace octavo

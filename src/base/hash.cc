@@ -21,7 +21,7 @@ Hash128 hash_bytes(HashAlgorithm algorithm, std::span<const std::byte> bytes, st
     const XXH128_hash_t h = XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed);
     return {h.low64, h.high64};
   }
-  // Each thread has one digest context, because creating one costs more than hashing a block.
+  // Creating a digest context costs more than hashing a block, so each thread keeps one.
   static thread_local const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(),
                                                                                        EVP_MD_CTX_free);
   std::array<unsigned char, 32> digest;

@@ -1,4 +1,4 @@
-// 128-bit hashes, used as identities of prefix-cache blocks, adapters and salts.
+// 128-bit hashes that identify prefix-cache blocks, adapters and salts.
 #pragma once
 
 #include <compare>
@@ -14,19 +14,21 @@ struct Hash128 {
   auto operator<=>(const Hash128&) const = default;
 };
 
-// Hash function for hash tables. It takes some bits, because they are already uniform.
+// The bits of a Hash128 are uniform, so some of them suffice for hash tables.
 struct HashOfHash {
   std::size_t operator()(const Hash128& h) const { return static_cast<std::size_t>(h.low); }
 };
 
 enum class HashAlgorithm : std::uint8_t {
-  xxh3_128,  // fast; depends on the seed; not collision-resistant if the seed is known
-  sha256,    // first 128 bits of SHA-256 over seed and bytes; slower; collision-resistant
+  // fast, but collisions can be constructed if the seed is known
+  xxh3_128,
+  // slower, but collision-resistant; first 128 bits of SHA-256 of seed and bytes
+  sha256,
 };
 
 Hash128 hash_bytes(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed);
 
-// A random seed from the operating system. Other processes cannot predict hashes that use it.
+// Returns a random seed from the operating system. Other processes cannot predict hashes that use it.
 std::uint64_t secret_seed();
 
 }  // namespace octavo

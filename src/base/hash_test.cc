@@ -24,7 +24,7 @@ TEST(Hash, DependsOnBytesSeedAndAlgorithm) {
 }
 
 TEST(Hash, XxhashKnownAnswer) {
-  // XXH3_128bits of the empty input with seed 0, from the algorithm's specification.
+  // XXH3_128bits of the empty input with seed 0, from the specification.
   EXPECT_EQ(of(HashAlgorithm::xxh3_128, "", 0), (Hash128{0x6001c324468d497fULL, 0x99aa06d3014798d8ULL}));
 }
 

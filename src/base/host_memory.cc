@@ -13,16 +13,16 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-// File names of a cgroup, by version.
+// File names of cgroup version 1 or 2.
 struct Names {
   std::string_view limit, used;
-  std::string_view files, idle_files;  // fields of memory.stat: file pages that can be dropped
+  std::string_view files, idle_files;  // fields in memory.stat: file pages that can be dropped
 };
 constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file",
                           "total_inactive_file"};
 constexpr Names kVersion2{"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// Reads a single number. kNone: the file is missing or contains "max".
+// Returns kNone if the file is missing or contains "max".
 std::uint64_t number_in(const fs::path& path) {
   std::uint64_t value = 0;
   return std::ifstream(path) >> value ? value : kNone;
@@ -39,10 +39,10 @@ std::uint64_t droppable(const fs::path& folder, const Names& names) {
 
 struct Limits {
   std::uint64_t limit = kNone;
-  std::uint64_t room = kNone;  // memory left below the limit, in bytes
+  std::uint64_t room = kNone;  // bytes left below the limit
 };
 
-// Applies the limits of the cgroup `path` below `top`, and of all its parents.
+// Applies the limits of the cgroup `path` and of all its parents up to `top`.
 void take_limits(const fs::path& top, std::string_view path, const Names& names, Limits& limits) {
   fs::path folder = top;
   if (path.starts_with('/')) folder /= path.substr(1);
@@ -57,7 +57,7 @@ void take_limits(const fs::path& top, std::string_view path, const Names& names,
   }
 }
 
-// Lines are "9:cpu,memory:/a/b" in version 1 and "0::/a/b" in version 2.
+// Lines of /proc/self/cgroup are "9:cpu,memory:/a/b" in version 1 and "0::/a/b" in version 2.
 Limits cgroup_limits(const fs::path& root) {
   Limits limits;
   const fs::path top = root / "sys/fs/cgroup";

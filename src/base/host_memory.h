@@ -1,4 +1,4 @@
-// Memory that this process can use: that of the machine, or less if its cgroup (version 1 or 2) limits it.
+// Memory that this process can use: that of the machine, or less if a cgroup (version 1 or 2) limits it.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace octavo {
 
-// All sizes are in bytes.
+// bytes
 struct HostMemory {
   std::uint64_t machine = 0;  // 0: unknown
   std::optional<std::uint64_t> limit =
-      {};  // limit of the cgroup or of a parent cgroup, if it is below the machine's memory
-  // Memory that is available without swapping; includes cached file pages that can be dropped. 0: unknown.
+      {};  // lowest limit of the cgroup and its parents, if it is below the machine's memory
+  // Available without swapping. Includes cached file pages that can be dropped. 0: unknown.
   std::uint64_t available = 0;
 
   std::uint64_t all() const { return limit.value_or(machine); }
 };
 
-// Reads the files in /proc and /sys below `root`.
+// Reads files in /proc and /sys below `root`.
 HostMemory host_memory(const std::filesystem::path& root = "/");
 
 }  // namespace octavo

@@ -25,7 +25,7 @@ TEST_F(HostMemoryFiles, WithoutACgroupTheMachinesMemoryIsThere) {
   EXPECT_FALSE(read().limit);
 }
 
-// As in a container: each level can have a limit, and cached file pages count as used.
+// As in a container: each level can have a limit, and file pages in the cache count as used.
 TEST_F(HostMemoryFiles, TheLeastLimitOnTheWayUpCounts) {
   root_.write("proc/self/cgroup", "0::/system/octavo\n");
   root_.write("sys/fs/cgroup/memory.max", "max\n");

@@ -9,12 +9,12 @@ using namespace std::string_view_literals;
 
 struct JsonEncoding {
   std::size_t unit = 1;  // bytes of a code unit: 1, 2 or 4
-  bool big = false;      // big endian
+  bool big = false;
   std::size_t mark = 0;  // bytes of the byte order mark
 };
 
 JsonEncoding encoding_of(std::string_view text) {
-  // UTF-32 first: its little-endian mark begins with the one of UTF-16.
+  // UTF-32 first, because its little-endian mark begins with that of UTF-16.
   if (text.starts_with("\0\0\xFE\xFF"sv)) return {.unit = 4, .big = true, .mark = 4};
   if (text.starts_with("\xFF\xFE\0\0"sv)) return {.unit = 4, .mark = 4};
   if (text.starts_with("\xFE\xFF"sv)) return {.unit = 2, .big = true, .mark = 2};
@@ -42,7 +42,7 @@ void append_utf8(std::uint32_t c, std::string& out) {
   add(0xF0 | c >> 18), tail(12), tail(6), tail(0);
 }
 
-// Reads code units of a text whose size is a multiple of the unit.
+// The size of the text must be a multiple of the unit.
 class UnitReader {
  public:
   UnitReader(std::string_view text, JsonEncoding encoding) : text_(text), encoding_(encoding) {}
@@ -55,7 +55,7 @@ class UnitReader {
     return unit;
   }
 
-  // The next character; a surrogate without a partner is U+FFFD.
+  // A surrogate without a partner becomes U+FFFD.
   std::uint32_t character() {
     const std::uint32_t unit = next();
     if (unit < kHighSurrogate || unit >= kSurrogateEnd) return unit;

@@ -1,5 +1,5 @@
-// Encodings of JSON texts. Python's json module detects UTF-8, UTF-16 and UTF-32 by a byte order mark or by
-// the zero bytes of the first two characters, and so do servers that use it.
+// Detects the encoding of JSON text. Like Python's json module, it detects UTF-8, UTF-16 and UTF-32 by a
+// byte order mark, or by zero bytes in the first two characters.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace octavo {
 
-// The text in UTF-8, without a byte order mark: a view of the text itself, or of `converted`. Surrogates
-// without a partner become U+FFFD. Errors: invalid_argument, for a text that ends within a character or has
-// a value beyond U+10FFFF.
+// Returns the text as UTF-8 without a byte order mark: a view of `text` or of `converted`. Surrogates
+// without a partner become U+FFFD. Returns invalid_argument if the text ends inside a character or has a
+// value above U+10FFFF.
 Result<std::string_view> utf8_json(std::string_view text, std::string& converted);
 
 }  // namespace octavo

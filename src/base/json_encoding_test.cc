@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// The characters in UTF-16 or UTF-32; characters above U+FFFF are written as one unit.
+// A character above U+FFFF becomes one unit here.
 std::string encoded(std::u32string_view characters, std::size_t unit, bool big) {
   std::string out;
   for (const char32_t c : characters)
@@ -20,7 +20,7 @@ std::string utf8(std::string_view text) {
   return read ? std::string(*read) : "error: " + read.error().message;
 }
 
-// Expected values: json.detect_encoding and bytes.decode(.., 'surrogatepass') of Python 3.13.
+// Expected values are from json.detect_encoding and bytes.decode(.., 'surrogatepass') of Python 3.13.
 TEST(JsonEncoding, IsDetectedAsPythonDoes) {
   EXPECT_EQ(utf8(R"({"a": "ü"})"), R"({"a": "ü"})");
   EXPECT_EQ(utf8("\xEF\xBB\xBF{}"), "{}");

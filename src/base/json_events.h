@@ -1,4 +1,4 @@
-// Events of a JSON parser.
+// Base class for handlers of boost::json::basic_parser.
 #pragma once
 
 #include <boost/json/basic_parser.hpp>
@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// Handler for boost::json::basic_parser that ignores every event. A derived class hides the events that it
-// handles; to stop, it sets `ec` and returns false.
+// Ignores every event. A derived class redefines the events that it handles; to stop parsing, it sets `ec`
+// and returns false.
 struct JsonEvents {
   using error_code = boost::system::error_code;
   using string_view = boost::json::string_view;

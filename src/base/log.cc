@@ -39,7 +39,7 @@ spdlog::logger& logger() {
   return *instance;
 }
 
-// Replaces control characters, so that text from clients cannot start a new line or control a terminal.
+// Text from clients must not start a new line or control a terminal.
 std::string without_controls(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -52,7 +52,7 @@ std::string without_controls(std::string_view text) {
   return out;
 }
 
-// JSON string of a text that has no control characters.
+// The text must have no control characters.
 std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

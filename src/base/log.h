@@ -1,4 +1,4 @@
-// Log lines on standard error: time, level, text. Standard output is only for results.
+// Writes log lines (time, level, text) to standard error. Standard output is only for results.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace octavo {
 
 enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 
-// Sets the lowest level that is logged; the default is info. app/ calls it once.
+// The default is info. app/ calls it once.
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view text);

@@ -1,4 +1,4 @@
-// Format of log lines. app/ sets it once.
+// Format of log lines, which app/ sets once.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace octavo {
 
 enum class LogFormat : std::uint8_t {
   text,
-  json,  // one object per line: "time", "level", "message"
+  json,  // one object for each line: "time", "level", "message"
 };
 
 void set_log_format(LogFormat format);

@@ -1,5 +1,5 @@
-// Members of members as values: member_path<&EngineStats::blocks, &BlockStats::used> is a function from an
-// EngineStats to its number of used blocks. Tables use them like pointers to members.
+// Pointers to nested members: member_path<&EngineStats::blocks, &BlockStats::used> is a function that
+// returns the number of used blocks of an EngineStats. Tables of metrics use them.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Returns the member at the end of a path. Each element of the path is a pointer to a member, or a function
-// of the object to which the elements before it lead.
+// Returns the member at the end of the path. Each element is a pointer to a member, or a function of the
+// object that the path has reached.
 template <class From>
 constexpr auto& follow(From& object) {
   return object;
@@ -19,7 +19,7 @@ constexpr auto& follow(From& object) {
   return follow<Rest...>(std::invoke(First, object));
 }
 
-// Type of a path; it does not depend on the members in the path.
+// Type of a path from an Object to a Value, whatever its members are.
 template <class Object, class Value>
 struct MemberPath {
   const Value& (*of_constant)(const Object&);

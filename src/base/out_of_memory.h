@@ -1,4 +1,4 @@
-// Converts a failed allocation to an error of the request that caused it.
+// Turns bad_alloc into an error of the request that caused it.
 #pragma once
 
 #include <new>
@@ -13,7 +13,7 @@ inline Error out_of_memory() {
           {}};
 }
 
-// Runs `work`. A failed allocation becomes an error (unavailable), so that other requests continue.
+// If an allocation in `work` fails, returns unavailable, so that other requests continue.
 template <class Work>
 auto within_memory(Work&& work) -> decltype(work()) {
   try {

@@ -1,6 +1,6 @@
-// Structs as bytes, for messages between programs of one release. Fields follow one another. Numbers are
-// little-endian; texts and vectors begin with their size. Fields are found by reflection. Both ends compare
-// the layout_hash of their messages.
+// Serializes structs, for messages between programs of the same release. Fields follow each other; numbers
+// are little-endian; strings and vectors begin with their size. Reflection finds the fields. Both ends
+// compare the layout_hash of their messages.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace octavo {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Specialise this for a class that is not an aggregate. Members: `As`, an aggregate; As out(const T&); bool
+// Specialize it for a class that is not an aggregate. Members: `As`, an aggregate; As out(const T&); bool
 // in(const As&, T&).
 template <class T>
 struct Packed;
@@ -32,7 +32,7 @@ concept PackedScalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
 concept PackedAs = requires { typename Packed<T>::As; };
 
-// Appends bytes to a std::string or a vector of std::byte.
+// Bytes: std::string or a vector of std::byte.
 template <class Bytes>
 class Packer {
  public:
@@ -99,14 +99,14 @@ class Packer {
   Bytes& out_;
 };
 
-// Reads fields. If bytes are missing or a value is out of range, good() becomes false and nothing more is
+// If bytes are missing or a value is out of range, good() returns false from then on, and nothing more is
 // read.
 class Unpacker {
  public:
   explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   bool good() const { return good_; }
-  bool complete() const { return good_ && bytes_.empty(); }  // true: all bytes are read
+  bool complete() const { return good_ && bytes_.empty(); }  // all bytes are read
 
   void get(bool& value) {
     std::uint8_t byte = 0;
@@ -128,7 +128,7 @@ class Unpacker {
       items.resize(size(sizeof(T)));
       take(items.data(), items.size() * sizeof(T));
     } else {
-      items.resize(size(1));  // each item takes at least one byte
+      items.resize(size(1));  // each item has at least one byte
       for (T& item : items) get(item);
     }
   }
@@ -176,7 +176,7 @@ class Unpacker {
     good_ = good_ && kind < sizeof...(Kinds);
     if (good_) ((kind == Kinds && (get(value.template emplace<Kinds>()), true)) || ...);
   }
-  // Reads the number of items that follow. 0: the remaining bytes cannot contain them.
+  // Reads the number of items. Returns 0 if the remaining bytes cannot contain them.
   std::size_t size(std::size_t item_bytes) {
     std::uint64_t items = 0;
     get(items);
@@ -202,7 +202,7 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 }
 
 template <class T>
-struct Of {  // an aggregate: hashes its fields in order
+struct Of {  // hashes the fields of an aggregate in order
   static constexpr std::uint64_t add(std::uint64_t hash) {
     constexpr std::size_t fields = boost::pfr::tuple_size_v<T>;
     hash = mix(hash, 0x100 + fields);
@@ -228,7 +228,7 @@ struct Of<T> {
   static constexpr std::uint64_t add(std::uint64_t hash) { return Of<typename Packed<T>::As>::add(hash); }
 };
 
-// Hashes the number of a template, then the types of its arguments.
+// Hashes a number for the template, and the types of its arguments.
 template <std::uint64_t kTemplate, class... Held>
 struct OfHeld {
   static constexpr std::uint64_t add(std::uint64_t hash) {
@@ -250,12 +250,12 @@ struct Of<std::variant<Alternatives...>> : OfHeld<5, Alternatives...> {};
 template <class T, std::size_t N>
 struct Of<std::array<T, N>> : OfHeld<16 + N, T> {};
 template <class T>
-struct Of<std::span<const T>> : OfHeld<2, T> {};  // a span is read back as a vector
+struct Of<std::span<const T>> : OfHeld<2, T> {};  // a span is read as a vector
 
 }  // namespace layout
 
-// Hash of the types of all fields, nested ones included, in their order. Messages that differ in this hash
-// have different bytes.
+// Hash of the types of all fields, including nested ones. Messages with different layouts have different
+// hashes.
 template <class... Messages>
 constexpr std::uint64_t layout_hash() {
   std::uint64_t hash = 0;
@@ -263,7 +263,7 @@ constexpr std::uint64_t layout_hash() {
   return hash;
 }
 
-// True if these fields, packed one after the other, can be read as a Message.
+// Returns true if these fields, packed one after another, can be read as a Message.
 template <class Message, class... Fields>
 constexpr bool packs_as() {
   std::uint64_t hash = layout::mix(0, 0x100 + sizeof...(Fields));
@@ -271,8 +271,8 @@ constexpr bool packs_as() {
   return hash == layout_hash<Message>();
 }
 
-// Index of Message among the alternatives of a variant. If it is not one of them: the number of
-// alternatives.
+// Returns the index of Message in the variant, or the number of alternatives if the variant does not have
+// it.
 template <class Message, class... Alternatives>
 constexpr std::uint8_t kind_in(const std::variant<Alternatives...>*) {
   std::uint8_t kind = 0;

@@ -78,7 +78,7 @@ TEST(Pack, AVectorIsNoLongerThanItsBytes) {
   EXPECT_TRUE(numbers.empty());
 }
 
-// The same struct, each time with one change.
+// The same struct with one change each.
 struct OneMore {
   std::int32_t a;
   std::string b;

@@ -5,8 +5,7 @@
 
 namespace octavo {
 
-// Percentile of `count` values, count > 0. at(i): the i-th value in ascending order. Interpolates linearly
-// between neighbours, as numpy does.
+// at(i): value i in ascending order. count must be positive. Interpolates linearly, as numpy does.
 template <class At>
 double percentile(std::uint64_t count, double percent, At&& at) {
   const double place = percent / 100 * static_cast<double>(count - 1);

@@ -84,9 +84,9 @@ Result<> bind_thread(std::span<const int> processors) {
 }
 
 void shorten_slice() {
-  const int nice = getpriority(PRIO_PROCESS, 0);  // of this thread
+  const int nice = getpriority(PRIO_PROCESS, 0);  // of the calling thread
   if (nice < 0 || sched_getscheduler(0) != SCHED_OTHER) return;
-  // The kernel's struct sched_attr, in its first version.
+  // First version of the kernel's struct sched_attr.
   struct {
     std::uint32_t size = 48;
     std::uint32_t policy = SCHED_OTHER;

@@ -37,7 +37,7 @@ TEST(Processors, NodesHaveTheProcessorsThatThisProcessMayUse) {
   EXPECT_TRUE(bind_thread(nodes[0]));
 }
 
-// The kernel's slice of the calling thread, in ns; 0: the kernel is older than 6.12.
+// Slice of the calling thread in ns; 0: the kernel is older than 6.12.
 std::uint64_t slice_ns() {
   struct {
     std::uint32_t size, policy;

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Number of bytes of the text's first UTF-8 character; 0: it is invalid or incomplete.
+// Returns the size of the first UTF-8 character, or 0 if it is invalid or incomplete.
 std::size_t character_bytes(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first >= 0x20 && first < 0x7f) return 1;

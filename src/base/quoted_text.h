@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-// The text in double quotes. Quotes, backslashes, control characters and invalid UTF-8 are escaped. It
-// replaces fmt's {:?}, which aborts on invalid UTF-8 (fmt 9.1).
+// Returns the text in double quotes; quotes, backslashes, control characters and invalid UTF-8 are escaped.
+// fmt's {:?} cannot be used, because it aborts on invalid UTF-8 (fmt 9.1).
 std::string quoted_text(std::string_view text);
 
 }  // namespace octavo

@@ -1,8 +1,6 @@
-// Random numbers without state: each value is a pure function of (seed, position, stream).
-//
-// Philox-4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). A draw depends
-// only on the request's seed and the token's position. So it is the same in any batch, on any thread and
-// after a preemption.
+// Random numbers without state: each value is a pure function of (seed, position, index), by Philox-4x32-10
+// (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). A token drawn with the request's
+// seed at its position is therefore the same in any batch, on any thread and after a preemption.
 #pragma once
 
 #include <array>
@@ -24,7 +22,6 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-// 64 random bits: draw `index` at `position` of the sequence that has this seed.
 constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position, std::uint64_t index = 0) {
   const auto r = philox({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32),
                          static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)},
@@ -32,7 +29,7 @@ constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position, 
   return (std::uint64_t{r[0]} << 32) | r[1];
 }
 
-// A uniform random number in the open interval (0, 1), with 53 bits.
+// Uniform in the open interval (0, 1), with 53 bits.
 constexpr double random_unit(std::uint64_t seed, std::uint64_t position, std::uint64_t index = 0) {
   return (static_cast<double>(random_bits(seed, position, index) >> 11) + 0.5) * 0x1.0p-53;
 }

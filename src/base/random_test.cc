@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Known-answer vectors published with the paper's reference implementation (philox4x32, 10 rounds).
+// Test vectors of the paper's reference implementation (philox4x32, 10 rounds).
 TEST(Philox, KnownAnswers) {
   const std::array<std::uint32_t, 4> zeros{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), zeros);

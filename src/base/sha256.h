@@ -16,7 +16,8 @@ class Sha256 {
   ~Sha256();
 
   void add(std::span<const std::byte> bytes);
-  std::string hex();  // 64 lower-case hexadecimal digits; no bytes may be added after this call
+  // 64 lower-case hexadecimal digits; call add() before, not after it
+  std::string hex();
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-// Formats sizes for people: "1.23 GB", "11.8 MB".
+// Formats bytes for people: "1.23 GB", "11.8 MB".
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Structs as JSON objects: each field is a member of the same name. Fields that have their default value are
-// left out. Names and types come from reflection, so a new field of a struct needs no code here.
+// Converts structs to JSON objects and back. Each field becomes a member of the same name; fields with
+// their default value are left out. Names and types come from reflection, so new fields need no code here.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ template <class T>
 struct Holder {
   T value;
 };
-// Only its address is used, so it has no definition.
+// It has no definition, because only its address is used.
 template <class T>
 extern const Holder<T> kUndefined;
 
@@ -36,7 +36,7 @@ template <class Pointer>
 struct Field {
   Pointer pointer;
 };
-// The compiler's text of this function contains the path of the field that the argument points to.
+// The compiler's name of this function contains the path of the field that the argument points to.
 template <auto kField>
 consteval std::string_view signature() {
   return __PRETTY_FUNCTION__;
@@ -58,7 +58,6 @@ consteval std::string_view find_name() {
 template <class T, std::size_t kIndex>
 inline constexpr std::string_view kName = find_name<T, kIndex>();
 
-// Calls visit(name, field) for each field, in order.
 template <class T, class Visit>
 void for_each_field(T& object, Visit&& visit) {
   using Struct = std::remove_const_t<T>;
@@ -217,8 +216,8 @@ boost::json::value to_json(const T& object) {
   return struct_json::write(object);
 }
 
-// Reads what to_json() has written. Fields that are missing keep their default value. Errors name the field:
-// it has another type, or the struct has no such field.
+// Reads the result of to_json(). Missing fields keep their default value. Returns an error on a field that
+// has another type or does not exist in the struct.
 template <class T>
 Result<T> from_json(const boost::json::value& value) {
   T out{};

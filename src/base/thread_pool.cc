@@ -16,8 +16,8 @@
 namespace octavo {
 namespace {
 
-// Number of spins before a thread sleeps, about 50 microseconds: longer than the gaps between operators of a
-// step, and so short that an idle engine uses no processor time.
+// Spins before a thread sleeps, about 50 us: longer than the gaps between the operators of a step, but
+// short enough that an idle engine uses no CPU time.
 constexpr int kSpins = 4000;
 
 constexpr std::int32_t kStop = -1;
@@ -64,7 +64,7 @@ void ThreadPool::run(Job job, void* context, std::int64_t count, Taking taking) 
   }
 }
 
-// Takes and runs units until all are taken.
+// Takes units and runs them until none is left.
 void ThreadPool::work(int rank) {
   std::int32_t done = 0;
   for (std::int32_t left = untaken_.load(std::memory_order_relaxed); left > 0;) {
@@ -98,7 +98,7 @@ int usable_processors() {
   cpu_set_t allowed;
   int count = 1;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) count = CPU_COUNT(&allowed);
-  // cgroup v2: the file contains "quota period", in microseconds, or "max period".
+  // In cgroup v2, the file has "quota period" in microseconds, or "max period".
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;

@@ -36,7 +36,7 @@ TEST(ThreadPool, RangesCoverEachItemOnce) {
   }
 }
 
-// Each unit waits for the other one, so the job needs two threads.
+// Each unit waits for the other, so two threads are needed.
 TEST(ThreadPool, SleepingHelpersWakeUp) {
   ThreadPool pool(2);
   for (int round = 0; round < 3; ++round) {
@@ -50,7 +50,7 @@ TEST(ThreadPool, SleepingHelpersWakeUp) {
   }
 }
 
-// A helper that wakes up late joins the job that is running then.
+// A helper that wakes up late joins the job that runs then.
 TEST(ThreadPool, JobsThatFollowAtOnceLoseNoUnit) {
   ThreadPool pool(4);
   for (std::int64_t round = 0; round < 200000; ++round) {

@@ -1,4 +1,4 @@
-// Tests objects whose members may have any order, and uniqueItems with listed values.
+// Tests objects with members in any order, and uniqueItems with listed values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::uint32_t random_index(std::uint64_t& seed, std::size_t n) {
   return static_cast<std::uint32_t>((seed >> 33) % n);
 }
 
-// Compares every order of every selection of members with the meaning of the keywords.
+// Compares all orders of all selections with the meaning of the keywords.
 TEST(AnyOrder, EveryOrderOfMembers) {
   const std::vector<std::string> names{"ab", "a", "abc", "zz"};  // the schema does not list the last one
   for (unsigned required = 0; required < 8; ++required)
@@ -40,7 +40,7 @@ TEST(AnyOrder, EveryOrderOfMembers) {
             R"({{"type":"object","properties":{{{}}},"required":[{}],"minProperties":{},"maxProperties":{},
                 "additionalProperties":{}}})",
             properties, all_required, min, max, open ? R"({"const":3})" : "false");
-        // A schema without a valid value is refused.
+        // A schema without a valid value is an error.
         const auto compiled = [&]() -> Result<std::shared_ptr<const CompiledGrammar>> {
           TRY(const Grammar grammar, json_schema_grammar(schema));
           return CompiledGrammar::compile(grammar, testing::byte_vocabulary());
@@ -81,8 +81,7 @@ TEST(AnyOrder, TheSchemasOrderOnRequest) {
   EXPECT_FALSE(accepts(grammar, R"({"b":1,"a":2})"));
 }
 
-// The test has the maximum number of members in any order, then one more: then they must have the schema's
-// order.
+// First the maximum number of members in any order, then one more: those must have the schema's order.
 TEST(AnyOrder, ManyMembers) {
   for (const std::size_t count : {kAnyOrderMax, kAnyOrderMax + 1}) {
     std::string properties, required, reversed;
@@ -127,7 +126,7 @@ TEST(AnyOrder, MembersOfConstants) {
   EXPECT_FALSE(accepts(grammar, R"({"a":1,"b":[{"c":2,"d":3}]})"));
 }
 
-// Some tokens end one member and begin the next. From every reachable text, the end can be reached.
+// Some tokens end one member and begin the next. Every reachable text can be completed.
 TEST(AnyOrder, MasksAreWhatAcceptTakes) {
   const auto vocabulary =
       testing::byte_vocabulary({"{\"", "\"a\":", "a\":", "ab\":1", "\":1,\"", "1,\"b", ",\"", ", \"ab", "1}",
@@ -158,7 +157,6 @@ TEST(AnyOrder, MasksAreWhatAcceptTakes) {
   }
 }
 
-// If only one member is missing, its text is forced.
 TEST(AnyOrder, TheLastMemberIsForced) {
   JsonOptions compact;
   compact.whitespace = JsonOptions::Whitespace::none;
@@ -169,7 +167,7 @@ TEST(AnyOrder, TheLastMemberIsForced) {
   EXPECT_EQ(matcher.jump_forward(), R"(":2,"a":1})");
 }
 
-// The cases are: a required member that no text matches, too many members, and too few members.
+// A required member that no text matches, too many members, and too few members.
 TEST(AnyOrder, ObjectsThatCannotBe) {
   for (const std::string_view schema :
        {R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{}},"required":["a"]})",

@@ -135,7 +135,8 @@ bool matches(const Automaton& automaton, std::string_view text) {
 
 namespace {
 
-// Builds the automaton from sorted words. All states are in the register, except those of the last word.
+// Builds the minimal automaton of sorted words. register_ has all finished states; the states of the last
+// word may still change.
 class WordAutomaton {
  public:
   WordAutomaton() { states_.push_back({}); }
@@ -161,7 +162,8 @@ class WordAutomaton {
   }
 
  private:
-  // Replaces the states of the last word after its first `depth` bytes with equal states of the register.
+  // Finishes the states of the last word after its first `depth` bytes: equal states in register_ replace
+  // them.
   void close(std::size_t depth) {
     while (path_.size() - 1 > depth) {
       const StateId state = path_.back();
@@ -182,7 +184,8 @@ class WordAutomaton {
   std::vector<StateId> path_{0};
   std::string last_;
   KeyTable register_;                // signatures of registered states
-  std::vector<StateId> registered_;  // state with each signature, by the signature's number
+  // state with each signature; index: number of the signature in register_
+  std::vector<StateId> registered_;
   std::vector<std::uint32_t> key_;
 };
 

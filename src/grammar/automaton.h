@@ -1,5 +1,6 @@
-// Finite automata whose edges read bytes, call rules or take whole tokens. An automaton without calls and
-// tokens describes a regular language, and the set operations at the end of this file apply.
+// Finite automata, to which grammar rules are converted. An edge reads bytes, calls a rule, or reads a
+// whole token. An automaton whose edges only read bytes describes a regular language; the set operations at
+// the end of this file need such automata.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,14 @@ enum class Symbol : std::uint8_t { bytes, call, token };
 
 struct Edge {
   Symbol symbol = Symbol::bytes;
-  std::uint8_t low = 0;  // first and last byte, inclusive
+  std::uint8_t low = 0;  // inclusive range of bytes
   std::uint8_t high = 0;
   std::uint32_t ref = 0;  // called rule, or index of the token atom
   StateId target = 0;
   auto operator<=>(const Edge&) const = default;
 };
 
-// Inline size 2, because most states of a grammar are inside literal text and have one edge.
+// The inline size is 2, because most states are inside literal text and have one edge.
 using Edges = boost::container::small_vector<Edge, 2>;
 
 struct State {
@@ -36,14 +37,14 @@ struct State {
   Edges edges;
 };
 
-// An automaton whose state 0 is the start. It has no epsilon edges. deterministic: the byte ranges of a
-// state are disjoint, and no symbol occurs twice.
+// State 0 is the start state. There are no epsilon edges. deterministic: the byte ranges of a state are
+// disjoint, and no call or token occurs twice at a state.
 struct Automaton {
   std::vector<State> states;
   bool deterministic = true;
 };
 
-// A nondeterministic automaton under construction. Epsilon edges join its fragments.
+// A nondeterministic automaton with epsilon edges, while it is built.
 struct Nfa {
   struct Node {
     boost::container::small_vector<Edge, 1> edges;
@@ -56,21 +57,19 @@ struct Nfa {
   void bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to);
 };
 
-// Removes epsilon edges. The result is deterministic and minimal, except if this needs more than states_max
-// states or too much work; then it is nondeterministic. work: maximum number of visited nodes, which the
-// call reduces by the number that it used. Returns nullopt if the work does not suffice for a
-// nondeterministic automaton.
+// Removes the epsilon edges. The result is deterministic and minimal. If that needs more than states_max
+// states or too much work, the result is nondeterministic. work: number of nodes that the call may visit;
+// reduced by the visited ones. Returns nullopt if even a nondeterministic result needs more work.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 
-// Merges states with the same continuations. The automaton must be deterministic.
+// Merges equivalent states. The automaton must be deterministic.
 Automaton minimize(const Automaton& automaton);
 
-// Drops states that cannot be reached, and states from which no accepting state can be reached. Keeps the
-// start state.
+// Removes states that the start cannot reach and states from which no text can end. Keeps the start state.
 Automaton trim(const Automaton& automaton);
 
-// For each state, its incoming edges for which wanted(from, edge) is true. The states must outlive this
+// Finds the incoming edges of each state for which wanted(from, edge) is true. The states must outlive this
 // object.
 class Incoming {
  public:
@@ -97,12 +96,13 @@ class Incoming {
   }
 
  private:
-  std::vector<std::size_t> begin_;  // index in sources_ for each state, and one entry for the end
+  // index in sources_ of each state's first edge; the last element is sources_.size()
+  std::vector<std::size_t> begin_;
   std::vector<Source> sources_;
 };
 
-// Orders the states so that every edge leads to an earlier state. Returns an empty list if the automaton
-// has a cycle.
+// Orders the states so that every edge leads to an earlier state. Returns an empty list if there is a
+// cycle.
 std::vector<StateId> reverse_topological(const Automaton& automaton);
 
 // --- Regular languages: deterministic automata that read only bytes ---
@@ -114,7 +114,7 @@ std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine
 bool is_empty(const Automaton& automaton);
 bool matches(const Automaton& automaton, std::string_view text);
 
-// Sorts the strings and returns the number of bytes in their trie: the cost of automaton_of().
+// Sorts the strings and returns the size of their trie in bytes. This is the cost of automaton_of().
 std::size_t trie_bytes(std::vector<std::string>& strings);
 
 // Returns the minimal automaton of a finite set of strings (Daciuk et al. 2000). Sorts the strings.

@@ -32,8 +32,7 @@ std::vector<std::string> texts(std::size_t length) {
   return all;
 }
 
-// Counts the states that some text distinguishes, by a comparison of all pairs. States that accept no text
-// are not counted.
+// Compares all pairs of states. States from which no text can end are not counted.
 std::size_t distinct_states(const Automaton& automaton) {
   const std::size_t n = automaton.states.size(), dead = n;
   const auto next = [&](std::size_t state, char letter) -> std::size_t {
@@ -76,8 +75,7 @@ TEST(Automaton, MinimizedIsSmallestAndTheSame) {
   }
 }
 
-// The automaton is a chain that ends in a cycle. With one round of refinement per state, minimization would
-// take minutes.
+// A chain that ends in a cycle. With one round of refinement per state, minimization would take minutes.
 TEST(Automaton, LongChainsBehindACycleAreMinimized) {
   constexpr StateId kStates = 60'000;
   Automaton chain;

@@ -1,4 +1,4 @@
-// Deep, huge or contradictory inputs must give an error or a grammar within the limits, on a small stack.
+// Deep, huge or contradictory inputs give an error or a grammar within the limits, and need little stack.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -22,7 +22,6 @@ constexpr std::size_t kStackBytes = 2u << 20;
 constexpr std::size_t kStackBytes = 256u << 10;
 #endif
 
-// Runs on a thread with a small stack.
 void on_small_stack(const std::function<void()>& work) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
@@ -135,10 +134,9 @@ TEST(BadInput, Repetitions) {
   });
 }
 
-// Inputs whose size would grow exponentially reach a limit.
 TEST(BadInput, Explosions) {
   on_small_stack([] {
-    EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));  // the parser follows sets of states
+    EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));
     std::string all = R"({"allOf":[)";
     for (int i = 0; i < 20; ++i)
       all +=
@@ -161,7 +159,7 @@ TEST(BadInput, Explosions) {
   });
 }
 
-// Each part by itself is accepted. Together they take too long to read or to build.
+// Each part alone is accepted. All together take too long to read or to build.
 TEST(BadInput, ManyHardParts) {
   on_small_stack([] {
     const auto refused = [](GrammarKind kind, std::string text, std::string_view why) {
@@ -183,7 +181,6 @@ TEST(BadInput, ManyHardParts) {
   });
 }
 
-// An error about a budget names the position.
 TEST(BadInput, BudgetsNameThePlace) {
   const auto refused = [](GrammarKind kind, std::string text, std::string_view place) {
     const auto grammar = compile(kind, std::move(text));
@@ -214,7 +211,7 @@ TEST(BadInput, BudgetsNameThePlace) {
           "at #/properties/n");
   refused(json,
           object(600, [](int) { return "{}"; }, R"(,"minProperties":300)"), "'properties' at #/properties");
-  // Long names are fast to read, but their automaton is large.
+  // Long names are read quickly, but their automaton is large.
   std::string long_names;
   for (int i = 0; i < 100; ++i)
     long_names += fmt::format(R"({}"{}{}":{{}})", i ? "," : "", i, repeated("x", 5000));
@@ -227,7 +224,7 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(GrammarKind::ebnf, rules, "in rule ");
 }
 
-// Realistic schemas are within the limits: many similar properties, or many patterns and lengths.
+// Realistic schemas are within the limits.
 TEST(BadInput, HonestSchemasFitTheBudgets) {
   const auto fits = [](const std::string& schema) {
     const auto grammar = compile(GrammarKind::json_schema, schema);
@@ -270,7 +267,7 @@ TEST(BadInput, HonestSchemasFitTheBudgets) {
   fits(object(100, same(fmt::format(R"({{"allOf":[{{"enum":[{}]}},{{"pattern":"1"}}]}})", words))));
 }
 
-// A long text under an ambiguous grammar: the work is limited, and no wrong token is allowed.
+// The work is limited, and no wrong token is allowed.
 TEST(BadInput, Ambiguity) {
   on_small_stack([] {
     const auto grammar = compile(GrammarKind::ebnf, "root ::= root root root | \"a\" | \"\"");
@@ -309,8 +306,8 @@ TEST(BadInput, TooManyReadings) {
 
 // The tables have a valid hash but invalid indices.
 TEST(BadInput, StoredTablesThatNoGrammarHas) {
-  constexpr std::size_t kHash = 32, kTables = 48;  // sizes of the header's last field, and of the hashed
-                                                   // bytes
+  // size of the header's last field, and number of hashed bytes
+  constexpr std::size_t kHash = 32, kTables = 48;
   const auto vocabulary = testing::byte_vocabulary();
   const auto grammar = json_schema_grammar(R"({"type":"array","items":{"type":"object"}})");
   ASSERT_TRUE(grammar);

@@ -1,4 +1,4 @@
-// Returns the grammar of a choice: one text of a list.
+// Grammar of guided_choice: the text is one element of a list.
 #pragma once
 
 #include <string>

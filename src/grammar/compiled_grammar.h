@@ -1,5 +1,5 @@
-// A grammar compiled for one vocabulary. All requests with this grammar share it. Users see no change in
-// it.
+// A grammar compiled for one vocabulary. Requests with the same grammar share it. Matchers fill its caches
+// on demand; its meaning never changes.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,14 @@ namespace octavo::grammar {
 
 class CompiledGrammar {
  public:
-  // parser_bytes_max: limit on the parser's configurations and masks, which the grammar keeps for all its
-  // matchers. Above it they are deleted, and each matcher reads its tokens again.
+  // parser_bytes_max: memory limit for the parser states and masks that all matchers share. Above the limit
+  // they are deleted, and each matcher parses its text again.
   static Result<std::shared_ptr<const CompiledGrammar>> compile(Grammar grammar,
                                                                 std::shared_ptr<const Vocabulary> vocabulary,
                                                                 std::size_t parser_bytes_max = 32u << 20);
 
-  // Converts the grammar to bytes and back. Errors: the bytes come from another vocabulary or release.
+  // Serializes the grammar. from_bytes() returns an error if the bytes are from another vocabulary or
+  // release.
   std::string to_bytes() const;
   static Result<std::shared_ptr<const CompiledGrammar>> from_bytes(
       std::string_view bytes, std::shared_ptr<const Vocabulary> vocabulary,
@@ -33,8 +34,7 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::size_t state_count() const { return tables_.states.size(); }
-  // Returns the size of the tables, and of the configurations and masks made so far (at most
-  // parser_bytes_max). Never waits.
+  // Returns the current size of tables, parser states and masks. Does not wait for a lock.
   std::size_t byte_size() const;
 
  private:
@@ -51,18 +51,17 @@ class CompiledGrammar {
                                                               std::shared_ptr<const Vocabulary> vocabulary,
                                                               std::size_t parser_bytes_max);
 
-  // Returns the maximum memory of the parser. If an object's members may have any order, states are made
-  // when a text reaches them, so the limit depends on the longest text since memory was last cleared.
-  // Called with mutex_ locked.
+  // Returns the memory limit for the parser. A rule in any order (AnyOrder) needs states that depend on the
+  // text, so the limit grows with the longest text. mutex_ must be locked.
   std::size_t parser_bytes_allowed(std::size_t text_tokens) const;
 
-  // The members below are filled on demand, with mutex_ locked. Configuration ids are valid within one
-  // epoch.
+  // Matchers fill the members below while mutex_ is locked. Configuration ids are valid within one epoch.
   mutable std::mutex mutex_;
   mutable std::unique_ptr<MaskTable> table_;
   mutable std::uint64_t epoch_ = 0;
   mutable std::size_t longest_text_ = 0;                // tokens of the longest text in this epoch
-  mutable std::atomic<std::size_t> learned_bytes_ = 0;  // size of table_ after its last use by a matcher
+  // size of table_ when a matcher last used it
+  mutable std::atomic<std::size_t> learned_bytes_ = 0;
 };
 
 }  // namespace octavo::grammar

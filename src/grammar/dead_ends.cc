@@ -5,8 +5,8 @@
 
 namespace octavo::grammar {
 
-// Rules precede those that they call. One pass from the last rule to the first decides all rules, except
-// those that call one another in a cycle.
+// A rule comes before the rules that it calls. So one pass from the last rule to the first decides all
+// rules except those in call cycles.
 DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     : g_(grammar), rule_lives_(grammar.rules.size(), false), expr_lives_(grammar.exprs.size(), false) {
   for (RuleId rule = 0; rule < first; ++rule) rule_lives_[rule] = true;
@@ -21,10 +21,10 @@ DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     }
     if (!changed || !dead) return;
   }
-  rule_lives_.assign(rule_lives_.size(), true);  // undecided rules count as alive
+  rule_lives_.assign(rule_lives_.size(), true);  // Rules in call cycles are undecided and count as alive.
 }
 
-// Visits children first. It uses no recursion, because expressions may be deep.
+// Children first. Not recursive, because expressions may be deep.
 void DeadEnds::look_at(RuleId rule) {
   std::vector<std::pair<ExprId, bool>> work{{g_.rules[rule].body, false}};
   while (!work.empty()) {
@@ -57,7 +57,7 @@ bool DeadEnds::lives(const Expr& expr) const {
 
 namespace {
 
-// Returns the nodes that can be reached from the nodes `work` over the arcs (source, target).
+// Returns the nodes that are reachable from the nodes in `work`.
 std::vector<bool> spread(std::uint32_t nodes,
                          const std::vector<std::pair<std::uint32_t, std::uint32_t>>& arcs,
                          std::vector<std::uint32_t> work) {
@@ -93,7 +93,8 @@ std::vector<bool> DeadEnds::to_accepting(const Graph& graph) const {
   return spread(graph.nodes, arcs, graph.accepting);
 }
 
-// Returns the only dead arc that blocks the graph; otherwise the first dead arc.
+// Returns the dead arc without which the graph would be alive, if there is only one; otherwise the first
+// dead arc.
 std::optional<ExprId> DeadEnds::dead_arc(const Graph& graph) const {
   const std::vector<bool> before = from_start(graph), after = to_accepting(graph);
   std::optional<ExprId> first;

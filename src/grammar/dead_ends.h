@@ -1,4 +1,5 @@
-// Finds rules that match no text, and the rule that is the cause.
+// Finds rules that match no text, for error messages. A rule or expression that matches no text is called
+// dead.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,12 @@ namespace octavo::grammar {
 
 class DeadEnds {
  public:
-  // Checks the rules from `first` to the last.
   DeadEnds(const Grammar& grammar, RuleId first);
 
   bool is_dead(RuleId rule) const { return !rule_lives_[rule]; }
 
-  // The dead rules from this one to the cause. Each requires the next one. endless: the last rule requires
-  // an earlier one, so a text would never end.
+  // The dead rules from a given rule to the cause. Each rule requires the next one. endless: the last rule
+  // requires an earlier one, so its texts would be infinite.
   struct Chain {
     std::vector<RuleId> rules;
     bool endless = false;
@@ -28,12 +28,12 @@ class DeadEnds {
   bool lives(const Expr& expr) const;
   bool lives(const Graph& graph) const;
   bool lives(const AnyOrder& parts) const;
-  // For each node: whether an accepting node can be reached from it over living arcs, or the node from the
-  // start.
+  // to_accepting() returns for each node whether arcs that are not dead lead from it to an accepting node.
+  // from_start() returns the same for arcs from the start to the node.
   std::vector<bool> to_accepting(const Graph& graph) const;
   std::vector<bool> from_start(const Graph& graph) const;
   std::optional<ExprId> dead_arc(const Graph& graph) const;
-  // Returns the dead part that makes the expression dead, or nullopt if the expression itself is the cause.
+  // Returns the dead part that makes the expression dead. nullopt: the expression itself is the cause.
   std::optional<ExprId> dead_part(const Expr& expr) const;
 
   const Grammar& g_;

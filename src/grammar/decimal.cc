@@ -27,7 +27,7 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
   const auto dot = text.find('.');
   std::string digits(text.substr(0, dot));
   if (dot != std::string_view::npos) digits += text.substr(dot + 1);
-  // The value is 0.digits * 10^point.
+  // The value is 0.DIGITS * 10^point.
   long point = static_cast<long>(std::min(dot, text.size())) + exponent;
   const auto first = digits.find_first_not_of('0');
   if (first == std::string::npos) return Decimal{};

@@ -1,4 +1,4 @@
-// Exact decimal numbers of any size. JSON numbers are decimal, not floating point.
+// Exact decimal numbers of any size, for the numbers in JSON Schemas.
 #pragma once
 
 #include <compare>
@@ -10,19 +10,20 @@
 namespace octavo::grammar {
 
 struct Decimal {
-  bool negative = false;  // false if the value is zero
-  std::string integer;    // digits without leading zeros; "" if it is 0
+  bool negative = false;  // false for zero
+  // digits without leading zeros; "" for 0
+  std::string integer;
   std::string fraction;   // digits without trailing zeros
 
-  // Returns nullopt if the number has more than kNumberDigitsMax digits without an exponent.
+  // Returns nullopt if the number, written without an exponent, has more than kNumberDigitsMax digits.
   static std::optional<Decimal> parse(std::string_view json_number);
 
   bool is_integer() const { return fraction.empty(); }
   bool is_zero() const { return integer.empty() && fraction.empty(); }
   Decimal negated() const;
-  // Returns the value of a non-negative integer, at most 10^9; nullopt for other numbers.
+  // Returns nullopt unless the value is an integer from 0 to 10^9.
   std::optional<std::uint32_t> count() const;
-  // Returns the digits of value * 10^scale, or nullopt if that is not an integer.
+  // Returns the digits of value * 10^scale, or nullopt if it is not an integer.
   std::optional<std::string> scaled(std::size_t scale) const;
 
   std::strong_ordering operator<=>(const Decimal& other) const;

@@ -18,8 +18,8 @@ void Nfa::bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to) {
 
 namespace {
 
-// Follows epsilon edges from a set of nodes. The result is sorted, and contains `accept` and nodes with
-// edges.
+// Follows epsilon edges from a set of nodes. The result contains `accept` and all nodes with other edges.
+// It is sorted.
 class Closure {
  public:
   Closure(const Nfa& nfa, StateId accept) : nfa_(nfa), accept_(accept), seen_(nfa.nodes.size(), 0) {}
@@ -51,7 +51,7 @@ class Closure {
   std::uint32_t round_ = 0;
 };
 
-// The symbols (or byte ranges) of the edges from a set of nodes, with the targets of each.
+// Collects the edges of a set of nodes: the targets for each symbol or byte range.
 class Moves {
  public:
   explicit Moves(const Nfa& nfa) : nfa_(nfa) {}
@@ -80,7 +80,7 @@ class Moves {
     }
   }
 
-  // Calls visit(symbol, targets) for each symbol: first bytes, in ascending order.
+  // Calls visit(symbol, targets) for each symbol. Bytes come first, in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const Move& move : moves_)
@@ -111,7 +111,7 @@ class Moves {
     }
   }
 
-  // Adds the range [low, high], which all of these edges read.
+  // Adds the byte range [low, high], which all these edges read.
   void add_run(unsigned low, unsigned high, std::span<const Edge> edges) {
     const auto begin = static_cast<std::ptrdiff_t>(targets_.size());
     for (const Edge& edge : edges) targets_.push_back(edge.target);
@@ -200,7 +200,7 @@ std::optional<Automaton> without_epsilon(const Nfa& nfa, StateId start, StateId 
 
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work) {
-  // Reserves half of the work for the nondeterministic automaton.
+  // The other half of the work is reserved for a nondeterministic result.
   std::size_t subsets = work / 2;
   work -= subsets;
   auto automaton = subset_construction(nfa, start, accept, states_max, subsets);

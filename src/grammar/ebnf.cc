@@ -54,7 +54,7 @@ class EbnfParser : NotationReader {
     while (is_name(peek())) ++at_;
     return text_.substr(start, at_ - start);
   }
-  // Returns whether a name and ::= follow: the current definition has ended.
+  // Returns true if a name and ::= follow, which begin the next definition.
   bool at_definition() {
     const std::size_t start = at_;
     const bool yes = !name().empty() && (skip(), text_.substr(at_).starts_with("::="));

@@ -1,4 +1,4 @@
-// EBNF in the notation of llama.cpp's GBNF:
+// Parses EBNF in the notation of llama.cpp's GBNF:
 //
 //   root  ::= "yes" | "no" tail{0,3}     # a comment
 //   tail  ::= [a-z0-9_] | [^\n] | . | (root)* | "\x41\u00e9"? | <|end|> | <[128001]>
@@ -13,8 +13,7 @@
 
 namespace octavo::grammar {
 
-// Adds the rules of an EBNF text to a grammar, and returns the rule `root`. Errors name `field`, line and
-// column.
+// Adds the rules and returns the rule `root`. Errors name `field`, line and column.
 Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_view field);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,5 @@
-// Converts a list of goals to facts. A keyword with a choice creates branches.
+// Converts goals (conditions on a value) to facts: plain conjunctions without combinators. A keyword that
+// allows a choice, such as anyOf, splits the current branch. SchemaReader uses this class.
 #pragma once
 
 #include <span>
@@ -15,7 +16,7 @@ class FactsBuilder {
 
   Result<std::vector<Facts>> build(const Goals& goals);
 
-  // Returns the goal that failed in the first branch without values.
+  // Returns the goal that failed in the first branch for which no value exists.
   const std::optional<Goal>& death() const { return death_; }
 
  private:
@@ -24,25 +25,25 @@ class FactsBuilder {
     Facts facts;
     Goals todo, done;
     bool dead = false;
-    bool doubly_negated = false;  // some goals are double negations: they hold because their negation must
-                                  // fail
+    // some goals hold because their negation must fail
+    bool doubly_negated = false;
   };
 
-  // Follows references from a single goal to the schema that they refer to.
+  // Adds the schemas that a single goal's references lead to to whole_.
   Result<void> find_whole(const Goals& goals);
-  // Handles unevaluatedProperties or unevaluatedItems with the value `true` in another schema.
+  // Handles `true` as the value of unevaluatedProperties or unevaluatedItems in a subschema.
   void evaluates_all(Facts& facts, std::string_view keyword);
-  // Returns the schema of items that no schema of the branch evaluates.
+  // Returns the schema that applies to items that no schema of the branch evaluates.
   Json unevaluated_item(const Branch& branch) const;
   Result<void> finish_unevaluated(Branch& branch);
-  // Records the schemas that contribute facts, for error messages.
+  // Remembers which schemas contribute facts, for error messages.
   static void speaks(Facts& facts, const Json& schema);
-  // Adds a goal that must fail after all others, because the others show how it can fail.
+  // Adds a goal that must fail. It is processed last, because the other goals show how it can fail.
   static void after_others(Branch& branch, const Goal& goal);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
-  // Handles keywords of scalars. Returns false if the keyword is not one of them.
+  // Handles keywords for scalars. Returns false for other keywords.
   Result<bool> scalar_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
   Result<bool> array_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
   Result<bool> object_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
@@ -54,8 +55,8 @@ class FactsBuilder {
   Result<void> choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
   Result<void> one_of(Branch& branch, const Json& schema, const Json& value);
   Result<void> fails(Branch& branch, const Json& schema);
-  // Adds the ways in which `additionalProperties: false` can fail. Returns false if there are others that a
-  // grammar cannot express.
+  // Adds the ways in which `additionalProperties: false` can fail. Returns false if it can also fail in
+  // ways that a grammar cannot express.
   Result<bool> additional_fails(const Facts& facts, const Json& schema, std::vector<Goals>& choices);
   Result<bool> can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                         std::size_t index) const;
@@ -63,28 +64,29 @@ class FactsBuilder {
                                 std::size_t index);
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
   Result<void> limit_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
-  // Requires a number below a minimum, or above a maximum.
+  // Requires a value below a minimum or above a maximum.
   Result<void> is_below(Branch& branch, std::uint32_t& max, const Json& schema,
                         std::string_view keyword) const;
   Result<void> is_above(std::uint32_t& min, const Json& schema, std::string_view keyword) const;
 
-  // Continues the branch with the first list of goals, and a copy of the branch with each of the others.
+  // The branch continues with the first list of goals. Each other list gets a copy of the branch.
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
                       std::vector<Goals> choices);
 
-  // Returns whether a boolean makes `minimum` or `maximum` exclusive, as in draft-04.
+  // Returns true if a boolean exclusiveMinimum or exclusiveMaximum (draft-04) makes the limit exclusive.
   static bool is_exclusive(const Json& schema, std::string_view keyword);
   static void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower);
 
   Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;
-  Result<Decimal> divisor(const Json& schema) const;  // returns the value of multipleOf
+  Result<Decimal> divisor(const Json& schema) const;  // value of multipleOf
   Result<Decimal> number(const Json& schema, std::string_view keyword) const;
   Result<unsigned> types(const Json& schema) const;
 
   SchemaReader& reader_;
   std::optional<Goal> death_;
   std::vector<Branch> open_;
-  std::vector<const Json*> whole_;  // schemas that contain all schemas of the goals
+  // schemas that contain all schemas of the goals
+  std::vector<const Json*> whole_;
   std::size_t branches_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// Finds facts for a schema, or for one of its keywords, that must fail.
+// Finds facts for goals that must fail: a schema, or one of its keywords.
 #include <algorithm>
 #include <iterator>
 
@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Keywords whose failure can be expressed as facts, and the types of values for which they can fail.
+// Keywords whose failure a grammar can express, and the types of values for which each can fail.
 struct Negatable {
   std::string_view keyword;
   unsigned types = kAnyType;
@@ -44,7 +44,7 @@ constexpr Negatable kNegatable[] = {{"type"},
                                     {"properties", kObject}};
 
 bool is_negatable(const Json& schema, std::string_view keyword) {
-  // If `items` is a list, or follows one, it does not apply to all items.
+  // If `items` is a list, or follows prefixItems, it does not apply to all items.
   if (keyword == "items" && (schema.find("items")->is(Json::Kind::array) || schema.find("prefixItems")))
     return false;
   if (keyword == "contains" && (schema.find("minContains") || schema.find("maxContains"))) return false;
@@ -59,7 +59,8 @@ std::size_t parts_of(const Json& value, std::string_view keyword) {
 
 }  // namespace
 
-// Returns whether a value with these facts may fail the keyword, or its part `index`. The check is shallow.
+// Returns true if a value with these facts can fail the keyword, or its part `index`. Does not look into
+// subschemas.
 Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                                     std::size_t index) const {
   const unsigned failing = std::ranges::find(kNegatable, keyword, &Negatable::keyword)->types;
@@ -81,14 +82,14 @@ Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std:
   });
 }
 
-// Requires a member that the schema does not list. Only members that the other schemas list can be written.
-// If those schemas allow no other members, this is exact.
+// Requires a member that the schema does not list. Only members that other schemas list can be written; the
+// result is exact if these schemas allow no others.
 Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& schema,
                                             std::vector<Goals>& choices) {
   const Json* listed = schema.find("properties");
   const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
-    choices.emplace_back();  // no goal is needed
+    choices.emplace_back();  // The required member already fails the keyword.
     return true;
   }
   bool closed = false;
@@ -100,7 +101,7 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
     TRY_VOID(reader_.work(names->members.size() * (1 + facts.forbidden.size() / 32), &schema,
                           "additionalProperties"));
     for (const auto& [name, value] : names->members) {
-      if (choices.size() > kAlternativesMax) break;  // fails() then uses only one choice
+      if (choices.size() > kAlternativesMax) break;  // fails() then takes only one choice
       Goals choice{{&schema, Kind::has_property, name}};
       if (outside(name) && std::ranges::find(facts.forbidden, name) == facts.forbidden.end() &&
           std::ranges::find(choices, choice) == choices.end())
@@ -110,8 +111,8 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
   return closed;
 }
 
-// Requires that a keyword fails. Skips keywords whose failure cannot be expressed, if there are others.
-// This omits values, but never adds wrong ones.
+// Requires that a keyword fails. If a grammar cannot express the failure of some keywords, it uses the
+// others. The result then has fewer values, but never wrong ones.
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.check(&schema));
   speaks(branch.facts, schema);
@@ -150,7 +151,7 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     return reader_.refuse(
         &schema, *left_out,
         "cannot be negated by 'not', 'oneOf' or 'if'; remove it, or add 'required' or 'type' to its schema");
-  // If there are too many ways to fail, it uses only the missing member, which needs the fewest facts.
+  // With too many choices, it takes only a missing member, which needs the fewest facts.
   if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
     const auto missing =
         std::ranges::find_if(choices, [](const Goals& goals) { return goals[0].keyword == "required"; });
@@ -184,7 +185,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   return {};
 }
 
-// Handles keywords that apply to some types.
+// Handles keywords that apply only to certain types.
 Result<void> FactsBuilder::limit_fails(Branch& branch, const Json& schema, std::string_view keyword,
                                        std::size_t index) {
   Facts& facts = branch.facts;
@@ -242,7 +243,7 @@ Result<void> FactsBuilder::combinator_fails(Branch& branch, const Json& schema, 
   if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
-    // Two schemas of a oneOf may also hold together. Such values are omitted.
+    // Values for which two schemas of the oneOf hold would also be correct, but are left out.
     reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {

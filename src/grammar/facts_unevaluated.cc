@@ -1,4 +1,4 @@
-// Facts of unevaluatedProperties and unevaluatedItems.
+// Facts for unevaluatedProperties and unevaluatedItems.
 #include <algorithm>
 
 #include "grammar/facts_builder.h"
@@ -48,7 +48,7 @@ void FactsBuilder::evaluates_all(Facts& facts, std::string_view keyword) {
   (items ? facts.arrays : facts.objects).push_back(reader_.made(std::move(all)));
 }
 
-// In 2020-12, `contains` evaluates the items that match it.
+// Since draft 2020-12, `contains` evaluates the items that match it.
 Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   Json choices = empty_array();
   choices.items.push_back(*branch.facts.unevaluated.items->find("unevaluatedItems"));
@@ -58,12 +58,13 @@ Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   if (choices.items.size() == 1 || reader_.dialect_ < Dialect::draft2020) return std::move(choices.items[0]);
   Json item = empty_object();
   item.members.emplace_back("anyOf", std::move(choices));
-  return *reader_.made(std::move(item));  // the schema gets an offset, by which equal schemas are found
+  // Equal schemas get the same offset, by which they are compared.
+  return *reader_.made(std::move(item));
 }
 
-// Generates a schema for the unevaluated values. The schemas that hold in this branch evaluate some values.
-// Another branch of an anyOf may also hold and evaluate more; such values are omitted. Schemas in a
-// negation evaluate nothing.
+// Makes a schema for the values that the schemas of this branch do not evaluate. If another branch of an
+// anyOf also holds and evaluates more values, those are left out. Schemas inside a negation evaluate
+// nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
   for (const auto& [schema, keyword] : {std::pair(facts.unevaluated.properties, "unevaluatedProperties"),
@@ -91,7 +92,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     facts.objects.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
-  // If `items` is a list (up to 2019-09), additionalItems applies to the items after it.
+  // Up to draft 2019-09, `items` may be a list; additionalItems then applies to the items after it.
   const bool all_items = std::ranges::any_of(facts.arrays, [](const Json* s) {
     const Json* items = s->find("items");
     return items && (!items->is(Json::Kind::array) || s->find("additionalItems"));

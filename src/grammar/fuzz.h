@@ -11,9 +11,9 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles the grammar from the fuzzer's input, and runs the remaining bytes as operations on a matcher.
-// Aborts if a mask differs from a test of every token, if a rollback differs from reading the text again,
-// or if the matcher refuses forced bytes.
+// Compiles the fuzzer's grammar and runs the remaining bytes as operations on a matcher. Aborts if a mask
+// differs from a check of every token, if a rollback differs from a new parse, or if the matcher rejects
+// forced bytes.
 inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12",
                                                   "\\n", "\xC3\xA9", "\xA9\"", "}}", "[]", "true,", "a\":1"},
@@ -62,7 +62,6 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   }
 }
 
-// Splits the input at its last record separator (0x1E) into source and operations.
 inline std::pair<std::string_view, std::string_view> split(const std::uint8_t* data, std::size_t size) {
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const auto end = all.rfind('\x1e');

@@ -52,7 +52,8 @@ std::array<unsigned, 4> utf8(std::uint32_t c, int length) {
   return out;
 }
 
-// Splits the range [low, high] (UTF-8 of equal length) into ranges whose bytes vary independently.
+// Splits a range of code points whose UTF-8 has the same length into ranges in which each byte varies
+// independently.
 void utf8_runs(Grammar& g, std::uint32_t low, std::uint32_t high, int length, std::vector<ExprId>& out) {
   for (int i = 1; i < length; ++i) {
     const std::uint32_t mask = (1u << (6 * i)) - 1;
@@ -90,7 +91,8 @@ ExprId Grammar::code_points(std::uint32_t low, std::uint32_t high) {
 
 namespace {
 
-// Returns the name of the rule that contains an expression. A rule's body has a higher id than its parts.
+// Returns the name of the rule that contains the expression. The body of a rule has a higher id than all
+// its parts.
 std::string rule_at(const Grammar& grammar, ExprId id) {
   const Rule* found = nullptr;
   for (const Rule& rule : grammar.rules)

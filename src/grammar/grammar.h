@@ -1,7 +1,6 @@
-// A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema,
-// ...) create it, passes/ rewrites it, and CompiledGrammar converts it to automata.
-//
-// Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
+// A grammar: named rules whose bodies are expressions over bytes. The parsers of regex, EBNF, JSON Schema
+// and so on create it, passes/ rewrites it, and CompiledGrammar converts it to automata: Grammar ->
+// CompiledGrammar (with a Vocabulary) -> Matcher -> token mask.
 #pragma once
 
 #include <bit>
@@ -52,8 +51,8 @@ struct ByteSet {
   }
 };
 
-// A token that is not part of the byte text, such as <|eot_id|>. It is identified by its text in the
-// vocabulary or by its id.
+// A special token such as <|eot_id|>, which is not part of the text. Grammars name it by its text or by its
+// id.
 struct TokenAtom {
   std::string text;
   std::int32_t id = -1;
@@ -67,11 +66,11 @@ struct Sequence {
   std::vector<ExprId> parts;
 };
 struct Choice {
-  std::vector<ExprId> branches;  // if empty, no text matches
+  std::vector<ExprId> branches;  // empty: no text matches
 };
 struct Repeat {
   ExprId body;
-  std::uint32_t min, max;  // max may be kUnbounded
+  std::uint32_t min, max;  // max: kUnbounded for no limit
 };
 struct Call {
   RuleId rule;
@@ -80,42 +79,44 @@ struct Token {
   TokenAtom atom;
 };
 struct Leaf {
-  std::shared_ptr<const Automaton> automaton;  // reads only bytes
+  std::shared_ptr<const Automaton> automaton;  // its edges only read bytes
 };
-// An automaton whose edges are expressions; node 0 is the start. In some cases it is smaller than sequences
-// and choices, for example for the members of an object if some are optional.
+// An automaton whose edges are expressions. Node 0 is the start. For some rules, such as objects with
+// optional members, it is smaller than sequences and choices.
 struct Graph {
   struct Arc {
     std::uint32_t from, to;
-    std::optional<ExprId> label;  // nullopt: the arc reads no text
+    std::optional<ExprId> label;  // nullopt: the arc reads nothing
   };
   std::vector<Arc> arcs;
   std::vector<std::uint32_t> accepting;
   std::uint32_t nodes = 1;
 };
 
-// Parts in any order, with separators between them: each part at most once, and `others` any number of
-// times up to the maximum. It must be the whole body of a rule, because the parser keeps the set of parts
-// that were read. All expressions are calls, and no part is empty.
+// Parts in any order with separators between them. Each part occurs at most once; `others` may occur
+// several times. It must be the whole body of a rule, because the parser stores the set of parts that it
+// has read. All expressions are calls of rules that match no empty text.
 struct AnyOrder {
   std::vector<ExprId> parts;
-  std::vector<bool> required;  // by part
+  std::vector<bool> required;  // for each part
   std::optional<ExprId> others;
   ExprId separator;
-  std::uint32_t min, max;  // limits on the number of all parts; min >= 1, max may be kUnbounded
+  std::uint32_t min, max;  // limits on the total number of parts; min >= 1; max: kUnbounded for no limit
 };
 
 struct Expr {
   std::variant<Literal, ByteSet, Sequence, Choice, Repeat, Call, Token, Leaf, Graph, AnyOrder> node;
-  int depth = 1;  // number of levels of the expression tree
+  int depth = 1;  // height of the expression tree
 };
 
-// A rule: its body, repeated `min` to `max` times.
+// The text of a rule is its body, repeated `min` to `max` times.
 struct Rule {
-  std::string name;  // position in the source, for messages; "": the names of the callers are used
+  // position in the source, for messages; "": callers' names are used
+  std::string name;
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;
-  bool unique_items = false;  // the rule is a JSON array whose items must differ (unique_items.h)
+  // the rule is a JSON array with uniqueItems (unique_items.h)
+  bool unique_items = false;
   bool counted() const { return min != 1 || max != 1; }
 };
 
@@ -137,12 +138,12 @@ struct Grammar {
   ExprId token(TokenAtom atom);
   ExprId leaf(Automaton automaton);
   ExprId graph(Graph graph);
-  // Returns a call of a rule that reads these parts.
+  // Adds a rule that reads these parts, and returns a call of it.
   ExprId any_order(AnyOrder parts);
   ExprId empty() { return literal(""); }
   ExprId nothing() { return choice({}); }
 
-  // Returns the code points [low, high] as UTF-8, without surrogates; low <= high <= 0x10FFFF.
+  // Returns the UTF-8 texts of the code points [low, high] without surrogates; low <= high <= 0x10FFFF.
   ExprId code_points(std::uint32_t low, std::uint32_t high);
 
  private:
@@ -167,18 +168,19 @@ void for_children(const Expr& expr, Visit&& visit) {
   }
 }
 
-// Checks the limits of limits.h: expressions, rules, depth. Every front end calls it at the end.
+// Checks the limits of limits.h (expressions, rules, depth). All parsers of grammars call it at the end.
 Result<Grammar> within_limits(Grammar grammar);
 
-// Adds edges and states to an NFA, which read an expression between two nodes.
+// Converts expressions to NFA states and edges.
 struct NfaBuilder {
   const Grammar& grammar;
   Nfa nfa;
   std::size_t states_max;
-  std::vector<TokenAtom>* tokens = nullptr;  // token atoms found so far; null: only regular languages are
-                                             // allowed
+  // token atoms found so far; null: tokens and calls are not allowed
+  std::vector<TokenAtom>* tokens = nullptr;
 
-  // Returns false if the expression is too large, or if it is not regular and `tokens` is null.
+  // Adds states that read the expression between `from` and `to`. Returns false if there are too many
+  // states, or if tokens or calls are not allowed but occur.
   bool build(ExprId expr, StateId from, StateId to);
 
  private:
@@ -186,8 +188,8 @@ struct NfaBuilder {
   void build_leaf(const Automaton& automaton, StateId from, StateId to);
 };
 
-// Returns the deterministic automaton of a regular expression tree (no calls, no tokens), or nullopt above
-// a limit. Adds the number of visited nodes to `cost`.
+// Returns nullopt if the expression has calls or tokens or exceeds a limit. Adds the visited nodes to
+// `cost`.
 std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max,
                                            std::size_t* cost = nullptr);
 

@@ -1,5 +1,5 @@
 // Measures compile times and mask times with generated vocabularies of 32k and 128k tokens. Prints
-// percentiles in microseconds.
+// percentiles in us.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace octavo::grammar {
 namespace {
 
-// Returns a generated vocabulary: bytes, words of two to four syllables with the spellings of byte-pair
-// vocabularies, digits, runs of punctuation and spaces, and words in other scripts.
+// Returns a vocabulary like that of a BPE tokenizer: bytes, words of two to four syllables, digits,
+// punctuation, spaces, and words in other scripts.
 std::shared_ptr<const Vocabulary> made_up_vocabulary(std::size_t size) {
   std::uint64_t state = 42;
   const auto next = [&](std::size_t n) {
@@ -107,7 +107,6 @@ void grammars(benchmark::State& state) {
         start = std::chrono::steady_clock::now();
         if (!matcher.fill_mask(mask)) break;
         mask_times.push_back(microseconds_since(start));
-        // Selects an allowed token. The search begins at a random position.
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         auto token = static_cast<std::size_t>(random >> 33) % static_cast<std::size_t>(vocabulary->size());
         while ((static_cast<std::uint32_t>(mask[token / 32]) >> (token % 32) & 1) == 0)
@@ -124,8 +123,7 @@ void grammars(benchmark::State& state) {
 }
 BENCHMARK(grammars)->Arg(32'000)->Arg(128'000)->Iterations(3)->Unit(benchmark::kMillisecond);
 
-// Measures a request with a cached schema of this size in KiB: the look-up of the grammar, and its first
-// mask.
+// Measures a request whose schema (size in KiB) is in the cache: the lookup and the first mask.
 void known_schema(benchmark::State& state) {
   GrammarCache cache(made_up_vocabulary(128'000), 256u << 20);
   std::string text = R"({"type":"object","properties":{)";

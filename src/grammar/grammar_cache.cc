@@ -71,7 +71,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     ++stats_.misses;
     under_way_.insert(key);
   }
-  // Ends the wait of other threads for the same source, even if memory is exhausted.
+  // Wakes the threads that wait for the same source, even after bad_alloc.
   struct UnderWay {
     GrammarCache& cache;
     const std::string& key;
@@ -122,8 +122,7 @@ void GrammarCache::warm_up() {
     Matcher matcher(*compiled);
     for (TokenId id = 0; id < vocabulary_->size(); ++id)
       if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
-    // The result is not used: only the cached masks are needed. Without a token for quotes, there are no
-    // such masks.
+    // Only fills the mask cache. Without a quote token there are no such masks.
     (void)matcher.fill_mask(mask);
   }
 }

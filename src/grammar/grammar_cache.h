@@ -1,4 +1,4 @@
-// A cache of compiled grammars by source, shared by all requests and limited in bytes.
+// Cache of compiled grammars, keyed by source. All requests share it. Its size in bytes is limited.
 #pragma once
 
 #include <condition_variable>
@@ -23,17 +23,17 @@ Result<Grammar> make_grammar(const GrammarSource& source);
 // Thread-safe. If several threads request the same source, it is compiled once.
 class GrammarCache {
  public:
-  // bytes_max: enforced when a grammar is added. Between additions, each grammar in use can grow by at most
+  // bytes_max: checked when a grammar is added. After that, each grammar in use can grow by up to
   // parser_bytes_max.
   GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
                std::size_t parser_bytes_max = 8u << 20);
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
 
-  // Returns the compiled grammar, or null if the cache does not contain it.
+  // Returns null if the grammar is not in the cache.
   std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
 
-  // Computes the masks of JSON strings, which all schemas share, before the first request.
+  // Computes the masks inside JSON strings before the first request. All schemas share these masks.
   void warm_up();
 
   struct Stats {
@@ -43,8 +43,8 @@ class GrammarCache {
   Stats stats() const;
 
  private:
-  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // called with the mutex locked
-  // Sums the current sizes of the grammars. Above the limit, drops the least recently used ones.
+  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // mutex_ must be locked
+  // Removes the least recently used grammars while the total size is above the limit.
   void evict();
 
   using Compiled = Result<std::shared_ptr<const CompiledGrammar>>;

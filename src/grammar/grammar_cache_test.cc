@@ -28,7 +28,6 @@ TEST(GrammarCache, HitsMissesAndErrors) {
   EXPECT_EQ(cache.stats().hits, 1u);
 }
 
-// If contradictory bounds exclude every text, the error names them.
 TEST(GrammarCache, ContradictingBoundsAreNamed) {
   GrammarCache cache(testing::byte_vocabulary(), 64u << 20);
   const auto error = [&](std::string_view value) {

@@ -39,7 +39,7 @@ TEST(GrammarLarge, DistinctSchemasStayWithinTheCache) {
     if (i == 20'000) settled = resident_bytes();
   }
   EXPECT_GT(cache.stats().evictions, 90'000u);
-  // The cache has been full for a long time, so memory no longer grows.
+  // Memory no longer grows, because the cache is full.
   EXPECT_LT(resident_bytes(), settled + kLimit);
 }
 
@@ -49,7 +49,7 @@ std::string repeated(std::string_view text, std::size_t count) {
   return out;
 }
 
-// Each text is refused, or compiled and used for masks. The test prints the times.
+// Prints the times.
 TEST(GrammarLarge, HostileTexts) {
   std::vector<std::pair<std::string, GrammarSource>> all;
   const auto add = [&](std::string name, GrammarKind kind, std::string text) {

@@ -1,4 +1,5 @@
-// The source of a grammar as plain data, which grammar_cache.h compiles for a vocabulary.
+// Source of a grammar (response_format, guided_json, and so on), which GrammarCache compiles for a
+// vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,20 @@ namespace octavo::grammar {
 struct JsonOptions {
   enum class Whitespace : std::uint8_t {
     none,     // compact: no white space
-    bounded,  // as common writers do: a space after ':', and a space or an indented line break around parts
+    // as common writers format JSON: a space after ':', and a space or an indented line break between parts
+    bounded,
   };
   Whitespace whitespace = Whitespace::bounded;
 
-  // Objects with `properties`, but without other keywords for members, have no other members.
+  // true: an object with `properties` has no other members, unless another keyword allows them.
   bool strict = true;
-  // Members of an object with at most kAnyOrderMax members may have any order. Members of larger objects
-  // have the schema's order.
+  // true: members may have any order in objects with at most kAnyOrderMax members. Larger objects have the
+  // order of the schema.
   bool any_order = true;
-  // Unknown keywords and formats are errors. Otherwise they are annotations, as in the specification, and
-  // each is logged once.
+  // true: an unknown keyword or format is an error. false: it is ignored, as in the JSON Schema
+  // specification, and logged once.
   bool refuse_unknown = false;
-  // `uniqueItems` is an error if the grammar by itself cannot enforce it.
+  // true: `uniqueItems` is an error if only the matcher, and not the grammar, can enforce it.
   bool refuse_unique = false;
 };
 
@@ -29,9 +31,9 @@ enum class GrammarKind : std::uint8_t { json_schema, json_object, regex, ebnf, c
 
 struct GrammarSource {
   GrammarKind kind = GrammarKind::json_object;
-  std::string text{};      // choice: JSON array of strings; json_object: unused
-  JsonOptions options{};   // for kinds that contain JSON
-  std::string field = {};  // name of the client's field, for errors
+  std::string text{};  // choice: JSON array of strings; json_object: unused
+  JsonOptions options{};  // for kinds that contain JSON
+  std::string field = {};  // request field that errors report
 };
 
 }  // namespace octavo::grammar

@@ -1,10 +1,10 @@
-// Runs grammars by commands, for tests. Each line on stdin is a JSON request; each line on stdout is a JSON
-// response.
+// Runs grammars by commands, for test scripts in tools/grammar. Each line of stdin is a JSON request, each
+// line of stdout its response.
 //
 //   grammar_tool vocabulary.json
 //
-// The vocabulary is {"tokens": [hex bytes ...], "specials": [names ...]}; the first special token ends the
-// text. The requests, each with its response:
+// The vocabulary is {"tokens": [hex bytes ...], "specials": [names ...]}. The first special token is the
+// end-of-text token. Requests and their responses:
 //
 //   {"op":"new","kind":"regex","text":"a+","whitespace":0}
 //       {"ok":true,"us":..} or {"error":".."}
@@ -22,8 +22,8 @@
 //   {"op":"jump"}
 //
 // `walk` stops at the first token that is not allowed. end: all tokens were allowed and the text may end.
-// steps: time that a step would spend on each mask. late: number of masks for which this was not enough.
-// Times are processor times in microseconds.
+// steps: time within an engine step for each mask. late: number of masks that did not fit into a step.
+// Times are CPU times in us.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::string to_hex(std::string_view bytes) {
 
 Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
   std::ifstream file(path);
-  // The list of tokens is long and flat, so the limits for schemas do not apply.
+  // The token list is long but flat, so the limits for schemas do not fit.
   std::stringstream buffer;
   buffer << file.rdbuf();
   const std::string text = buffer.str();
@@ -177,7 +177,8 @@ class Session {
     return matcher.can_terminate();
   }
 
-  // Finds an end of the text on a copy, byte by byte. Prefers closing bytes, more often in each round.
+  // Finds a way to end the text, byte by byte, on a copy of the matcher. Prefers closing brackets and
+  // quotes.
   std::string finish() {
     constexpr std::string_view kClosing = "\"}]),10a-e";
     for (std::uint32_t round = 0; round < 8; ++round) {

@@ -1,5 +1,5 @@
-// Grammars of gpt-oss' answers, which are messages in channels (serve/openai/harmony.h). Only the last
-// message is constrained.
+// Grammars for gpt-oss outputs, which consist of messages in channels (serve/openai/harmony.h). Only the
+// last message is constrained.
 #pragma once
 
 #include <span>
@@ -11,15 +11,16 @@
 
 namespace octavo::grammar {
 
-// Formats for structural tags, as JSON: a final message whose content has `format`, and a call.
+// Both functions return a structural tag format as JSON: a final message with content of `format`, or a
+// tool call.
 std::string harmony_final(std::string_view format);
 std::string harmony_call(std::string_view function, std::string_view schema);
-// Returns the structural tag of answers that end with one of these messages. preambles: text for the user
-// may precede it, in addition to reasoning.
+// Returns a structural tag for outputs that end with one of these messages. preambles: messages to the user
+// may precede it, not only reasoning.
 std::string harmony_tag(std::span<const std::string> last_messages, bool preambles);
 
-// Returns the grammar of answers whose final message follows `source`. Errors: a structural tag of the
-// legacy form.
+// Returns the grammar of outputs whose final message matches `source`. Returns an error for a structural
+// tag in the legacy form.
 Result<GrammarSource> in_final_message(GrammarSource source);
 
 }  // namespace octavo::grammar

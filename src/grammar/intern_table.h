@@ -1,4 +1,4 @@
-// A hash table of ids, with open addressing. Equal values get the same id (hash-consing).
+// Hash table with open addressing that gives equal values the same id (hash-consing).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ class InternTable {
     count_ = 0;
   }
 
-  // Returns the id with this hash for which same(id) is true. Otherwise adds and returns make().
+  // Returns the id for which the hash matches and same(id) is true. Otherwise adds the id that make()
+  // returns.
   template <class Same, class Make>
   std::uint32_t find_or_add(std::uint64_t hash, Same&& same, Make&& make) {
     if (count_ * 2 >= slots_.size()) grow();
@@ -35,7 +36,7 @@ class InternTable {
 
  private:
   struct Slot {
-    std::uint32_t tag = 0;  // 0: the entry is unused
+    std::uint32_t tag = 0;  // 0: empty slot
     std::uint32_t id = 0;
     std::uint64_t hash = 0;
   };

@@ -9,23 +9,23 @@ namespace octavo::grammar {
 
 namespace {
 
-// Builds languages of unsigned decimal texts int[.fraction] by comparison with a bound.
+// Builds the language of unsigned texts INT[.FRACTION] below or up to a bound.
 class NumberTexts {
   static constexpr std::uint32_t kFractionMax = 20;
 
  public:
   static constexpr std::uint32_t kZerosMax = 8;
-  // bounded: limits the length of fractions. Otherwise a model could write zeros or a repeating period up
-  // to max_tokens.
+  // bounded: limits the length of fractions. Without the limit, a model could write zeros or a period until
+  // max_tokens.
   NumberTexts(Grammar& grammar, bool fractions, bool bounded)
       : g_(grammar), fractions_(fractions), fraction_max_(bounded ? kFractionMax : kUnbounded) {}
 
   ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
   ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
-  // Returns the zeros at a position where other digits are impossible or irrelevant.
+  // Zeros where no other digit is possible or makes a difference.
   ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
   ExprId fraction_digits() { return g_.repeat(digit(), 0, fraction_max_); }
-  // Returns the digits between the point and a digit other than 0. The number of zeros is limited.
+  // Digits after the point up to the last nonzero digit. The number of zeros in a row is limited.
   ExprId fraction_before_digit() {
     return g_.sequence({zeros(), g_.repeat(g_.sequence({digit(1), zeros()}), 0, kUnbounded)});
   }
@@ -35,7 +35,7 @@ class NumberTexts {
   ExprId any_integer() { return g_.choice({g_.literal("0"), g_.sequence({digit(1), digits()})}); }
   ExprId any() { return g_.sequence({any_integer(), any_fraction()}); }
 
-  // Returns the texts of all values below the bound, or equal to it if it is not exclusive.
+  // All values below the bound; includes the bound itself unless exclusive.
   ExprId at_most(const Decimal& bound, bool exclusive) {
     const std::string whole = bound.integer.empty() ? "0" : bound.integer;
     std::vector<ExprId> out;
@@ -73,7 +73,7 @@ class NumberTexts {
     return g_.repeat(digit(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
   }
 
-  // Returns the fractions that may follow the integer part of the bound.
+  // Fractions that may follow if the integer part equals that of the bound.
   ExprId fraction_at_most(const std::string& bound, bool exclusive) {
     std::vector<ExprId> out;
     if (!bound.empty() || !exclusive) out.push_back(g_.empty());
@@ -108,7 +108,7 @@ class NumberTexts {
   const std::uint32_t fraction_max_;
 };
 
-// Returns the powers of ten, such as "e-07", for which every number is between the bounds.
+// Returns the powers of ten, such as "e-07", for which every number d.ddd is between the bounds.
 std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>& least,
                                         const std::optional<NumberLimits::Bound>& most) {
   constexpr int kPowerMax = 99;
@@ -134,8 +134,8 @@ std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>
   return powers;
 }
 
-// Returns unsigned texts such as 1.5e-07, which programs write for small and large numbers. plain: allowed
-// texts before the exponent; null: all texts.
+// Returns texts such as 1.5e-07, which programs write for small and large numbers. plain: texts that may
+// precede the exponent; null: all.
 std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
   Grammar scratch;
@@ -146,8 +146,8 @@ std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers
   return g.sequence({g.leaf(*std::move(mantissas)), g.leaf(automaton_of(std::move(powers)))});
 }
 
-// Returns the unsigned decimal texts whose value is a multiple of divisor / 10^scale. all: with any number
-// of zeros at the end; used for texts to exclude.
+// Returns the texts whose value is a multiple of divisor / 10^scale. all: any number of trailing zeros;
+// needed for texts to exclude.
 Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions, bool all) {
   Automaton out;
   const auto add_block = [&] {
@@ -159,17 +159,18 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions,
     out.states[from].edges.push_back(
         {Symbol::bytes, static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), 0, to});
   };
-  // Whether remainder r is divisible after zeros fill the missing digits of the scale.
+  // Returns true if remainder r becomes divisible when zeros fill the missing digits of the scale.
   const auto divides = [&](std::uint32_t r, std::size_t missing) {
     for (; missing > 0; --missing) r = r * 10 % divisor;
     return r == 0;
   };
-  out.states.resize(2);  // the start, and the state after a leading zero
+  out.states.resize(2);  // state 0: start; state 1: after a leading zero
   const StateId zero = 1, whole = add_block();
-  std::vector<StateId> after_digits;  // first state of each block after the point, by number of digits read
+  // first state after the point, for each number of digits read
+  std::vector<StateId> after_digits;
   if (fractions)
     for (std::size_t j = 0; j <= scale; ++j) after_digits.push_back(add_block());
-  // For additional zeros, which do not change the value.
+  // Reads additional zeros, which do not change the value.
   const auto zeros = static_cast<StateId>(out.states.size());
   out.states.resize(zeros + (fractions ? NumberTexts::kZerosMax : 0));
   for (StateId z = zeros; z < out.states.size(); ++z) {
@@ -205,9 +206,9 @@ std::optional<std::uint64_t> small(const std::string& digits) {
   return value;
 }
 
-// Returns the largest text of multiples, for divisors such as 7 (but not 25) for which zeros at the end may
-// never give a multiple. Returns "" if zeros always give one. Large divisors get fewer digits, because the
-// automaton has a state for each remainder at each digit.
+// Limits the length of texts if trailing zeros may never give a multiple, as for the divisor 7 (but not
+// 25). Returns the largest allowed text, or "" for no limit. Larger divisors get fewer digits, because the
+// automaton has a state for each remainder and digit.
 std::string largest_multiple(const std::vector<Decimal>& multiples) {
   constexpr std::uint64_t kLargeDivisor = 500;
   std::string largest;
@@ -222,7 +223,7 @@ std::string largest_multiple(const std::vector<Decimal>& multiples) {
   return largest;
 }
 
-// Returns the unsigned texts whose value is between the bounds.
+// Returns the texts of absolute values between the bounds.
 std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
                                                    const std::optional<NumberLimits::Bound>& least,
                                                    const std::optional<NumberLimits::Bound>& most) {
@@ -234,7 +235,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
   if (most) {
     factors.push_back(texts.at_most(most->value, most->exclusive));
   } else if (const std::string largest = largest_multiple(limits.multiples); !largest.empty()) {
-    // The largest text is ignored if a minimum is near or above it.
+    // If the minimum is near or above this limit, the limit does not apply.
     if (!least || least->value < *Decimal::parse(largest.substr(1)))
       factors.push_back(texts.at_most(*Decimal::parse(largest), false));
   }
@@ -306,7 +307,7 @@ bool within(const NumberLimits& limits, const Decimal& value) {
   if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value)))
     return false;
   if (value.is_integer() ? !limits.integers : !limits.fractions) return false;
-  // Returns nullopt if the divisor exceeds kMultipleOfMax.
+  // Returns nullopt if the divisor is larger than kMultipleOfMax.
   const auto is_multiple = [&](const Decimal& multiple) -> std::optional<bool> {
     const std::size_t scale = std::max(value.fraction.size(), multiple.fraction.size());
     const auto divisor = small(*multiple.scaled(scale));

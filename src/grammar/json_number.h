@@ -1,4 +1,4 @@
-// The texts of JSON numbers as regular languages.
+// Converts limits on a JSON number to the regular language of its texts.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,25 @@ struct NumberLimits {
     bool exclusive = false;
   };
   std::optional<Bound> min, max;
-  std::vector<Decimal> multiples, non_multiples;  // The number must be a multiple of all `multiples` and of
-                                                  // none of `non_multiples`. All are positive.
+  // The number must be a multiple of all `multiples` and of none of `non_multiples`. All are positive.
+  std::vector<Decimal> multiples, non_multiples;
   bool integers = true, fractions = true;
   bool has_divisors() const { return !multiples.empty() || !non_multiples.empty(); }
-  bool exponents = false;  // a bound has an exponent, so every exponent form is allowed
+  // a bound has an exponent, so all exponent forms are allowed
+  bool exponents = false;
 };
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-// Returns the texts of numbers within the limits, in common spellings. If no number is allowed, no text
+// Returns the texts of the numbers within the limits, in common spellings. If no number is allowed, no text
 // matches.
-// - Integers have no fraction and no exponent.
-// - With limits, the exponent form has one digit before the point. Its power of ten is within the limits
-//   for all values of the other digits.
-// - Unless `exponents` is set, the part before the exponent is also within the limits. A text that has
-//   begun can therefore end soon: between 0 and 1, "7" is not the beginning of 7e-1.
-// - Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
-//   of more than 21 digits.
+// * Integers have no fraction and no exponent.
+// * With limits, the exponent form has one digit before the point, and every number with this power of ten
+// must be within the limits.
+// * Unless `exponents` is set, the text before the exponent must be within the limits, too. So a number can
+// end soon: between 0 and 1, "7" is not the beginning of 7e-1.
+// * Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
+// of more than 21 digits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

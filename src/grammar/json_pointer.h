@@ -1,4 +1,4 @@
-// JSON pointers (RFC 6901) as fragments of a URI, such as #/properties/a.
+// JSON pointers (RFC 6901) in URI fragments, such as #/properties/a.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@ namespace octavo::grammar {
 
 std::string escaped_pointer(std::string_view key);
 
-// Returns the pointer to a value of the document, which its offset identifies. Shortens long pointers.
+// Returns the pointer to a value of the document, which it finds by the value's offset. Shortens long
+// pointers.
 std::string pointer_to(const Json& document, const Json& value);
 
-// Returns the value at a pointer without '#', or null if the document has no such value.
+// pointer: without '#'. Returns null if the document has no such value.
 const Json* at_pointer(const Json& document, std::string_view pointer);
 
 // Returns nullopt for an invalid escape.

@@ -8,8 +8,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Returns the member that contains the schema, if the document is an API's object around a schema, such as
-// {"name": .., "schema": {..}}; "" otherwise. Such a document would be a schema that allows every value.
+// Some clients send an API object around the schema, such as {"name": .., "schema": {..}}. As a schema it
+// would allow every value. Returns the member that contains the schema, or "".
 std::string_view wrapped_schema(const Json& document) {
   for (const auto& [name, value] : document.members)
     if (role_of(name, Dialect::draft2020) == KeywordRole::constrains) return "";

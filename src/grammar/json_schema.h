@@ -1,8 +1,8 @@
 // Converts JSON Schema (drafts 4 to 2020-12, by `$schema`) to a grammar of valid JSON texts.
 //
-// The grammar is sound, but not complete: every text of the grammar is valid, but some valid texts are
-// missing, such as those with unusual white space. A keyword that cannot be enforced is an error, with its
-// JSON pointer. docs/reference/json-schema.md lists the keywords and the missing texts.
+// Every text of the grammar is valid, but some valid texts are missing, for example those with unusual
+// white space. A keyword that cannot be enforced is an error that contains its JSON pointer.
+// docs/reference/json-schema.md lists the keywords and the missing texts.
 #pragma once
 
 #include <string_view>
@@ -15,10 +15,9 @@ namespace octavo::grammar {
 
 Result<Grammar> json_schema_grammar(std::string_view schema, const JsonOptions& options = {});
 
-// Returns the grammar of any JSON object (response_format json_object).
+// Any JSON object (response_format json_object).
 Result<Grammar> json_object_grammar(const JsonOptions& options = {});
 
-// Adds the rule of a schema's values to a grammar.
 Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options,
                                std::string_view field);
 

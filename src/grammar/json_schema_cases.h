@@ -1,4 +1,4 @@
-// Tables of JSON Schemas, each with texts that are valid and texts that are not.
+// For tests: JSON Schemas, each with valid and invalid texts.
 #pragma once
 
 #include <gtest/gtest.h>

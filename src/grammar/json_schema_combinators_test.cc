@@ -117,7 +117,7 @@ TEST(JsonSchema, Unevaluated) {
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]}],"unevaluatedItems":false})",
        {"[]", "[1]"},
        {"[1,1]", "[null]"}},
-      // A part `true` evaluates all items or properties that are left.
+      // `true` evaluates all remaining items or properties.
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]},{"unevaluatedItems":true}],"unevaluatedItems":false})",
        {"[1]", R"([1,"a",null])"},
        {"[null]"}},
@@ -158,7 +158,6 @@ TEST(JsonSchema, Unevaluated) {
   check(cases);
 }
 
-// A long pattern with a large length exceeds an automaton's limit, so only the shorter texts are accepted.
 TEST(JsonSchema, LengthsBesideAPatternAreNarrowed) {
   const std::string pattern = R"(^arn:[a-z]{0,20}:[a-z0-9]{0,20}:[^:]*:[a-z]+/[^/]*$)",
                     start = "\"arn:a:b:c:d/";

@@ -1,4 +1,4 @@
-// Schemas with shared parts or counted repetitions accept the same texts as without these optimizations.
+// Shared rules and counted repetitions must not change the accepted texts.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -16,9 +16,8 @@ std::shared_ptr<const CompiledGrammar> compile(std::string_view schema) {
   return testing::compiled(json_schema_grammar(schema), schema);
 }
 
-// Compares every ordered selection of members with the meaning of the keywords.
 TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
-  // Names with common beginnings, including one that is the beginning of another.
+  // One name is a prefix of another.
   const std::vector<std::string> names{"ab", "a", "abc", "b", "a\\\"c", "é"};
   for (unsigned required = 0; required < 64; required += 7)
     for (const auto& [min, max] : {std::pair(0, 9), {1, 9}, {3, 9}, {0, 2}, {2, 4}, {3, 3}, {6, 6}, {0, 0}})
@@ -33,7 +32,7 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
             R"({{"type":"object","properties":{{{}}},"required":[{}],"minProperties":{},"maxProperties":{},
                 "additionalProperties":{}}})",
             properties, all_required, min, max, open ? R"({"const":"z"})" : "false");
-        // A schema without a valid value is refused.
+        // A schema without a valid value is an error.
         const auto compiled = [&]() -> Result<std::shared_ptr<const CompiledGrammar>> {
           TRY(const Grammar grammar, json_schema_grammar(schema));
           return CompiledGrammar::compile(grammar, byte_vocabulary());
@@ -51,7 +50,7 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
       }
 }
 
-// Tests patterns with lengths, counted or unrolled, with texts of all lengths near the bounds.
+// Texts of all lengths near the bounds, with patterns that are counted or unrolled.
 TEST(JsonSchemaSharing, LengthsBesidePatterns) {
   struct Pattern {
     std::string_view pattern, begin, unit,
@@ -87,8 +86,7 @@ TEST(JsonSchemaSharing, LengthsBesidePatterns) {
     }
 }
 
-// A pattern with a length has a state for each length, and its masks are stored as differences between
-// lengths. The test compares them with a test of every token, for texts near the bounds.
+// A pattern with a length has a state for each length, whose masks are stored as differences.
 TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
   std::vector<std::string> words;
   std::uint32_t random = 7;
@@ -115,7 +113,6 @@ TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
     }
 }
 
-// Schemas with equal text share a rule. Schemas with different meanings do not.
 TEST(JsonSchemaSharing, EqualSubschemas) {
   struct Case {
     std::string_view schema;

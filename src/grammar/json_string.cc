@@ -27,7 +27,7 @@ ExprId byte_of(Grammar& g, std::string_view bytes) {
   return g.bytes(set);
 }
 
-// Returns whether the expression contains a repetition that is too large to unroll.
+// Returns true if the expression contains a repetition that is too large to unroll.
 bool has_large_repeat(const Grammar& grammar, const std::vector<std::size_t>& sizes, ExprId id) {
   if (sizes[id] <= kUnrollStatesMax) return false;
   if (std::holds_alternative<Repeat>(grammar.exprs[id].node)) return true;
@@ -49,7 +49,7 @@ CodePointSet plain_characters() {
 
 ExprId string_character(Grammar& g) {
   const ExprId hex = hex_digit(g), d = byte_of(g, "dD");
-  // The escapes are \uXXXX below and above the surrogates, and pairs of surrogates.
+  // \uXXXX below and above the surrogates, and surrogate pairs.
   const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
   const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
   const ExprId unicode = g.choice(
@@ -67,7 +67,7 @@ ExprId content_character(Grammar& g) {
 
 namespace {
 
-// Converts an automaton of contents to one of spellings. Its first states have the same numbers.
+// Converts an automaton of contents to one of spellings. States of the first keep their numbers.
 class Spelling {
  public:
   explicit Spelling(const Automaton& contents) : contents_(contents) {
@@ -117,8 +117,7 @@ class Spelling {
         {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
   }
 
-  // Returns the state that reads the rest of an escape. States whose escapes lead to the same states share
-  // it.
+  // Returns the state after a backslash. States with equal targets share it.
   StateId behind_backslash(const Escaped& escaped) {
     const auto [known, fresh] = escapes_.try_emplace(escaped);
     if (!fresh) return known->second;

@@ -6,18 +6,18 @@
 
 namespace octavo::grammar {
 
-// Returns one character of a string in every spelling: unescaped, \n, \u000a, or a surrogate pair.
+// One character of a JSON string in all spellings: unescaped, \n, \u000a, or a surrogate pair.
 ExprId string_character(Grammar& grammar);
-// Returns one character of a string's content: any code point, unescaped.
+// One character of a string's content: any unescaped code point.
 ExprId content_character(Grammar& grammar);
 
-// Converts a language of contents to the language of their JSON spellings, without quotes. Characters that
-// need no escape are unchanged; the others may have every spelling that JSON allows. Returns nullopt if
-// this needs too many states.
+// Converts a language of contents to its JSON spellings, without quotes. Characters that need no escape
+// stay unescaped; the others may have any spelling that JSON allows. Returns nullopt if there are too many
+// states.
 std::optional<Automaton> spelled(const Automaton& contents);
 
 Automaton between_quotes(const Automaton& spellings);
-// Acts like spelled() above, for an expression of `contents`. Large repetitions stay repetitions.
+// The same for an expression of `contents`. Large repetitions are not unrolled.
 std::optional<ExprId> spelled(Grammar& grammar, const Grammar& contents, ExprId expr);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// A JSON value as written: members in order, numbers as text, and the position of each value.
+// A parsed JSON value that keeps the order of members, the text of numbers, and offsets in the source.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct Json {
   enum class Kind : std::uint8_t { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool boolean = false;
-  std::string text;  // content of a string, or number as written
+  std::string text;  // content of a string, or text of a number
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
-  std::size_t offset = 0;  // position in the source, in bytes
+  std::size_t offset = 0;  // bytes from the start of the source
 
-  // Defined in the .cc file, where the members' types are complete.
+  // Defined in the .cc file, because the members' types are incomplete here.
   Json();
   Json(const Json&);
   Json(Json&&) noexcept;
@@ -32,15 +32,15 @@ struct Json {
   const Json* find(std::string_view key) const;
 };
 
-// Parses JSON. Errors: duplicate keys, more than kJsonDepthMax levels, invalid UTF-8, lone surrogates; with
-// `field` and the offset.
+// Returns an error on `field` with the offset for invalid UTF-8, duplicate keys, lone surrogates, or more
+// than kJsonDepthMax levels.
 Result<Json> parse_json(std::string_view text, std::string_view field);
 
-// Returns the text for use inside quotes. Escapes only the characters that need it.
+// Escapes the text for a JSON string. Escapes only characters that need it.
 std::string json_escape(std::string_view content);
-// Returns compact JSON. Numbers are unchanged.
+// Writes compact JSON. Numbers keep their text.
 std::string to_text(const Json& value);
-// Returns the text, or its first 60 bytes and "..." for an error message.
+// Returns the text, or its first 60 bytes and "...", for error messages.
 std::string shortened(std::string text);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,5 @@
-// Numbers short lists of ids. Equal lists have equal numbers, which are assigned in the order of first use.
+// Gives short lists of ids (keys) a number. Equal keys have equal numbers, counted in the order of first
+// use.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ class KeyTable {
     begin_.assign(1, 0);
   }
 
-  // Returns the number of a key. A new key gets size(). The key must not point into this table.
+  // A new key gets the number size(). The key must not point into this table.
   std::uint32_t number(Key key) {
     return table_.find_or_add(
         hash(key), [&](std::uint32_t id) { return std::ranges::equal((*this)[id], key); },
@@ -34,7 +35,7 @@ class KeyTable {
           return static_cast<std::uint32_t>(size() - 1);
         });
   }
-  // Returns the key of a number. It is valid until the next new key.
+  // The result is valid until the next new key.
   Key operator[](std::uint32_t number) const {
     return Key(text_).subspan(begin_[number], begin_[number + 1] - begin_[number]);
   }

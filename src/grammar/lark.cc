@@ -32,7 +32,7 @@ class LarkParser : NotationReader {
 
   Result<RuleId> parse() {
     TRY_VOID(readable());
-    // This rule is called before each terminal of a rule. Its body is known only at the end.
+    // A call of this rule precedes each terminal. Its body is complete only at the end of the text.
     if (text_.contains("%ignore")) ignored_rule_ = g_.rule("%ignore");
     for (skip(true); !done(); skip(true)) TRY_VOID(statement());
     for (const auto& [name, entry] : names_)
@@ -53,10 +53,10 @@ class LarkParser : NotationReader {
     RuleId id;
     bool defined;
     std::size_t first_use;
-    std::vector<std::string> uses;  // terminals in a terminal, by name
+    std::vector<std::string> uses;  // names of terminals that a terminal uses
   };
 
-  // Skips spaces and comments. lines: also skips line ends.
+  // lines: also skip line ends.
   void skip(bool lines) {
     for (; !done(); ++at_) {
       if (peek() == '#' || text_.substr(at_).starts_with("//"))
@@ -69,7 +69,7 @@ class LarkParser : NotationReader {
   }
   void skip() { skip(depth_ > 0); }
 
-  // Reads a name. It may contain '-', but not the '-' of an arrow.
+  // A name may contain '-', but not the '-' of "->".
   std::string_view name() {
     const std::size_t start = at_;
     if (is_letter(peek()))
@@ -179,8 +179,8 @@ class LarkParser : NotationReader {
     return {};
   }
 
-  // Reads alternatives up to the end of the line or group. A bar at the beginning of the next line
-  // continues them.
+  // Reads alternatives up to the end of the line or group. If the next line begins with '|', it continues
+  // them.
   Result<ExprId> alternatives() {
     std::vector<ExprId> branches;
     do {
@@ -207,7 +207,7 @@ class LarkParser : NotationReader {
     return parts.empty() ? g_.empty() : g_.sequence(std::move(parts));
   }
 
-  // Returns a terminal of a rule, with ignored terminals before it.
+  // Adds a call of the ignored terminals before a terminal of a rule.
   ExprId terminal(ExprId text) {
     if (!ignored_rule_ || in_terminal_ || ignoring_) return text;
     return g_.sequence({g_.call(*ignored_rule_), text});
@@ -313,7 +313,7 @@ class LarkParser : NotationReader {
     return terminal(*body);
   }
 
-  // Reads %json {...}, as in llguidance.
+  // Reads llguidance's %json {...}.
   Result<ExprId> json(std::size_t position) {
     if (!take("%json")) return expected("%json or a name");
     skip(true);
@@ -359,7 +359,7 @@ class LarkParser : NotationReader {
     return repeated(part, min, max);
   }
 
-  // Checks that no terminal contains itself, because terminals are regular (topological sort, Kahn 1962).
+  // Terminals are regular, so returns an error if one contains itself. (Topological sort, Kahn 1962.)
   Result<void> terminals_end() {
     std::map<std::string_view, std::vector<std::string_view>> users;
     std::map<std::string_view, std::size_t> open;
@@ -384,9 +384,10 @@ class LarkParser : NotationReader {
   std::map<std::string, Named, std::less<>> names_;
   std::optional<RuleId> ignored_rule_, first_rule_;
   std::vector<ExprId> ignored_;
-  Named* in_terminal_ = nullptr;  // terminal that is being defined
-  bool ignoring_ = false;         // inside the argument of %ignore
-  int depth_ = 0;                 // number of open groups
+  // terminal whose definition is being read
+  Named* in_terminal_ = nullptr;
+  bool ignoring_ = false;
+  int depth_ = 0;
 };
 
 }  // namespace
@@ -396,7 +397,7 @@ bool is_lark(std::string_view text) {
     const bool comment = text[at] == '#' || text.substr(at).starts_with("//");
     if (comment) at = std::min(text.find('\n', at), text.size() - 1);
     if (comment || std::string_view(" \t\r\n").contains(text[at])) continue;
-    // first character after the first definition's name
+    // First character after the name of the first definition.
     const std::size_t colon = text.find_first_of(":\"'/|", at);
     return colon == std::string_view::npos || !text.substr(colon).starts_with("::=");
   }

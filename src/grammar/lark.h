@@ -1,4 +1,4 @@
-// Grammars in the notation of Lark, as far as llguidance and vLLM accept it:
+// Parses grammars in Lark's notation, as far as llguidance and vLLM accept it:
 //
 //   %import common.WS
 //   %ignore WS
@@ -8,14 +8,14 @@
 //   value: /[0-9]+/ | NAME | <|special|> | %json {"type": "array"}
 //   NAME: ("a".."z" | "_")+
 //
-// Names of rules are lower-case, names of terminals upper-case. The language is that of Lark's default
-// parser (Earley, dynamic): a text may be divided into terminals in any way.
+// Rules have lower-case names, terminals upper-case ones. The language is that of Lark's default parser
+// (Earley, dynamic): any division of a text into terminals is valid.
 //
-// Ignored: priorities, because they only rank these ways; aliases; the modifiers ? and ! of rules. Ignored
-// terminals may occur before each terminal of a rule, and at the end.
+// Ignored terminals may occur before each terminal of a rule, and at the end. The parser accepts
+// priorities, aliases and the modifiers ? and ! of rules, but they have no effect on the language.
 //
-// Errors, with line and column: templates, attributes, %declare, %extend, %override, imports except from
-// `common`, recursive terminals, and unsupported parts of regular expressions.
+// Errors have line and column. Not supported: templates, attributes, %declare, %extend, %override, imports
+// except from `common`, recursive terminals, and some regular expressions.
 #pragma once
 
 #include <string_view>
@@ -25,13 +25,13 @@
 
 namespace octavo::grammar {
 
-// Returns whether a text is Lark and not GBNF: its first definition has no ::=.
+// Returns true if the text is Lark, and false if it is GBNF: the first definition contains ::=.
 bool is_lark(std::string_view text);
 
-// Adds the rules of a Lark text to a grammar. Returns the rule `start`, or the first rule without it.
+// Adds the rules and returns the rule `start`, or the first rule if `start` is missing.
 Result<RuleId> add_lark(Grammar& grammar, std::string_view text, std::string_view field);
 
-// Reads EBNF or Lark, as is_lark() decides.
+// Both functions parse Lark or EBNF (GBNF), as is_lark() decides.
 Result<RuleId> add_ebnf_or_lark(Grammar& grammar, std::string_view text, std::string_view field);
 Result<Grammar> ebnf_or_lark_grammar(std::string_view text);
 

@@ -1,5 +1,6 @@
-// Parser states that belong to no automaton. They are made when a text reaches them: for counted rules
-// (remaining repetitions) and for rules in any order (parts read so far). Equal states have equal numbers.
+// Parser states that are created while a text is parsed, because there are too many possible ones: for
+// counted rules (number of remaining repetitions) and for rules whose parts may have any order (parts read
+// so far). Equal states have equal ids.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +15,17 @@ namespace octavo::grammar {
 
 class MadeStates {
  public:
-  // The numbers of repetitions of a counted rule that are still required and still allowed.
+  // Remaining repetitions of a counted rule: required and allowed.
   struct Counter {
     RuleId rule;
     std::uint32_t min, max;
     auto operator<=>(const Counter&) const = default;
   };
-  // The progress in a rule in any order.
+  // Progress in a rule whose parts may have any order.
   struct Parts {
     RuleId rule;
-    std::uint32_t count;  // parts read, up to the largest number that makes a difference
-    bool separated;       // a separator was read, so a part must follow
+    std::uint32_t count;  // number of parts read; limited to AnyOrder::count_max()
+    bool separated;  // a separator was read, so a part must follow
     PartSet read;
   };
 
@@ -39,20 +40,19 @@ class MadeStates {
     return {words[0], words[1], words[2]};
   }
   Parts parts(StateId state) const;
-  // Returns the key of a state. Different states have different keys.
   KeyTable::Key key(StateId state) const { return keys_[state - first_]; }
   RuleId rule(StateId state) const { return key(state)[0]; }
 
   bool may_end(const Parts& parts) const;
   bool must_end(StateId state) const { return must_end_[state - first_]; }
-  // Calls visit(rule, state after it) for each part that can follow, or for the separator.
+  // Calls visit(rule, next state) for each part that can follow, or for the separator.
   template <class Visit>
   void for_next(const Parts& parts, Visit&& visit);
 
   std::size_t byte_size() const { return keys_.byte_size() + must_end_.size() / 8; }
 
  private:
-  static constexpr std::size_t kCounterWords = 3;  // keys of Parts are longer
+  static constexpr std::size_t kCounterWords = 3;  // keys of Parts have more words
 
   std::uint32_t missing(const Parts& parts) const;
   bool continues(const Parts& parts) const;

@@ -11,7 +11,7 @@ namespace octavo::grammar {
 namespace {
 constexpr std::size_t kJumpBytesMax = 4096;
 
-// Runs work that must not wait. Returns nullopt also if memory is exhausted.
+// Runs work that must not wait. Also returns nullopt after bad_alloc.
 template <class Work>
 auto at_once(Work&& work) -> decltype(work()) {
   try {
@@ -23,14 +23,14 @@ auto at_once(Work&& work) -> decltype(work()) {
 
 }  // namespace
 
-// The first configuration of a table has the same id in all epochs.
+// The first configuration has the same id in all epochs.
 Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
     : grammar_(std::move(grammar)), configs_(1, ParseStates::kStartConfig) {}
 
 Result<Matcher::Access> Matcher::enter() {
   const CompiledGrammar& g = *grammar_;
   Access access(g, Lock(g.mutex_));
-  // A second attempt would fail again and take as long.
+  // A new attempt would fail again after the same time.
   if (too_large_) return too_ambiguous();
   if (!g.table_ || g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size())) {
     g.table_.reset();
@@ -144,7 +144,7 @@ bool Matcher::take(TokenId token) {
   if (watches_items() &&
       (!items_fit(token, items_.rests()) || !items_take(items_, current(), token) || exhausted()))
     return false;
-  // If memory is exhausted between the two calls, the configurations are computed again.
+  // After a bad_alloc between these two calls, the configurations are computed again.
   configs_.push_back(next);
   tokens_.push_back(token);
   return true;
@@ -163,8 +163,8 @@ void Matcher::rollback(std::size_t tokens) {
 
 namespace {
 
-// Returns a function that tells whether bytes[i] after `config` opens an array whose items must differ. It
-// must be called with ascending i.
+// Returns a function that tells whether bytes[i] begins an array with unique items. Call it with ascending
+// i.
 auto opens_unique(ParseStates& states, ConfigId config, std::string_view bytes) {
   return [&states, config, bytes, at = std::size_t{0}](std::size_t i) mutable {
     for (; at <= i; ++at) config = states.step(config, static_cast<std::uint8_t>(bytes[at]));
@@ -180,12 +180,12 @@ bool Matcher::items_take(UniqueItems& items, ConfigId before, TokenId token) con
   return items.take(bytes, opens_unique(grammar_->table_->states(), before, bytes));
 }
 
-// Returns whether the items of arrays may continue with the token. If a string has its maximum length and
-// equals an earlier item, it could not end, so its last token is excluded.
+// Returns false for a token after which an item would repeat. It also rejects the last token of a string of
+// maximum length that equals an earlier item, because the string could not end.
 bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const {
   if (grammar_->vocabulary_->is_special(token)) return true;
   const std::string_view bytes = grammar_->vocabulary_->bytes(token);
-  // Items end only with these bytes. Outside all arrays they begin only with '['.
+  // Only these bytes can end an item, and only '[' can begin an array.
   if (items_.in_string() && !bytes.contains('"'))
     return std::ranges::find(rests, bytes) == rests.end() || !only_ends_string(bytes);
   if (!items_.active() && (!bytes.contains('[') || !bytes.contains(','))) return true;
@@ -194,7 +194,7 @@ bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const
          !(items_.repeats(bytes, opens_unique(states, current(), bytes)) && only_ends_string(bytes));
 }
 
-// Returns whether only a quote can follow the bytes.
+// Returns true if only a quote can follow the bytes.
 bool Matcher::only_ends_string(std::string_view bytes) const {
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
@@ -202,7 +202,7 @@ bool Matcher::only_ends_string(std::string_view bytes) const {
   return states.forced_byte(at) == '"';
 }
 
-// Removes tokens that would repeat an item. Returns false if no token is left.
+// Removes tokens that would repeat an array item. Returns false if no token is left.
 bool Matcher::leave_out_repeated_items(std::span<std::int32_t> mask) const {
   grammar_->table_->states().allow(kWorkMax);
   const std::vector<std::string> rests = items_.rests();
@@ -227,7 +227,7 @@ std::string Matcher::jump_forward() {
 
 std::string Matcher::forced_text() {
   std::string forced;
-  if (items_.active()) return forced;  // the forced bytes could repeat an item
+  if (items_.active()) return forced;  // The forced bytes might repeat an item.
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
   while (forced.size() < kJumpBytesMax) {

@@ -1,4 +1,5 @@
-// The state of one text under a grammar: the tokens accepted so far, and the tokens that can follow.
+// Matches one text (the output tokens of one sequence) against a grammar, and computes the mask of the next
+// token.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +18,36 @@
 
 namespace octavo::grammar {
 
-// A copy continues independently. Different threads may use different matchers, even of one grammar. If
-// memory is exhausted, a call throws std::bad_alloc and has no effect, except that the grammar's computed
-// masks are deleted; the next call computes them again.
+// A copy continues independently. Threads may use different matchers at the same time, even of one grammar.
+// A call that runs out of memory throws std::bad_alloc and does not change the matcher. The grammar's
+// caches are then deleted and computed again later.
 class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
-  // Sets bit i % 32 of word i / 32 for exactly those tokens i that accept() would accept. `mask` has at
-  // least vocabulary().mask_words() words; further words are cleared. Errors: no token can follow, or the
-  // grammar is so ambiguous that the check exceeds kWorkMax. After an error the request must end, without
-  // another sampled token.
+  // Sets bit i % 32 of word i / 32 if accept(i) would return true. `mask` has at least
+  // vocabulary().mask_words() words; additional words are cleared. Returns an error if no token can follow,
+  // or if the mask needs more work than kWorkMax. The request must then end without another token.
   Result<void> fill_mask(std::span<std::int32_t> mask);
 
-  // Accepts a token. Returns false, without a change, if the token is not allowed or the check takes too
-  // long. An end-of-text token is accepted if the text may end, and terminates the matcher.
+  // Returns false without a change if the token is not allowed or the check takes too long. An end-of-text
+  // token is accepted if the text may end; the matcher is then terminated.
   bool accept(TokenId token);
 
-  // Variants for a thread that must not wait. They return nullopt if another matcher uses the grammar, if
-  // more than kStepWork work is needed, or if memory is exhausted. Then a call that can wait is needed; a
-  // later try can use its results.
+  // For a thread that must not wait. These return nullopt if another matcher uses the grammar, if the call
+  // needs more work than kStepWork, or after bad_alloc. Then call the function that waits on another
+  // thread, and try again.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
 
-  // Removes the last `tokens` accepted tokens, or all if fewer were accepted.
+  // Removes the last `tokens` tokens, or all tokens if there are fewer.
   void rollback(std::size_t tokens);
 
-  // Returns the bytes that must follow, or "" if there is a choice or the text may end.
+  // Returns the forced bytes, or "" if there is a choice or the text may end.
   std::string jump_forward();
-  // Returns the tokens of the bytes that must follow, as the tokenizer writes them, without tokens that
-  // later bytes could change. They need no forward passes (jump-forward decoding: Zheng et al., SGLang,
-  // 2024).
+  // Returns the tokens of the forced bytes, without tokens at the end that later bytes could change. These
+  // tokens need no forward pass (jump-forward decoding: Zheng et al., SGLang, 2024).
   std::vector<TokenId> forced_tokens();
 
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
@@ -59,7 +58,8 @@ class Matcher {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // The locked table of the grammar. If an exception passes, the table is incomplete and is deleted.
+  // Locks the table of the grammar. If an exception passes through, the table may be incomplete and is
+  // deleted.
   class Access {
    public:
     Access(const CompiledGrammar& grammar, Lock lock)
@@ -76,15 +76,16 @@ class Matcher {
     int exceptions_;
   };
 
-  // Locks the grammar, and renews this matcher's configurations if the epoch has changed.
+  // Locks the grammar. If its epoch has changed, parses the text again.
   Result<Access> enter();
-  // Acts like enter(), without waiting.
+  // Like enter(), but returns nullopt instead of waiting.
   std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
-  // The functions below need the lock.
+  // The grammar must be locked for the functions below.
   Result<void> fill(std::span<std::int32_t> mask);
   bool take(TokenId token);
-  // Returns whether items of some arrays must differ. Then these functions check tokens and masks.
+  // Returns true if the grammar has arrays with unique items. The functions below then check tokens and
+  // masks.
   bool watches_items() const { return grammar_->tables_.unique_items; }
   bool items_take(UniqueItems& items, ConfigId before, TokenId token) const;
   bool items_fit(TokenId token, std::span<const std::string> rests) const;
@@ -97,11 +98,13 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;  // configuration before the first token and after each token
-  UniqueItems items_;              // for grammars with arrays of unique items
+  std::vector<ConfigId> configs_;  // configs_[i]: after i tokens
+  // used if watches_items()
+  UniqueItems items_;
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
-  bool too_large_ = false;  // reading the text again exceeds the limit of work or memory
+  // parsing the text again exceeds a limit of work or memory
+  bool too_large_ = false;
 };
 
 }  // namespace octavo::grammar

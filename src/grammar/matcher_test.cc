@@ -1,5 +1,5 @@
-// Compares masks with little memory, on several threads and in calls that must not wait with masks of
-// single matchers.
+// Compares the masks of a single matcher with masks with little memory, on several threads, and from calls
+// that must not wait.
 #include "grammar/matcher.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Random {
   std::uint64_t state_ = 11;
 };
 
-// Draws a token that the mask allows, or sometimes any token.
+// Usually an allowed token, sometimes any token.
 TokenId draw(const std::vector<bool>& mask, Random& random) {
   if (random.below(5) == 0) return static_cast<TokenId>(random.below(mask.size()));
   std::vector<TokenId> allowed;
@@ -59,7 +59,7 @@ TokenId draw(const std::vector<bool>& mask, Random& random) {
   return allowed.empty() ? 0 : allowed[random.below(allowed.size())];
 }
 
-// With little memory, the parser drops its configurations between calls, so their ids change.
+// The parser drops its configurations between calls, so their ids change.
 TEST(Matcher, ForksOfAClearedParserHaveTheMasksOfALargeOne) {
   Random random;
   std::size_t taken = 0, ended = 0;
@@ -113,7 +113,7 @@ TEST(Matcher, ThreadsShareAGrammar) {
   }
 }
 
-// Calls that must not wait get the same mask or none. Calls that may wait compute the missing masks.
+// Calls that must not wait return the same mask or none.
 TEST(Matcher, TriesSayTheSameOrNothing) {
   std::vector<std::string> pairs;
   for (char a = 'a'; a <= 'z'; ++a)
@@ -154,7 +154,6 @@ TEST(Matcher, TriesSayTheSameOrNothing) {
   EXPECT_GT(found, 20u);
 }
 
-// Even if the masks of all states exist, thousands of open nodes need work.
 TEST(Matcher, TriesCountOpenNodes) {
   std::vector<std::string> words;
   for (char a = 'a'; a <= 'z'; ++a)

@@ -1,4 +1,4 @@
-// Minimises automata: merges states with the same continuations.
+// Minimizes automata by merging equivalent states.
 #include <algorithm>
 #include <optional>
 #include <ranges>
@@ -13,9 +13,10 @@ namespace octavo::grammar {
 
 namespace {
 
-using Blocks = std::vector<std::uint32_t>;  // block index, by state
+using Blocks = std::vector<std::uint32_t>;  // index: state
 
-// Distinguishes states by the blocks of their targets. A result is valid until the next call.
+// Two states have equal signatures if their edges lead to the same blocks. The result is valid until the
+// next call.
 class Signature {
  public:
   std::span<const std::uint32_t> of(const State& state, const Blocks& block) {
@@ -43,10 +44,10 @@ class Signature {
   std::vector<std::uint32_t> key_;
 };
 
-// Splits a set of states that no edge leaves into the largest blocks of states with equal signatures. It
-// examines only states with a renumbered target. The largest part of a split block keeps its number, so the
-// number of examinations of a state is limited by how often its targets' blocks can be halved (Hopcroft
-// 1971; this version: Valmari and Franceschinis 2010).
+// Splits a set of states that no edge leaves into blocks of equivalent states. Only states with a target in
+// a renumbered block are examined again. When a block is split, its largest part keeps the number, so each
+// state is examined only a logarithmic number of times (Hopcroft 1971; this version: Valmari and
+// Franceschinis 2010).
 class Refinement {
  public:
   Refinement(const Automaton& in, std::vector<StateId> states, Blocks& block)
@@ -59,7 +60,7 @@ class Refinement {
     sources_.emplace(in.states, [&](StateId from, const Edge&) { return place_[from] != kNoState; });
   }
 
-  // Sets `block` for the states. Returns the number of blocks; blocks are numbered from 0.
+  // Writes block[state] and returns the number of blocks.
   std::uint32_t run() {
     if (order_.empty()) return 0;
     for (const StateId state : order_) block_[state] = 0;
@@ -88,8 +89,8 @@ class Refinement {
     std::uint32_t size() const { return end - begin; }
   };
 
-  // Splits a block by the keys of its changed states, in the order of their keys. Unchanged states keep
-  // their signature, which differs from these keys.
+  // Splits a block by the keys of its changed states. Unchanged states keep their signature, which differs
+  // from all these keys.
   void split(std::span<const StateId> changed) {
     const std::uint32_t old = block_[changed[0]];
     parts_.clear();
@@ -129,17 +130,17 @@ class Refinement {
   const Automaton& in_;
   Blocks& block_;
   std::vector<StateId> order_;        // states, grouped by block
-  std::vector<std::uint32_t> place_;  // index in order_, by state
+  std::vector<std::uint32_t> place_;  // index in order_ of each state
   std::vector<std::uint32_t> key_of_;
   std::optional<Incoming> sources_;
-  std::vector<Range> ranges_, parts_;  // ranges of all blocks, and of the parts of the block that is being
-                                       // split
+  // ranges of all blocks; parts of the block that is being split
+  std::vector<Range> ranges_, parts_;
   std::vector<StateId> renumbered_;
   Signature signature_;
   KeyTable keys_;
 };
 
-// Renumbers states by block, and joins adjacent byte ranges with the same target.
+// Makes one state of each block, and joins adjacent byte ranges with the same target.
 Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks) {
   std::vector<StateId> number(blocks, kNoState);
   std::vector<StateId> order;
@@ -176,7 +177,7 @@ Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks)
 
 Automaton minimize(const Automaton& in) {
   const std::size_t n = in.states.size();
-  // The states that no cycle leads to, in topological order. One backward pass gives their signatures.
+  // States that no cycle leads to, in topological order. One backward pass suffices for them.
   std::vector<std::uint32_t> incoming(n, 0);
   for (const State& state : in.states)
     for (const Edge& edge : state.edges) ++incoming[edge.target];

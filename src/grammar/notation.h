@@ -1,5 +1,5 @@
-// The parts that the readers of EBNF and Lark share: the position in the text, errors with the position,
-// and common tokens.
+// Base class of the EBNF and Lark parsers: position in the text, errors with line and column, and common
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace octavo::grammar {
 
 class NotationReader {
  protected:
-  // notation: name of the notation in errors.
+  // notation: name that errors use.
   NotationReader(Grammar& grammar, std::string_view text, std::string_view notation, std::string_view field)
       : g_(grammar), text_(text), notation_(notation), field_(field) {}
 
-  // Checks the size and the encoding of the text.
+  // Checks size and encoding.
   Result<void> readable() const;
 
   std::unexpected<Error> fail_at(std::size_t offset, const std::string& message) const;
-  // Returns an error that names the character at the offset.
+  // The error contains the character at the offset.
   std::unexpected<Error> expected_at(std::size_t offset, std::string_view expected) const;
   template <class... Args>
   std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text,
@@ -34,17 +34,16 @@ class NotationReader {
     return fail_at(at_, fmt::format(text, std::forward<Args>(args)...));
   }
 
-  // Does this for the current position.
   std::unexpected<Error> expected(std::string_view what) const { return expected_at(at_, what); }
 
   bool done() const { return at_ >= text_.size(); }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
 
-  std::optional<std::uint32_t> number();  // limits large values
-  // Reads one character of a literal or class, which may be escaped.
+  std::optional<std::uint32_t> number();  // large values are limited
+  // Reads one character of a literal or class. It may be an escape.
   Result<std::uint32_t> character();
-  // Reads a literal after its opening quote, including the closing quote.
+  // Reads a literal after its opening quote, and the closing quote.
   Result<std::string> quoted(char quote);
   Result<ExprId> special_token();
   // Errors for a quantifier without an expression, and for a second quantifier.

@@ -89,7 +89,7 @@ bool ParseStates::only_escapes(ConfigId config) const {
 
 void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left) {
   if (ends(state)) {
-    // Stacks never contain ended items (call() ensures this), so one step is enough.
+    // Stacks never contain ended items, because call() removes them. So one step is enough.
     const auto items = returns(stack);
     spend(items.size());
     if (!exhausted()) out.insert(out.end(), items.begin(), items.end());
@@ -127,7 +127,7 @@ ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
   return configs_[id].moves[tables_.byte_class[byte]] = next;
 }
 
-// Returns a row whose address stays valid. One growing array would copy megabytes during a step.
+// The address of a row never changes. A single growing array would have to copy megabytes during a step.
 ConfigId* ParseStates::new_row() {
   constexpr std::size_t kChunk = 4096;
   const auto classes = static_cast<std::size_t>(tables_.classes);
@@ -211,7 +211,8 @@ void ParseStates::push(Item item) {
 }
 
 bool ParseStates::is_new(Item item) {
-  constexpr std::uint32_t kFew = 16;  // up to this number, a linear search is faster than a hash table
+  // below this number, a linear search is faster than a hash table
+  constexpr std::uint32_t kFew = 16;
   const auto count = static_cast<std::uint32_t>(seen_items_.size());
   if (count < kFew) return std::ranges::find(seen_items_, item) == seen_items_.end();
   const auto add = [&](Item added, std::uint32_t as) {
@@ -255,8 +256,8 @@ void ParseStates::expand_made(Item item) {
 }
 
 void ParseStates::leave(StackId stack) {
-  // A rule that was called in this closure has read no byte yet. If it can be empty, its caller has already
-  // continued without it.
+  // A rule that was called in this closure has not read a byte. If the rule can be empty, its caller has
+  // already continued without it.
   if (stack & kFreshBit) return;
   for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
 }
@@ -303,11 +304,11 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) {
   return out;
 }
 
-// Assigns ids to the fresh stacks. Stacks that return to themselves (through left recursion) cannot be
-// found by content. They get new ids, which is exact, because a configuration is closed only once.
+// Assigns ids to the fresh stacks. A stack that returns to itself (left recursion) cannot be looked up by
+// content, so it gets a new id. This is correct, because each configuration is closed once.
 void ParseStates::finish_stacks() {
-  // Chains of tail calls may be as long as the grammar. A stack that only returns to another, older stack
-  // is replaced with it.
+  // Tail calls may form chains as long as the grammar. So a stack that only returns to one older stack is
+  // replaced by that stack.
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < fresh_.size(); ++i) {
     FreshStack& fresh = fresh_[i];

@@ -14,15 +14,15 @@ namespace octavo::grammar {
 
 namespace {
 
-// Converts a syntax tree to expressions. A subtree at an end of the pattern includes the text outside the
-// match: any text in a search, no text after an anchor.
+// Converts the syntax tree of a regex to expressions. At both ends of the pattern, it adds the text outside
+// the match: any text in a search, none next to an anchor.
 class Writer {
  public:
   Writer(Grammar& grammar, std::string_view pattern, const RegexTree& tree, RegexMatch match,
          std::string_view field)
       : grammar_(grammar), pattern_(pattern), tree_(tree), match_(match), field_(field) {
     anchors_.resize(tree.nodes.size());
-    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children precede their parents
+    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come before their parents
       const RegexNode& node = tree.nodes[i];
       anchors_[i] = node.kind == RegexNode::Kind::begin || node.kind == RegexNode::Kind::end;
       for (const std::uint32_t child : node.children) anchors_[i] = anchors_[i] || anchors_[child];
@@ -64,7 +64,7 @@ class Writer {
 
     std::vector<ExprId> parts;
     for (std::size_t i = first; i < last; ++i) {
-      // An anchor in a group at the edge applies to this edge inside the group.
+      // An anchor in a group at an end of the pattern applies to this end.
       const bool group = anchors_[all[i]] && (tree_.nodes[all[i]].kind == Kind::alternatives ||
                                               tree_.nodes[all[i]].kind == Kind::sequence);
       const bool begin_here = group && i == first && open_begin,
@@ -90,7 +90,7 @@ class Writer {
     return write(id, false, false);
   }
 
-  // Writes each distinct set once. A set of many ranges is written as an automaton, which has fewer states.
+  // Converts each distinct set once. A set of many ranges becomes an automaton, which has fewer states.
   Result<ExprId> write_set(const RegexNode& node) {
     const auto [known, fresh] = sets_.try_emplace(node.set.normalized().ranges);
     if (!fresh) return known->second;

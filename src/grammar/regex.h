@@ -1,4 +1,4 @@
-// Regular expressions: the subset with the same meaning in ECMA-262 (with the u flag) and in Python's re.
+// Parses regular expressions: the subset that means the same in ECMA-262 (flag u) and in Python's re.
 //
 // - Classes: . (no line terminators), [a-z^...], \d \w \s and their complements (as in ECMA-262: \d and \w
 //   are ASCII), \p{General_Category}.
@@ -6,8 +6,8 @@
 // - Groups, named or unnamed.
 // - ^ and $ at both ends of the pattern and of its alternatives.
 //
-// Refused, with the position: constructs that are not regular or have several meanings (back references,
-// lookaround, inline flags, possessive quantifiers, other anchors).
+// Errors with the position: constructs that are not regular or have several meanings (back references,
+// lookaround, other inline flags, possessive quantifiers, other anchors).
 #pragma once
 
 #include <string_view>
@@ -23,7 +23,7 @@ enum class RegexMatch : std::uint8_t {
   search,  // the pattern matches a part of the text (JSON Schema's `pattern`)
 };
 
-// Adds the expression of all matching texts. Errors name `field`.
+// Returns an expression of all matching texts. Errors name `field`.
 Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
                          RegexFlags flags = {});
 

@@ -29,7 +29,7 @@ CodePointSet space() {
 }
 CodePointSet single(std::uint32_t c) { return set_of({{c, c}}); }
 
-// Returns the set of an escape that is one letter, such as \d or \n.
+// Returns the set of a one-letter escape such as \d or \n.
 std::optional<CodePointSet> letter_class(char c) {
   switch (c) {
     case 'n':
@@ -63,8 +63,8 @@ CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Adds the other case of ASCII letters, and the four non-ASCII letters that equal i, s or k without case in
-// Python and Unicode.
+// Adds the other case of ASCII letters. Also adds the four non-ASCII letters that match i, s or k without
+// case in Python and Unicode.
 CodePointSet without_case(const CodePointSet& set) {
   CodePointSet out = set;
   for (const auto& [low, high] : set.ranges)
@@ -181,7 +181,7 @@ class PatternParser {
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
-  // Returns the characters that a range matches with the current flags.
+  // Applies the current flags to a range.
   Result<CodePointSet> cased(CodePointRange range) const {
     if (!flags_.ignore_case) return set_of({range});
     if (range.high > 0x7F)
@@ -223,7 +223,7 @@ class PatternParser {
     return end != std::string_view::npos && end > 0 && (text[end] == ')' || text[end] == ':');
   }
 
-  // Reads (?i) at the beginning, which applies to the whole pattern, as in Python.
+  // (?i) at the beginning applies to the whole pattern, as in Python.
   Result<> leading_flags() {
     constexpr std::string_view kOpen = "(?";
     while (text_.substr(at_).starts_with(kOpen) && is_flag_group(text_.substr(at_ + kOpen.size())) &&
@@ -273,7 +273,7 @@ class PatternParser {
     return body;
   }
 
-  // Reads {m}, {m,}, {,n} or {m,n}. Does not read other text, which is not a quantifier.
+  // Reads {m}, {m,}, {,n} or {m,n}. Returns false for other text, which is then literal.
   bool braces(std::uint32_t& min, std::uint32_t& max) {
     const std::size_t start = at_;
     const auto number = [&](std::uint32_t& value) {
@@ -322,7 +322,7 @@ class PatternParser {
     const Kind kind = tree_.nodes[part].kind;
     if (kind == Kind::begin || kind == Kind::end || kind == Kind::boundary || kind == Kind::no_boundary)
       return error_at(position, "a quantifier after an anchor or word boundary; remove one of the two");
-    take('?');  // a lazy quantifier matches the same texts, in another order
+    take('?');  // lazy quantifiers match the same texts
     if (next_is('+'))
       return error("possessive quantifiers and second quantifiers are not supported; remove this '+'");
     if (next_is('*') || next_is('?'))
@@ -419,7 +419,7 @@ class PatternParser {
     return single(*next_code_point(text_, at_));
   }
 
-  // Reads one member of a class. Only a single code point can begin a range.
+  // Reads one member of a class. Only a single code point can be the start of a range.
   Result<CodePointSet> class_member() {
     if (take('\\')) {
       if (take('b')) return set_of({{'\b', '\b'}});
@@ -463,9 +463,9 @@ class PatternParser {
   std::string_view field_;
   RegexFlags flags_;
   std::size_t at_ = 0;
-  bool unbounded_ = false;  // the last {m,n} had no n
+  bool unbounded_ = false;
   RegexTree tree_;
-  std::size_t ranges_ = 0;  // ranges of all general categories
+  std::size_t ranges_ = 0;  // in all general categories so far
 };
 
 }  // namespace

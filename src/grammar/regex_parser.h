@@ -1,4 +1,4 @@
-// The syntax tree of a regular expression.
+// Parses a regular expression to a syntax tree.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,20 @@ struct RegexNode {
   enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end, boundary, no_boundary };
   Kind kind;
   std::vector<std::uint32_t> children;
-  CodePointSet set;                // for Kind::set: matches one code point of this set
-  std::uint32_t min = 0, max = 0;  // for Kind::repeat; max may be kUnbounded
-  std::size_t position = 0;        // offset in the pattern, in bytes
+  CodePointSet set;  // for Kind::set: one code point of this set
+  // for Kind::repeat; max: kUnbounded for no limit
+  std::uint32_t min = 0, max = 0;
+  std::size_t position = 0;  // offset in bytes
 };
 
 struct RegexTree {
-  std::vector<RegexNode> nodes;  // children precede parents
+  std::vector<RegexNode> nodes;  // children come before their parents
   std::uint32_t root = 0;
 };
 
 struct RegexFlags {
-  bool ignore_case = false;  // case-insensitive for ASCII letters; other characters are refused
+  // for ASCII letters; other letters are an error
+  bool ignore_case = false;
   bool dot_all = false;      // . also matches line terminators
 };
 

@@ -9,7 +9,6 @@ namespace octavo::grammar {
 
 namespace {
 
-// Returns the goal that holds exactly if `goal` does not.
 Goal opposite(Goal goal) {
   goal.kind = goal.kind == Goal::Kind::fails ? Goal::Kind::holds : Goal::Kind::fails;
   return goal;
@@ -51,7 +50,7 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   TRY(const RuleId rest, rule_for(rest_goals));
   if (prefix == 0) return array_of(g_.call(rest), min, max);
 
-  // At node i, i items have been written. After the prefix, one arc writes all other items.
+  // Node i: i items have been written. After prefixItems, one node with a loop reads all further items.
   Graph graph;
   const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(prefix, max));
   const std::uint32_t end = fixed + 1;
@@ -69,12 +68,12 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Returns the arrays with enough items for each `contains`. A node is the number of written items and, for
-// each condition, the number of items that satisfy it. With maxContains, the other items must fail the
+// Returns arrays that have enough matching items for each `contains`. A node is the number of items so far
+// and the number of matching items for each condition. With maxContains, all other items must fail the
 // condition.
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
-  // Above `levels`, the number of items makes no difference.
+  // More items than this make no difference.
   const auto levels = static_cast<std::uint32_t>(
       std::max<std::size_t>({reader_.prefix_size(facts) + 1, facts.item_count.min,
                              facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));
@@ -87,7 +86,7 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
         kCountedMax, kNodesMax);
   };
   if (wanted > 3 || levels > kCountedMax) return refuse();
-  // For each condition: the number above which more matching items make no difference, or are forbidden.
+  // For each condition, more matching items than this make no difference or are not allowed.
   std::vector<std::uint32_t> most;
   for (const Facts::Contained& c : facts.contains) {
     most.push_back(c.max == UINT32_MAX ? c.min : c.max);
@@ -132,8 +131,8 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Returns the arrays of listed values, each at most once. For other items the matcher ensures that they
-// differ.
+// Returns arrays of listed values in which each value occurs at most once. If the values are not listed,
+// the matcher enforces uniqueItems.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
   const std::size_t prefix = reader_.prefix_size(facts);
   TRY(const auto values, known_values(reader_.item_goals(facts, prefix)));

@@ -1,4 +1,4 @@
-// Explains why no value satisfies a schema: names the keywords that exclude one another, with their
+// Explains why no value satisfies a schema: the error names the keywords that exclude each other, and their
 // positions.
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// The last schema with this value of the keyword, or otherwise the last schema with the keyword.
+// The last schema that gives the keyword this value. If no schema does, the last schema with the keyword.
 struct Said {
   const Json* schema = nullptr;
   std::string_view keyword;
@@ -50,7 +50,7 @@ std::string keywords_of(const Facts& facts) {
 
 }  // namespace
 
-// Returns the error if a maximum is below the minimum.
+// Returns an error if a maximum is below its minimum.
 std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view thing) const {
   Said least, most;
   if (thing == "number") {
@@ -163,7 +163,7 @@ Result<Error> SchemaReader::contradiction(const Facts& facts) {
   return none({}, "value");
 }
 
-// Returns the error for goals that no value satisfies.
+// Returns the error for goals that no value can satisfy.
 Result<Error> SchemaReader::explain(const Goals& goals) {
   FactsBuilder builder(*this);
   TRY(const std::vector<Facts> alternatives, builder.build(goals));

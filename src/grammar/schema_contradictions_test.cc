@@ -1,5 +1,4 @@
-// If no value satisfies a schema, the error names the keywords that exclude one another, and their
-// positions.
+// Tests the errors for schemas that no value satisfies.
 #include <tuple>
 
 #include "grammar/json_schema_cases.h"
@@ -86,12 +85,10 @@ TEST(JsonSchema, ErrorsSayWhatIsProbablyMeant) {
     EXPECT_NE(grammar.error().message.find(message), std::string::npos) << schema << "\n"
                                                                         << grammar.error().message;
   }
-  // These are schemas.
   EXPECT_TRUE(json_schema_grammar(R"({"type":"object","schema":{"type":"object"}})", {}));
   EXPECT_TRUE(json_schema_grammar(R"({"schema":5})", {}));
 }
 
-// If no value satisfies an optional member or a branch, the grammar omits it.
 TEST(JsonSchema, DeadPartsAreLeftOut) {
   const Case cases[] = {
       {R"({"type":"object","properties":{"a":{"enum":[]},"b":{}}})", {R"({"b":1})", "{}"}, {R"({"a":1})"}},

@@ -23,8 +23,8 @@ struct Keyword {
   KeywordRole role = constrains;
   Dialect since = draft4, until = draft2020;
 };
-// `dependencies`, `definitions` and `additionalItems` are read in all drafts, because schemas of all drafts
-// contain them.
+// All drafts allow `dependencies`, `definitions` and `additionalItems`, because many schemas use them with
+// the wrong draft.
 constexpr Keyword kKeywords[] = {
     {"type"},
     {"enum"},
@@ -77,7 +77,7 @@ constexpr Keyword kKeywords[] = {
     {"$dynamicAnchor", serves, draft2020},
     {"$defs", serves},
     {"definitions", serves},
-    {"nullable", serves},  // from OpenAPI 3.0; read with `type`
+    {"nullable", serves},  // from OpenAPI 3.0; handled with `type`
     {"$vocabulary", annotates},
     {"$comment", annotates},
     {"title", annotates},
@@ -93,7 +93,8 @@ constexpr Keyword kKeywords[] = {
     {"contentSchema", annotates},
 };
 
-// Returns whether the texts differ in one letter (added, removed or changed), or in two swapped letters.
+// Returns true if the texts differ in one letter (added, removed or changed), or by a swap of two adjacent
+// letters.
 bool one_slip(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > 1) return false;
@@ -139,8 +140,9 @@ bool is_reference(std::string_view keyword) {
 }
 
 std::optional<std::string_view> likely_constraint(std::string_view unknown) {
-  constexpr std::size_t kShort = 3;  // many words differ in one letter from `if` and `not`
-  if (unknown.starts_with('_') || unknown.starts_with('$')) return std::nullopt;  // probably intended
+  constexpr std::size_t kShort = 3;  // Short keywords such as `if` and `not` are similar to many words.
+  // probably a deliberate extension
+  if (unknown.starts_with('_') || unknown.starts_with('$')) return std::nullopt;
   for (const Keyword& keyword : kKeywords)
     if (keyword.role == constrains && unknown != keyword.name &&
         (lower_case(unknown) == lower_case(keyword.name) ||
@@ -151,7 +153,7 @@ std::optional<std::string_view> likely_constraint(std::string_view unknown) {
 
 std::string_view likely_type(std::string_view unknown) {
   constexpr std::string_view kTypes[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
-  // Names of types in programming languages.
+  // Programming languages use these names for types.
   constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
       {"str", "string"},    {"text", "string"},   {"char", "string"},   {"int", "integer"},
       {"long", "integer"},  {"float", "number"},  {"double", "number"}, {"decimal", "number"},

@@ -1,4 +1,3 @@
-// Tests which keywords are used, and to which schemas references lead.
 #include "grammar/schema_keywords.h"
 
 #include <gtest/gtest.h>
@@ -139,7 +138,7 @@ TEST(SchemaKeywords, References) {
     EXPECT_FALSE(json_schema_grammar(schema)) << schema;
 }
 
-// The order of goals must not depend on memory addresses: a schema always gives the same grammar.
+// Goals must not be ordered by memory address.
 TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
   constexpr std::string_view kSchema =
       R"({"type":"object","properties":{"v":{"type":"object"}},"required":["v"],
@@ -147,7 +146,7 @@ TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
           "$defs":{"b":{"properties":{"b":{"type":"integer"}},"required":["b"]},"a":{"properties":{"a":{"type":"integer"}},"required":["a"]}}})";
   std::vector<std::unique_ptr<char[]>> held;
   for (std::size_t round = 0; round < 60; ++round) {
-    // Frees memory blocks of the sizes that parsing needs, in another order in each round.
+    // Frees blocks of the sizes that parsing needs, in a different order each time.
     for (std::size_t i = 0; i < 40; ++i)
       held.push_back(std::make_unique<char[]>(32 + (i * 7 + round * 13) % 37 * 32));
     for (std::size_t i = held.size() % 3; i < held.size(); i += 3) held[i].reset();
@@ -189,7 +188,6 @@ TEST(SchemaKeywords, Formats) {
   }
 }
 
-// A URL with a length, as in pydantic's HttpUrl, is counted instead of unrolled.
 TEST(SchemaKeywords, AddressesOfALength) {
   constexpr std::string_view kSchema = R"({"type":"string","format":"uri","minLength":1,"maxLength":2083})";
   const auto grammar = testing::compiled(json_schema_grammar(kSchema), kSchema);
@@ -209,7 +207,6 @@ TEST(SchemaKeywords, AddressesOfALength) {
   EXPECT_FALSE(accepts(reference, R"("a:b c")"));
 }
 
-// As one automaton, these patterns would need more states than the limit. Their repetitions are counted.
 TEST(JsonSchema, PatternsOfManyCategories) {
   const Case cases[] = {
       {R"({"type":"string","pattern":"^[\\p{L}\\p{M}\\p{Zs}.'-]{1,64}$"})",

@@ -1,4 +1,4 @@
-// Writes the members of an object, in the schema's order or in any order.
+// Converts the members of an object to a grammar, in the schema's order or in any order.
 #include <algorithm>
 #include <array>
 
@@ -10,22 +10,25 @@ namespace octavo::grammar {
 
 namespace {
 
-// A trie of the names of an object's properties, as written, with quotes.
+// Trie of the quoted names of an object's properties.
 struct NameTree {
   struct Node {
-    std::string text;                     // text after the parent's text
+    // text after the text of the parent
+    std::string text;
     std::vector<std::uint32_t> children;  // empty at the end of a name
-    std::vector<std::uint32_t> names;     // indices of the names below this node, ascending
+    // properties below this node, ascending
+    std::vector<std::uint32_t> names;
   };
-  std::vector<Node> nodes;  // the first node is the root
+  std::vector<Node> nodes;
 
-  bool complete = true;  // false: the trie would have too many nodes
+  // false: there are too many nodes
+  bool complete = true;
 
   explicit NameTree(const std::vector<std::string>& names) {
     std::vector<std::uint32_t> order(names.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& { return names[i]; });
-    // Sorted names that share a node. The path to the node is their first `depth` bytes.
+    // A node whose subtree is not complete. Its path is the first `depth` bytes of sorted names.
     struct Open {
       std::uint32_t node;
       std::span<const std::uint32_t> sorted;
@@ -66,7 +69,7 @@ std::string SchemaWriter::written_name(std::string_view name) {
 ExprId SchemaWriter::value_of(RuleId value) { return g_.sequence({colon(), g_.call(value)}); }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
-  // An unlisted name that occurs twice counts twice.
+  // The same unlisted name may occur twice, and each occurrence counts.
   const std::uint32_t least = count >= shape.members_min ? 0 : shape.members_min - count;
   const bool bounded = shape.members_max != kUnbounded;
   if (bounded && count + least > shape.members_max) return std::nullopt;
@@ -80,11 +83,11 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
   return least > 0 ? some : g_.choice({g_.empty(), some});
 }
 
-// A node is one of:
-// - (kBetween, i, count): the properties before i are decided, and `count` members are written.
-// - (name, i, count): a part of a name was read, up to this node of the name tree. i: first property that
-//   it can be, which determines the others. Each branch of the names thus has one node for each count.
-// - (name | kRead, ..): the whole name was read.
+// A node of the graph is one of the following. `count` members have been written so far.
+// * (kBetween, i, count): before a member. Properties before i are written or left out.
+// * (name, i, count): inside a name, at this node of the name tree. i is the first property that the name
+// can become, so each branch of the tree has one node for each count.
+// * (name | kRead, ..): after a name.
 class SchemaWriter::MembersInOrder {
  public:
   MembersInOrder(SchemaWriter& writer, const ObjectShape& shape)
@@ -99,7 +102,7 @@ class SchemaWriter::MembersInOrder {
       next_required_[i] = shape.properties[i].required ? i : next_required_[i + 1];
   }
 
-  // Returns nullopt if the graph has more than kGraphNodesMax nodes.
+  // Returns nullopt for more than kGraphNodesMax nodes.
   std::optional<Graph> graph() {
     node(kBetween, 0, 0);
     for (std::uint32_t from = 0; from < nodes_.size(); ++from) {
@@ -162,12 +165,13 @@ class SchemaWriter::MembersInOrder {
   const NameTree tree_;
   const std::uint32_t n_ = static_cast<std::uint32_t>(shape_.properties.size());
   const bool bounded_ = shape_.members_max != kUnbounded;
-  // Numbers of members above this value make no difference.
+  // Larger numbers of members make no difference.
   const std::uint32_t top_ =
       std::min(n_, std::max<std::uint32_t>(1, bounded_ ? shape_.members_max : shape_.members_min));
-  std::vector<ExprId> begins_, tails_;        // first byte of each node's text, and the rest
-  std::vector<std::uint32_t> next_required_;  // for each property: index of the next required property,
-                                              // itself included; n: no property
+  // first byte of the text of each node, and the rest
+  std::vector<ExprId> begins_, tails_;
+  // index of the next required property from each property on; n: none
+  std::vector<std::uint32_t> next_required_;
   const ExprId empty_ = g_.empty(), comma_before_ = writer_.comma();
   KeyTable nodes_;
   Graph graph_;

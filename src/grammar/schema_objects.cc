@@ -23,7 +23,7 @@ std::vector<std::string_view> listed_names(const Facts& facts) {
   return names;
 }
 
-// Returns the names that other members cannot have, sorted.
+// Names that unlisted members must not have, sorted.
 std::vector<std::string> taken_names(const Facts& facts) {
   std::set<std::string_view> names(facts.forbidden.begin(), facts.forbidden.end());
   for (const std::string_view name : listed_names(facts)) names.insert(name);
@@ -40,7 +40,7 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
-  // Bounds that always hold are not counted.
+  // Bounds that always hold need no count.
   const auto required =
       static_cast<std::uint32_t>(std::ranges::count(shape.properties, true, &Property::required));
   if (shape.members_min <= required) shape.members_min = 0;
@@ -98,7 +98,7 @@ Result<std::vector<SchemaWriter::NamePattern>> SchemaWriter::name_patterns(const
 
 namespace {
 
-// Returns the goals of an unlisted member whose name matches exactly these patterns.
+// Returns the goals for members whose names are not listed and match exactly these patterns.
 template <class Patterns>
 Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_t set) {
   Goals goals;
@@ -117,7 +117,7 @@ Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_
 
 }  // namespace
 
-// Returns the members with unlisted names. The names are divided by the patterns that they match.
+// Returns unlisted members. Each set of matching patterns has separate goals.
 Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   TRY(const std::vector<NamePattern> patterns, name_patterns(facts));
   const auto says = [&](std::string_view keyword) {
@@ -131,7 +131,7 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
     Goals goals = goals_of_others(facts, patterns, set);
     if (SchemaReader::is_false(goals)) continue;
-    // Objects with the same names (often branches of one schema) share the rule for other names.
+    // Branches of one schema often have the same listed names. They share one rule for all other names.
     std::optional<RuleId> own;
     std::optional<RuleId>* key = &own;
     if (patterns.empty() && facts.property_names.empty()) {
@@ -174,8 +174,8 @@ Result<std::optional<RuleId>> SchemaWriter::names_matching(const Facts& facts,
   return std::optional(g_.rule("", quoted(g_.leaf(*std::move(text)))));
 }
 
-// Returns the contents of all unlisted names, or nullopt if no keyword constrains names and no pattern
-// needs them.
+// Returns the contents of all unlisted names. Returns nullopt if neither a keyword nor a pattern needs
+// them.
 Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   std::vector<std::string> taken = taken_names(facts);
   const bool patterns =
@@ -204,7 +204,7 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   return keys;
 }
 
-// Returns the contents that a propertyNames schema allows.
+// Returns the contents that propertyNames allows.
 Result<Automaton> SchemaWriter::key_contents(const Json* names) {
   TRY(const std::vector<Facts> alternatives, reader_.read(Goals{{names}}));
   Grammar grammar;

@@ -12,7 +12,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// How a keyword contains subschemas. in_place: they apply to the same value.
+// How the value of a keyword contains subschemas. in_place: they apply to the same value as the keyword.
 enum class Holds : std::uint8_t { schema, schemas, map };
 struct Applicator {
   std::string_view keyword;
@@ -151,7 +151,8 @@ Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, st
 }
 
 Result<void> SchemaReader::check_loops(const Json* root) {
-  // Searches the subschemas that apply in place, depth first. A schema that is still open shows a loop.
+  // Depth-first search over subschemas that apply to the same value. Finding a schema that is still open
+  // means a loop.
   struct Frame {
     const Json* schema;
     std::vector<const Json*> next;
@@ -227,7 +228,7 @@ Goals SchemaReader::item_goals(const Facts& facts, std::size_t index) const {
   for (const Json* schema : facts.arrays) {
     const Json *prefix = schema->find("prefixItems"), *items = schema->find("items");
     const Json* rest = items;
-    if (items && items->is(Json::Kind::array)) {  // form of draft-7
+    if (items && items->is(Json::Kind::array)) {  // form up to draft 2019-09
       prefix = items;
       rest = schema->find("additionalItems");
     }
@@ -268,7 +269,8 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
 }
 
 const Json* SchemaReader::member(const Json& object, std::string_view name) {
-  constexpr std::size_t kFew = 16;  // up to this number, a linear search is faster than a map
+  // below this number, a linear search is faster than a map
+  constexpr std::size_t kFew = 16;
   if (object.members.size() <= kFew) return object.find(name);
   auto& by_name = members_[&object];
   if (by_name.empty())
@@ -281,7 +283,7 @@ const Json* SchemaReader::made(Json schema) {
   schema.offset = kMadeOffset + made_.size();
   const std::string text = to_text(schema);
   const auto [entry, added] = made_.try_emplace(text, std::move(schema));
-  steps_ += added ? text.size() : text.size() / 16;  // the next work() compares the sum with the limit
+  steps_ += added ? text.size() : text.size() / 16;  // the next call of work() checks the limit
   return &entry->second;
 }
 
@@ -289,7 +291,7 @@ const Json* SchemaReader::made(Json schema) {
 
 namespace {
 
-// Returns whether the keyword constrains nothing, also not together with another keyword.
+// Returns true if the keyword constrains nothing, not even together with other keywords.
 bool is_annotation(std::string_view keyword) {
   constexpr std::string_view kAnnotations[] = {"title",    "description", "default",  "examples",
                                                "$comment", "deprecated",  "readOnly", "writeOnly"};
@@ -301,7 +303,8 @@ bool is_annotation(std::string_view keyword) {
 const Json* SchemaReader::first_like(const Json* schema) {
   if (!schema->is(Json::Kind::object)) return schema;
   if (const auto known = like_.find(schema); known != like_.end()) return known->second;
-  std::string text;  // text in which the first equal schemas replace the subschemas
+  // text of the schema in which each subschema is replaced by the first equal one
+  std::string text;
   const auto name = [&](const Json& sub) {
     if (sub.is(Json::Kind::object))
       text += fmt::format("@{}", first_like(&sub)->offset);

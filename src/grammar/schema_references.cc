@@ -16,7 +16,7 @@ std::string_view text_of(const Json& schema, std::string_view keyword) {
   return value && value->is(Json::Kind::string) ? std::string_view(value->text) : "";
 }
 
-// Returns whether the keyword's value is data and not a schema.
+// Returns true if the value of the keyword is data, which contains no schemas.
 bool holds_data(std::string_view keyword) {
   return keyword == "enum" || keyword == "const" || keyword == "default" || keyword == "examples" ||
          keyword == "example";
@@ -26,7 +26,7 @@ bool holds_named(std::string_view keyword) {
          keyword == "definitions" || keyword == "dependentSchemas" || keyword == "dependencies";
 }
 
-// Returns the position of the path in a URI, after scheme and authority.
+// Returns the offset of the path in a URI.
 std::size_t path_begin(std::string_view uri) {
   const auto colon = uri.find(':');
   std::size_t at = colon != std::string_view::npos && colon < uri.find('/') ? colon + 1 : 0;
@@ -61,7 +61,7 @@ std::string resolved_uri(std::string_view base, std::string_view reference) {
   const std::size_t path = path_begin(base);
   if (reference.starts_with("//")) return fmt::format("{}{}", base.substr(0, base.find("//")), reference);
   if (reference.starts_with('/')) return fmt::format("{}{}", base.substr(0, path), without_dots(reference));
-  const std::size_t last = base.rfind('/') + 1;  // 0 if there is no slash
+  const std::size_t last = base.rfind('/') + 1;  // 0: no slash
   const std::string_view directory = last > path ? base.substr(path, last - path) : path > 0 ? "/" : "";
   return fmt::format("{}{}", base.substr(0, path), without_dots(fmt::format("{}{}", directory, reference)));
 }
@@ -74,7 +74,7 @@ References::References(const Json& document, Dialect dialect) : document_(docume
 void References::index(const Json& schema, const std::string& base) {
   const std::string* own = &base;
   const bool refers = !text_of(schema, "$ref").empty();
-  // Up to draft-07, all keywords beside `$ref` are ignored.
+  // Up to draft-07, keywords beside `$ref` are ignored.
   if (const std::string_view id = text_of(schema, dialect_ == Dialect::draft4 ? "id" : "$id");
       !id.empty() && !(refers && dialect_ <= Dialect::draft7)) {
     const auto hash = std::min(id.find('#'), id.size());
@@ -133,7 +133,7 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
   }
   if (fragment->starts_with('/')) {
     found = at_pointer(*found, *fragment);
-    // Every part of a generated schema has an `id`, but references are relative to the document.
+    // Every part of a generated schema has an `id`, but its pointers refer to the document.
     if (!found) found = at_pointer(document_, *fragment);
     if (!found) return std::unexpected(points_nowhere(text));
   } else if (!fragment->empty()) {

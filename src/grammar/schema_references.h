@@ -1,4 +1,4 @@
-// Resolves references in a schema document: JSON pointers, anchors, and the `$id` of its parts.
+// Resolves `$ref` in a schema document: JSON pointers, anchors, and `$id` of subschemas.
 #pragma once
 
 #include <expected>
@@ -14,31 +14,29 @@ namespace octavo::grammar {
 
 class References {
  public:
-  // The document must outlive this object.
   References(const Json& document, Dialect dialect);
 
-  // Returns the schema to which `keyword` ($ref, $dynamicRef or $recursiveRef) refers, or the error. A
-  // dynamic reference is resolved only if the document has a single possible target.
+  // Returns the schema that `keyword` ($ref, $dynamicRef or $recursiveRef) refers to, or an error. A
+  // dynamic reference must have a single possible target in the document.
   std::expected<const Json*, std::string> target(const Json& schema, std::string_view keyword) const;
 
  private:
   void index(const Json& schema, const std::string& base);
-  // Returns an error, with the reference that is probably meant.
+  // Error for a missing target. It suggests the reference that was probably meant.
   std::string points_nowhere(std::string_view reference) const;
 
   const Json& document_;
   const Dialect dialect_;
-  // schemas by URI; "": the document, if it has no URI
+  // schemas by URI; "": a document without a URI
   std::map<std::string, const Json*, std::less<>> resources_;
-  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
+  std::map<std::string, const Json*, std::less<>> anchors_;  // schemas by URI#name
   std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
   int recursive_anchors_ = 0;
-  // Base URIs of schemas with a reference, by their offset in the document. A copy of a schema has the same
-  // offset.
+  // Base URI of each schema that contains a reference, by offset. Copies of a schema have the same offset.
   std::unordered_map<std::size_t, const std::string*> base_of_;
 };
 
-// Resolves a reference against its base (RFC 3986, section 5.2), for the forms that occur in schemas.
+// Implements RFC 3986, section 5.2, for the forms that occur in schemas.
 std::string resolved_uri(std::string_view base, std::string_view reference);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// Converts a JSON Schema's conditions on strings to automata of their contents.
+// Converts conditions on strings (pattern, format, lengths) to automata.
 #include <algorithm>
 
 #include "grammar/json_string.h"
@@ -15,7 +15,7 @@ std::string whole(std::string_view pattern) { return fmt::format("^(?:{})$", pat
 
 std::string text_of(const Facts::Pattern& p) { return p.schema->find("pattern")->text; }
 
-// Returns the length of the regex piece at a position: an escape, a class or a character.
+// Returns the length of the regex element at `at`: an escape, a class or a character.
 std::size_t piece_at(std::string_view text, std::size_t at) {
   if (text[at] == '\\') return 2;
   if (text[at] != '[') return 1;
@@ -24,7 +24,7 @@ std::size_t piece_at(std::string_view text, std::size_t at) {
   return end + 1 - at;
 }
 
-// Returns the first position of one of these characters outside groups, or the end.
+// Returns the first position outside groups of one of the `wanted` characters, or the size of the text.
 std::size_t find_outside_groups(std::string_view text, std::string_view wanted) {
   int depth = 0;
   for (std::size_t at = 0; at < text.size(); at += piece_at(text, at)) {
@@ -34,7 +34,7 @@ std::size_t find_outside_groups(std::string_view text, std::string_view wanted) 
   return text.size();
 }
 
-// A lookahead `^(?=a)b` or `^(?!a)b`: a text that matches b must also match a, or must not.
+// `^(?=a)b` or `^(?!a)b`: a text that matches b must also match a, or must not match a.
 struct Lookahead {
   std::string ahead, rest;
   bool negative;
@@ -45,7 +45,7 @@ std::optional<Lookahead> first_lookahead(std::string_view text) {
   const std::size_t end = find_outside_groups(behind, ")");
   if (end >= behind.size()) return std::nullopt;
   const std::string_view ahead = behind.substr(0, end), rest = behind.substr(end + 1);
-  // The lookahead does not apply to other alternatives.
+  // A lookahead belongs to one alternative only.
   if (find_outside_groups(rest, "|") < rest.size()) return std::nullopt;
   const bool choice = find_outside_groups(ahead, "|") < ahead.size();
   return Lookahead{.ahead = choice ? fmt::format("^(?:{})", ahead) : fmt::format("^{}", ahead),
@@ -76,7 +76,7 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
     std::size_t cost = 0;
     auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
-    // Without the automaton, the caller may continue, so the work is counted here.
+    // The caller may continue without the automaton, so the work must be counted here.
     if (!automaton) TRY_VOID(work(cost / 6 + 100'000, schema, keyword));
     if (!automaton)
       return refuse(schema, keyword,
@@ -161,7 +161,7 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
   std::string_view keyword = facts.length.max == kUnbounded ? "minLength" : "maxLength";
-  if (!facts.about->find(keyword)) keyword = "";  // the keyword is in another schema that applies
+  if (!facts.about->find(keyword)) keyword = "";  // The keyword is in another schema that also applies.
   return refuse(
       facts.about, keyword,
       "together with the other keywords of the string it needs more than {} states; remove one of them",

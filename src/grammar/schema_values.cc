@@ -137,7 +137,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   return true;
 }
 
-// Returns whether it is known that no value satisfies both.
+// Returns true only if it is certain that no value satisfies both.
 Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
   const bool before = std::exchange(narrowed_, false);
   TRY(const std::vector<Facts> left, read(a));
@@ -176,7 +176,7 @@ Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {
   }
   if (!(common & kObject)) return true;
   // Objects are disjoint if both require a property with disjoint values, or if one requires a property
-  // that the other excludes.
+  // that the other forbids.
   if (depth >= 3) return false;
   for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)})
     for (const std::string_view name : x->required) {

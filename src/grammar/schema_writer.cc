@@ -13,8 +13,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Above this number of values, arrays and objects in `enum` and `const` are written compactly, with members
-// in the schema's order.
+// If `enum` and `const` list more values than this, arrays and objects among them are written compactly and
+// in the schema's order of members.
 constexpr std::size_t kValuesWrittenMax = 2000;
 
 std::size_t value_size(const Json& value) {
@@ -24,8 +24,7 @@ std::size_t value_size(const Json& value) {
   return size;
 }
 
-// Returns the value as the schema writes it. For a number, also returns the form without exponent and
-// trailing zeros.
+// Returns the text in the schema. For numbers, also returns the form without exponent and trailing zeros.
 std::vector<std::string> spellings(const Json& value) {
   constexpr std::size_t kPlainMax = 40;
   std::vector<std::string> texts{to_text(value)};
@@ -38,7 +37,7 @@ std::vector<std::string> spellings(const Json& value) {
   return texts;
 }
 
-// Counts the repetitions that are counted instead of unrolled, or unbounded.
+// Counts the repetitions that are unbounded or too large to unroll.
 std::size_t long_repeats(const Grammar& grammar) {
   return static_cast<std::size_t>(std::ranges::count_if(grammar.exprs, [](const Expr& expr) {
     const auto* repeat = std::get_if<Repeat>(&expr.node);
@@ -89,7 +88,6 @@ Result<ExprId> SchemaWriter::values(const Goals& goals) {
 
 Result<ExprId> SchemaWriter::values(const Facts& facts) {
   if (facts.values) return listed(facts);
-  // An excluded value matters only if the other facts allow it.
   Facts rest = facts;
   rest.excluded.clear();
   std::vector<const Json*> excluded;
@@ -138,7 +136,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   rest.values.reset();
   std::vector<std::string> texts;
   std::vector<ExprId> branches;
-  std::size_t written = 0;  // number of values in arrays and objects
+  std::size_t written = 0;  // arrays and objects among the values
   for (const Json* value : *facts.values) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (!fits) continue;
@@ -161,7 +159,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   return g_.choice(std::move(branches));
 }
 
-// Returns the text of a value, with white space between its parts as in a document.
+// Returns the text of a value with the white space that other parts of the document have.
 ExprId SchemaWriter::value_text(const Json& value) {
   if (value.is(Json::Kind::array) && !value.items.empty()) {
     std::vector<ExprId> parts{g_.literal("["), space()};
@@ -195,7 +193,7 @@ ExprId SchemaWriter::in_turn(const std::vector<ExprId>& parts) {
   return g_.sequence(std::move(all));
 }
 
-// Returns `min` to `max` different parts with commas between them, and the space after the last one.
+// Returns `min` to `max` different parts, separated by commas.
 ExprId SchemaWriter::each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
   if (min > max || min > parts.size()) return g_.nothing();
   if (max == 0 || parts.empty()) return g_.empty();
@@ -214,7 +212,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
-  // The size of a bound's automaton depends on its digits, and on those that are not trailing zeros.
+  // The automaton of a bound has states for its digits, and more for those before trailing zeros.
   for (const auto* bound : {&limits.min, &limits.max}) {
     if (!*bound) continue;
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
@@ -241,7 +239,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   return without_numbers(*text, excluded, limits.fractions);
 }
 
-// Removes the excluded values from a text of numbers. If values were excluded, the result has no exponents.
+// Removes the excluded values. If there are any, the result has no exponents.
 Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<const Json*>& excluded,
                                              bool fractions) {
   Grammar scratch;
@@ -260,7 +258,7 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
                                 : scratch.sequence({scratch.literal("." + d->fraction), zeros});
     equal_texts.push_back(scratch.sequence({sign, whole, fraction}));
     if (!fractions) continue;
-    // Zeros are limited, so they end before another digit could make a difference.
+    // Zeros are limited, so that the text ends before another digit could make a difference.
     const std::string point = d->is_integer() ? "." : fmt::format(".{}", d->fraction);
     equal_texts.push_back(scratch.sequence({sign, whole, scratch.literal(point + "000000000"),
                                             scratch.repeat(scratch.byte_range('0', '9'), 0, kUnbounded)}));
@@ -289,7 +287,8 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const LengthRange wanted = facts.length;
   auto found = reader_.contents(facts);
   if (!found) {
-    const auto counted = counted_string(facts);  // its errors have no position
+    // an error of counted_string() has no position, so the first error is returned
+    const auto counted = counted_string(facts);
     if (counted && *counted) return **counted;
     return std::unexpected(std::move(found.error()));
   }
@@ -306,7 +305,8 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   return g_.call(known->second);
 }
 
-// Returns a string whose pattern needs too many states as one automaton. Its repetitions are counted.
+// Returns a string whose pattern has too many states for one automaton; its repetitions are counted at run
+// time.
 Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   const auto pattern = reader_.only_pattern(facts);
   if (!pattern) return std::nullopt;
@@ -321,8 +321,8 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted = facts.length;
-  // A single repetition that fills the remaining length is not unrolled. A long repetition without other
-  // parts has the same masks everywhere if it is counted.
+  // If the pattern is a single long repetition that fills the length, it is counted. Its masks are then
+  // equal at all positions.
   const bool fits = wanted.contains(lengths_of(contents));
   if (const auto pattern = reader_.only_pattern(facts);
       pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
@@ -342,8 +342,7 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  // The result contains texts of all allowed lengths or, if that automaton is too large, only the shorter
-  // ones.
+  // If an automaton with all allowed lengths is too large, the result only has the shorter ones.
   constexpr std::uint32_t kLengthsMin = 100;
   const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
   for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
@@ -363,8 +362,8 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
 
 // --- Shared parts ---
 
-// Returns the white space before a part of an array or object, and before its end: none, a space, or an
-// indented line break. It is limited, because a model could otherwise write white space without end.
+// White space before a part of an array or object and before its end: none, a space, or an indented line
+// break. It is limited, because a model could write white space forever.
 ExprId SchemaWriter::space() {
   constexpr std::uint32_t kSpacesMax = 40, kTabsMax = 16;
   if (options_.whitespace == JsonOptions::Whitespace::none) return g_.empty();

@@ -1,6 +1,5 @@
-// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule. Rules are
-// written one after another from a queue, so recursive schemas become recursive rules without recursion in
-// this code.
+// Writes grammar rules for the Facts of a JSON Schema. Each distinct conjunction of subschemas becomes one
+// rule. Rules are written from a queue, so recursive schemas need no recursion here.
 #pragma once
 
 #include <deque>
@@ -23,14 +22,13 @@ class SchemaWriter {
   SchemaWriter(Grammar& grammar, SchemaReader& reader, const JsonOptions& options)
       : g_(grammar), reader_(reader), options_(options) {}
 
-  // Writes the rule of all values that satisfy the goals, and all rules that it needs.
+  // Writes a rule for the values that satisfy the goals, and all rules that it calls.
   Result<RuleId> write(const Goals& goals);
   RuleId any_object();
-  // Returns an error with the reason if no text matches the rule that write() returned.
+  // If the rule from write() matches no text, returns an error with the reason.
   Result<void> refuse_if_empty(RuleId root);
 
  private:
-  // A property of an object, in the order of the schema.
   struct Property {
     std::string_view name;
     RuleId value;
@@ -38,13 +36,13 @@ class SchemaWriter {
   };
   struct ObjectShape {
     std::vector<Property> properties;
-    std::optional<ExprId> others;  // one additional member
+    std::optional<ExprId> others;  // an unlisted member
     std::uint32_t members_min, members_max;
   };
 
   class MembersInOrder;
   struct NamePattern {
-    const Json* schema;  // the schema with the patternProperties
+    const Json* schema;  // schema with the patternProperties
     const Json* value;
     const Automaton* names;
   };
@@ -63,15 +61,15 @@ class SchemaWriter {
   Result<ExprId> array_of_any(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
   Result<ExprId> array_of_different(const Facts& facts);
-  // Returns all values that satisfy the goals, or nullopt if no such list is known.
+  // Returns all values that satisfy the goals, or nullopt if they cannot be listed.
   Result<std::optional<std::vector<const Json*>>> known_values(const Goals& goals);
 
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
   Result<std::optional<ExprId>> other_members(const Facts& facts);
   Result<std::vector<NamePattern>> name_patterns(const Facts& facts);
-  // Returns the rule of unlisted names that match exactly these patterns (bit i: patterns[i]), or nullopt
-  // if there is no such name. keys: the result of other_keys().
+  // Returns a rule for the unlisted names that match exactly these patterns (bit i of `set`: patterns[i]),
+  // or nullopt if no name does. keys: result of other_keys().
   Result<std::optional<RuleId>> names_matching(const Facts& facts, const std::vector<NamePattern>& patterns,
                                                std::uint32_t set, const std::optional<Automaton>& keys);
   Result<std::optional<Automaton>> other_keys(const Facts& facts);
@@ -79,10 +77,10 @@ class SchemaWriter {
   Result<ExprId> members(const Facts& facts, const ObjectShape& shape);
   Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
   ExprId members_in_any_order(const ObjectShape& shape);
-  // Returns the text after `count` listed members, up to the closing brace.
+  // Returns the rest of the object after `count` listed members, up to the closing brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
   static std::string written_name(std::string_view name);
-  // Returns the text after a member's name, up to the next name.
+  // Returns the text from the end of a name to the next name.
   ExprId value_of(RuleId value);
 
   ExprId value_text(const Json& value);
@@ -91,7 +89,7 @@ class SchemaWriter {
   ExprId space();
   ExprId colon();
   ExprId comma() { return g_.sequence({g_.literal(","), space()}); }
-  RuleId separator();  // returns a rule that reads comma()
+  RuleId separator();  // reads comma()
   ExprId quoted(ExprId content) { return g_.sequence({g_.literal("\""), content, g_.literal("\"")}); }
   RuleId any_string();
   RuleId any_value();
@@ -102,11 +100,11 @@ class SchemaWriter {
   SchemaReader& reader_;
   const JsonOptions& options_;
   std::map<Goals, RuleId> rules_;
-  // rules by the conditions on the contents and by the lengths
+  // rules of strings, by contents and lengths
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
   // rules of members, by name and by the rule of the value
   std::map<std::pair<std::string_view, RuleId>, RuleId> member_rules_;
-  // rules for the names of other members, by the excluded names
+  // rules for unlisted names, by the excluded names
   std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<ExprId> space_;

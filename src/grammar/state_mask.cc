@@ -11,8 +11,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Copies blocks of the size of a cache line. On Zen 4, memcpy takes two to three times as long if source
-// and target have similar offsets in their pages, as is usual for large allocations.
+// Copies 64-byte blocks. On Zen 4, memcpy takes two to three times as long if source and target have
+// similar offsets in their pages, which is common for large allocations.
 constexpr std::size_t kBlockWords = 16;
 
 OCTAVO_CLONES void copy_words(const std::int32_t* from, std::size_t count, std::int32_t* to) {
@@ -94,7 +94,7 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
   if (!subtracts) return;
   const auto word = [&](TokenId id) -> std::int32_t& { return mask[static_cast<std::size_t>(id) / 32]; };
   const auto bit = [](TokenId id) { return static_cast<std::int32_t>(1u << (id % 32)); };
-  // Removed tokens keep the bits that they had before the base was added.
+  // Restores the bits that removed tokens had before the base was added.
   thread_local std::vector<TokenId> absent;
   absent.clear();
   for (const TokenId id : removed)

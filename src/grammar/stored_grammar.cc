@@ -1,4 +1,4 @@
-// Writes and reads compiled grammars as bytes: a header, then the tables.
+// Serializes compiled grammars: a header, then the tables.
 #include <algorithm>
 #include <vector>
 
@@ -31,8 +31,8 @@ Hash128 hash_of(const Vocabulary& vocabulary) {
   return hash_of(text);
 }
 
-// Returns whether the automata and their states' edges are stored one after another. A state's edges must
-// be sorted by symbol and lead to states of the same automaton.
+// Returns true if the states of each automaton, and the edges of each state, are contiguous. Edges must be
+// sorted by symbol and stay in their automaton.
 bool is_in_order(const Tables& t) {
   std::vector<StateId> begins;
   for (const Tables::RuleRow& rule : t.rules)

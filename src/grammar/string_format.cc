@@ -17,15 +17,14 @@ namespace octavo::grammar {
 
 namespace {
 
-// Days are checked against their month, and February 29 against leap years. Seconds are at most 59, so leap
-// seconds are not included.
+// Days fit their month, and February 29 is only valid in leap years. Leap seconds (:60) are not included.
 #define OCTAVO_DATE                                                                              \
   "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)" \
   "|02-(?:0[1-9]|1\\d|2[0-8]))"                                                                  \
   "|(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 #define OCTAVO_TIME \
   "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-// A duration has at least one component, and at least one part of a time after T. Weeks occur only without
+// A duration has at least one component, and a time after T has at least one. Weeks cannot be combined with
 // other components.
 #define OCTAVO_TIME_PARTS "T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)"
 #define OCTAVO_DAYS "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
@@ -41,8 +40,8 @@ namespace {
   ":){0,4}" OCTAVO_H16 ")?::" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,5}" OCTAVO_H16 ")?::" OCTAVO_H16     \
   "|(?:(?:" OCTAVO_H16 ":){0,6}" OCTAVO_H16 ")?::)"
 
-// URIs by RFC 3986. X: the additional characters of an IRI (RFC 3987). Addresses of future versions (v1.x)
-// are not included.
+// URIs as in RFC 3986; X: additional characters of IRIs (RFC 3987). IPvFuture addresses (v1.x) are not
+// included.
 #define OCTAVO_PERCENT "%[0-9A-Fa-f]{2}"
 #define OCTAVO_UNRESERVED "A-Za-z0-9._~!$&'()*+,;="
 #define OCTAVO_PCHAR(X) "(?:[" OCTAVO_UNRESERVED X ":@-]|" OCTAVO_PERCENT ")"
@@ -64,16 +63,16 @@ namespace {
 #define OCTAVO_VARIABLE \
   "(?:[A-Za-z0-9_]|" OCTAVO_PERCENT ")(?:\\.?(?:[A-Za-z0-9_]|" OCTAVO_PERCENT "))*(?::[1-9]\\d{0,3}|\\*)?"
 
-// Simple regular expressions, which have the same meaning in all dialects: groups with up to three levels,
-// without lookaround, names or references; classes of single characters, \d \w \s and the usual ranges;
-// {n}, {n,}, {m,n}.
+// Simple regular expressions that mean the same in all dialects: groups nested up to three levels, without
+// lookaround, names or references; classes of single characters, \d \w \s and common ranges; {n}, {n,},
+// {m,n}.
 #define OCTAVO_ESCAPE "\\\\[dDwWsSbnrtfv\\\\/^$*+?.()\\[\\]{}|-]"
 #define OCTAVO_CLASS                                                  \
   "\\[\\^?(?:[^\\u0000-\\u001f\\\\\\[\\]^&~|-]|\\\\[dDwWsSnrtfv\\\\/" \
   "^$*+?.()\\[\\]{}|-]|a-z|A-Z|0-9|a-f|A-F)+-?\\]"
 #define OCTAVO_ATOM "(?:[^\\u0000-\\u001f\\\\()\\[\\]{}*+?^$|]|" OCTAVO_ESCAPE "|" OCTAVO_CLASS
-// {m,n} with m <= n, as one of: both with one digit; different numbers of digits; both with two digits and
-// different tens, or in 10 to 19, or from a multiple of ten.
+// {m,n} with m <= n. The alternatives are: both have one digit; n has more digits; both have two digits and
+// different tens, or are in 10 to 19, or m is a multiple of ten.
 #define OCTAVO_RANGE                                                                                       \
   "0,\\d|1,[1-9]|2,[2-9]|3,[3-9]|4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|\\d,[1-9]\\d{1,2}"             \
   "|[1-9]\\d,[1-9]\\d\\d|1\\d,[2-9]\\d|2\\d,[3-9]\\d|3\\d,[4-9]\\d|4\\d,[5-9]\\d|5\\d,[6-9]\\d|6\\d,[7-9]" \
@@ -94,7 +93,7 @@ namespace {
 constexpr std::string_view kAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
 constexpr std::string_view kWideAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00A1-\uD7FF-]";
 constexpr std::string_view kLabel = "[A-Za-z0-9](?:-?[A-Za-z0-9])*";
-// Letters that a name can contain unescaped: lower case, of left-to-right scripts.
+// Lower-case letters of left-to-right scripts that need no escape.
 constexpr std::string_view kWideLabel =
     "(?:[a-z0-9\u00E0-\u00F6\u00F8-\u00FF\u03B1-\u03C9\u0430-\u044F\u3041-\u3096\u30A1-\u30FA\u4E00-"
     "\u9FA5\uAC00-\uD7A3]"
@@ -103,7 +102,8 @@ constexpr std::string_view kWideLabel =
 
 struct Format {
   std::string_view name;
-  std::string_view pattern;  // pattern of the whole text; "": the format consists of labels
+  // pattern of the whole text; "": the format consists of labels
+  std::string_view pattern;
 };
 constexpr Format kFormats[] = {
     {"date", OCTAVO_DATE},
@@ -127,7 +127,7 @@ constexpr Format kFormats[] = {
     {"json-pointer", "(?:/(?:[^~/]|~[01])*)*"},
     {"relative-json-pointer", "(?:0|[1-9]\\d*)(?:#|(?:/(?:[^~/]|~[01])*)*)"},
 };
-// Formats of OpenAPI and others that only describe how a value is stored or displayed.
+// These formats of OpenAPI and others only say how a value is stored or displayed.
 constexpr std::string_view kFree[] = {"int32", "int64", "float", "double", "byte", "binary", "password"};
 
 ExprId short_texts(Grammar& g, std::string_view pattern, std::uint32_t most) {
@@ -142,8 +142,8 @@ ExprId names(Grammar& g, std::string_view label, std::uint32_t labels, std::uint
 }
 
 ExprId made_of_labels(Grammar& g, std::string_view format) {
-  // The numbers follow from limits on the encoded form: 63 characters for a label, 253 for a name, 254 for
-  // an address.
+  // The counts follow from limits on the encoded form: 63 characters of a label, 253 of a name, 254 of an
+  // address.
   if (format == "hostname") return names(g, kLabel, 6, 40);
   if (format == "idn-hostname") return names(g, kWideLabel, 4, 12);
   const std::string_view atom = format == "email" ? kAtom : kWideAtom;
@@ -182,13 +182,13 @@ std::optional<std::string_view> format_pattern(std::string_view format) {
 
 std::optional<std::string> format_pattern_within(std::string_view format, std::uint32_t min,
                                                  std::uint32_t max) {
-  // lengths of texts; kBefore: characters before the counted ones
+  // kBefore: characters before the counted ones
   constexpr std::uint32_t kBefore = 180, kLeast = 400, kMost = 100'000;
   const bool wide = format.starts_with("iri");
   if ((!wide && !format.starts_with("uri")) || format == "uri-template") return std::nullopt;
   if (min > 1 || max < kLeast) return std::nullopt;
   const std::string more = wide ? OCTAVO_IRI_MORE : "";
-  // Returns one character, or three characters that encode one.
+  // One character, or three characters that encode one.
   const auto unit = [&](const std::string& also) {
     return "(?:[" OCTAVO_UNRESERVED + more + also + "-]|" OCTAVO_PERCENT ")";
   };

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kField = "structural_tag";
 
-// An automaton that finds the first of several words in a text (Aho and Corasick 1975): the next state for
-// each byte, and the word found in each state.
+// Finds the first of several words in a text (Aho and Corasick 1975). Each state has its next states and
+// the word that ends there.
 struct WordFinder {
   struct Node {
     std::array<std::uint32_t, 256> next{};
@@ -65,7 +65,7 @@ class Writer {
  public:
   Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
 
-  // Returns an error about the value at this JSON pointer; "": the whole structural tag.
+  // path: JSON pointer to the value; "": the structural tag.
   template <class... Args>
   static std::unexpected<Error> refuse(std::string_view path, fmt::format_string<Args...> text,
                                        Args&&... args) {
@@ -89,7 +89,7 @@ class Writer {
     return triggered(tags, triggers, false, false, "");
   }
 
-  // end: text after the format, before which free text stops.
+  // end: text after the format, before which free text must stop.
   Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
     if (depth > kNestingMax)
       return refuse(path, "formats are nested more than {} deep; flatten them", kNestingMax);
@@ -163,18 +163,18 @@ class Writer {
  private:
   struct Tag {
     std::string begin;
-    ExprId rest = 0;                       // content and end
+    ExprId rest = 0;
     std::optional<TokenAtom> begin_token;  // replaces `begin`
   };
   ExprId whole(const Tag& t) {
     return g_.sequence({t.begin_token ? g_.token(*t.begin_token) : g_.literal(t.begin), t.rest});
   }
 
-  // Refuses unknown members, which would otherwise be ignored constraints. Accepts members without an
-  // effect.
+  // Returns an error for unknown members, which might be constraints. Some members without effect are
+  // accepted.
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
     const auto known = members_by_type().find(name);
-    if (known == members_by_type().end()) return {};  // the error is reported for its name
+    if (known == members_by_type().end()) return {};  // The caller reports the unknown type.
     for (const auto& [key, value] : f.members) {
       const bool silent =
           value.is(Json::Kind::null) || (value.is(Json::Kind::array) && value.items.empty()) ||
@@ -227,7 +227,7 @@ class Writer {
     return g_.token(found);
   }
 
-  // Returns free text in which a special token begins a tag.
+  // Free text in which a special token begins a tag.
   Result<ExprId> token_triggered(const Json& f, const std::vector<Tag>& tags, const std::string& path) {
     TRY(const Json* triggers, member(f, "trigger_tokens", Json::Kind::array, path));
     std::vector<ExprId> branches;
@@ -285,7 +285,7 @@ class Writer {
       TRY(begin, member(f, "begin", Json::Kind::string, path));
       out.begin = begin->text;
     }
-    // A special token ends free text, and is not part of it.
+    // A special token cannot be part of free text, so it ends the text.
     const bool end_token = end && end->is(Json::Kind::object);
     if (!end_token) {
       TRY(end, member(f, "end", Json::Kind::string, path));
@@ -310,14 +310,14 @@ class Writer {
     return out;
   }
 
-  // Returns text that does not contain `end`, or any text if `end` is empty. A part of `end` is also text.
+  // Text that does not contain `end`. An incomplete `end` may occur. "": any text.
   ExprId free_text(const std::string& end) {
     if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
     return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));
   }
 
-  // Returns a graph with all text states and an arc for each set of bytes. States that have found a word
-  // have no arcs yet.
+  // Returns a graph that reads text and tracks the words. States in which a word was found have no arcs
+  // yet.
   Graph text_graph(const WordFinder& finder) {
     Graph graph;
     graph.nodes = static_cast<std::uint32_t>(finder.nodes.size());
@@ -336,11 +336,11 @@ class Writer {
     const WordFinder finder(triggers);
     Graph graph = text_graph(finder);
     const auto text_nodes = graph.nodes;
-    std::uint32_t after = 0;  // node after a tag
+    std::uint32_t after = 0;
     if (stop_after_first) {
       after = graph.nodes++;
     } else if (at_least_one) {
-      // The same text again, in which the text may end.
+      // A second copy of the text states, in which the text may end.
       Graph second = text_graph(finder);
       after = graph.nodes;
       for (Graph::Arc arc : second.arcs) {

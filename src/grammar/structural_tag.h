@@ -1,10 +1,10 @@
-// Structural tags: unconstrained text that contains tags, whose contents follow a grammar. XGrammar and
-// vLLM have two forms.
+// Structural tags: free text that contains tags, whose contents follow a grammar. XGrammar and vLLM have
+// two forms.
 //
 // Legacy: {"structures": [{"begin": "<f>", "schema": {...}, "end": "</f>"}], "triggers": ["<f"]}. Text is
-// unconstrained until a trigger occurs, which must continue as one of the tags.
+// free until a trigger occurs, which must continue as one of the tags.
 //
-// New: {"type": "structural_tag", "format": F}. F is one of const_string {value}, json_schema
+// Current: {"type": "structural_tag", "format": F}. F is one of const_string {value}, json_schema
 // {json_schema}, regex {pattern}, grammar {grammar}, any_text, sequence {elements}, or {elements}, tag
 // {begin, content, end}, triggered_tags {triggers, tags, at_least_one, stop_after_first},
 // tags_with_separator {tags, separator, ...}.

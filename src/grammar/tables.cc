@@ -10,7 +10,7 @@ namespace {
 
 constexpr RuleId kNoRule = UINT32_MAX;
 
-// The automata of all rules in one array, with shifted state numbers.
+// All automata in one array, with shifted state numbers.
 struct Flat {
   std::vector<State> states;
   std::vector<Tables::RuleRow> rules;
@@ -81,9 +81,9 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   return flat;
 }
 
-// Finds the states that can reach the end of their rule, and the rules that can end. An edge counts if
-// passes(edge); a call also requires that the called rule can end. The least solution is computed backwards
-// from the accepting states.
+// Finds the states that can reach the end of their rule, and the rules that can end, backwards from the
+// accepting states. Only edges with passes(edge) are followed; a call also needs a called rule that can
+// end.
 class ReachesEnd {
  public:
   template <class Passes>
@@ -165,9 +165,9 @@ class ReachesEnd {
 
   const Flat& flat_;
   const Incoming sources_;
-  std::vector<std::vector<RuleId>> users_;  // for each rule: the counted rules and rules in any order that
-                                            // call it
-  std::vector<RuleId> starts_;              // rules by their start state
+  // for each rule: counted rules and rules in any order that call it
+  std::vector<std::vector<RuleId>> users_;
+  std::vector<RuleId> starts_;
   std::vector<std::vector<StateId>> waiting_;
   std::vector<StateId> work_;
   std::vector<RuleId> rule_work_;
@@ -260,7 +260,7 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
     Tables::RuleRow& rule = tables.rules[r];
     rule.nullable = nullable[r];
     if (rule.kind != Tables::RuleRow::Kind::counted) continue;
-    // Empty repetitions can always complete the required number.
+    // Empty repetitions can always make up the required number.
     if (nullable[rule.body]) rule.min = 0;
     if (!productive[rule.body]) rule.max = 0;
   }

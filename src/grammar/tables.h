@@ -1,4 +1,4 @@
-// The parser's tables: an array with the automaton states of all rules, without dead ones.
+// The parser's tables: the states of all automata in one array, without states from which no text can end.
 #pragma once
 
 #include <array>
@@ -13,26 +13,27 @@
 
 namespace octavo::grammar {
 
-// A set of parts of a rule in any order: bit i % 32 of word i / 32 is part i.
+// Parts of a rule in any order that were read. Bit i % 32 of word i / 32 is part i.
 using PartSet = std::vector<std::uint32_t>;
 inline bool contains(const PartSet& set, std::size_t part) { return set[part / 32] >> (part % 32) & 1; }
 inline void add_part(PartSet& set, std::size_t part) { set[part / 32] |= 1u << (part % 32); }
 
 struct Tables {
   struct StateRow {
-    std::uint32_t edges;  // index of the first edge in `edges`; byte ranges precede calls, which precede
-                          // tokens
+    // index in `edges`; byte ranges come first, then calls, then tokens
+    std::uint32_t edges;
     std::uint32_t bytes_end, calls_end, tokens_end;
     bool accepting;
-    bool opens_unique = false;  // the state is after the '[' of a rule with unique_items
+    // whether the last byte was the '[' of a rule with unique_items
+    bool opens_unique = false;
   };
   struct RuleRow {
     enum class Kind : std::uint8_t { automaton, counted, any_order };
     Kind kind;
     bool nullable;
-    StateId start;       // first state of the automaton
-    std::uint32_t body;  // counted: rule that is repeated `min` to `max` times; any_order: index in
-                         // any_orders
+    StateId start;
+    // counted: the repeated rule; any_order: index in any_orders
+    std::uint32_t body;
     std::uint32_t min, max;
   };
   struct AnyOrder {
@@ -42,7 +43,7 @@ struct Tables {
     RuleId separator;
     std::uint32_t min, max;
     PartSet no_parts() const { return PartSet(parts.size() / 32 + 1, 0); }
-    // Returns the number of parts above which more parts make no difference.
+    // Reading more parts than this makes no difference.
     std::uint32_t count_max() const { return max == kUnbounded ? min : max; }
   };
 
@@ -50,11 +51,11 @@ struct Tables {
   std::vector<Edge> edges;
   std::vector<RuleRow> rules;
   std::vector<AnyOrder> any_orders;
-  std::vector<TokenId> tokens;  // token ids, by the `ref` of a token edge
+  std::vector<TokenId> tokens;  // index: `ref` of a token edge
   RuleId root = 0;
-  bool unique_items = false;  // a rule has unique_items
+  bool unique_items = false;
 
-  // Two bytes have the same class if all edges treat them alike.
+  // Bytes have the same class if all edges treat them alike.
   std::array<std::uint8_t, 256> byte_class{};
   int classes = 0;
 
@@ -66,9 +67,8 @@ struct Tables {
   std::span<const Edge> token_edges(StateId s) const {
     return between(states[s].calls_end, states[s].tokens_end);
   }
-  // Returns whether the state is accepting and has no edges. A parser that reaches it has left the rule.
+  // Returns true if the state is accepting and has no edges. The parser then returns from the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
-  // Returns whether the state can only call rules, and only a few.
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];
     return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end &&
@@ -82,7 +82,7 @@ struct Tables {
   }
 };
 
-// Errors: the grammar is too large, matches no text, or names tokens that the vocabulary lacks.
+// Returns an error if the grammar is too large, matches no text, or has tokens that the vocabulary lacks.
 Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary);
 
 }  // namespace octavo::grammar

@@ -10,7 +10,7 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles a grammar for a test. If this fails, the test fails and the result is null.
+// Compiles a grammar. On an error, fails the test and returns null.
 inline std::shared_ptr<const CompiledGrammar> compiled(
     Result<Grammar> grammar, std::string_view text,
     std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {

@@ -1,4 +1,4 @@
-// Helpers for this module's tests: small vocabularies, and masks from a test of every token.
+// Helpers for tests: small vocabularies, and masks computed by checking every token.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,7 @@
 
 namespace octavo::grammar::testing {
 
-// Returns a vocabulary. Tokens 0 to 255 are the single bytes, followed by `words`, <eos>, and the special
-// tokens.
+// Tokens 0 to 255 are single bytes. After them come `words`, <eos>, and the special tokens.
 inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string> words = {},
                                                          std::vector<std::string> special = {}) {
   std::vector<std::string> tokens;
@@ -27,7 +26,7 @@ inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string
   return *Vocabulary::make(std::move(tokens), std::move(special_ids), {eos});
 }
 
-// Returns whether the matcher accepts all these bytes. The accepted bytes stay in the matcher.
+// Returns true if the matcher accepts all bytes. The accepted ones stay in the matcher.
 inline bool feed(Matcher& matcher, std::string_view text) {
   for (const char c : text)
     if (!matcher.accept(static_cast<std::uint8_t>(c))) return false;
@@ -48,7 +47,7 @@ inline std::vector<bool> mask_of(Matcher& matcher, const Vocabulary& vocabulary)
   return out;
 }
 
-// Returns the expected mask, from a test of each token on a copy of the matcher.
+// Tests each token on a copy of the matcher.
 inline std::vector<bool> brute_force_mask(const Matcher& matcher, const Vocabulary& vocabulary) {
   std::vector<bool> out(static_cast<std::size_t>(vocabulary.size()), false);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {

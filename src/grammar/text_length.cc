@@ -22,7 +22,7 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
 LengthRange lengths_of(const Automaton& automaton) {
   const std::size_t n = automaton.states.size();
   LengthRange range{kUnbounded, 0};
-  // Finds the shortest lengths. States that are reached without another code point are visited first.
+  // Finds the shortest lengths. States that need no further code point are visited first.
   std::vector<std::uint32_t> least(n, kUnbounded);
   std::deque<std::pair<StateId, std::uint32_t>> queue{{0, 0}};
   while (!queue.empty()) {
@@ -38,7 +38,7 @@ LengthRange lengths_of(const Automaton& automaton) {
         queue.emplace_front(edge.target, length);
     }
   }
-  // Finds the longest lengths. They are unbounded if there is a cycle, because every state leads to an end.
+  // Every state leads to an end, so a cycle means that lengths are unbounded.
   const std::vector<StateId> order = reverse_topological(automaton);
   if (order.empty()) return {range.min, kUnbounded};
   std::vector<std::uint32_t> most(n, 0);
@@ -50,7 +50,7 @@ LengthRange lengths_of(const Automaton& automaton) {
 
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max) {
   const bool bounded = wanted.max != kUnbounded;
-  // All states of one length are found before those of the next length, so only two lengths are kept.
+  // Processes one length after another, so only the states of two lengths are stored.
   std::vector<StateId> here(automaton.states.size(), kNoState), next = here;
   std::vector<StateId> of_here, of_next;
   Automaton out;
@@ -65,7 +65,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
   };
   intern(0, 0, false);
   for (std::uint32_t length = 0; !of_here.empty(); ++length) {
-    // If there is no maximum, all lengths above the minimum share a state.
+    // Without a maximum, all lengths from the minimum on share one state.
     const bool last = !bounded && length == wanted.min;
     for (std::size_t i = 0; i < of_here.size(); ++i) {
       if (out.states.size() > states_max) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
 
 namespace {
 
-// Returns the lengths of each expression, children before parents; nullopt: unknown.
+// Returns the lengths of each expression; nullopt: unknown. Children come before their parents.
 std::vector<std::optional<LengthRange>> lengths_of(const Grammar& grammar) {
   std::vector<std::optional<LengthRange>> all(grammar.exprs.size());
   for (ExprId id = 0; id < all.size(); ++id) {
@@ -131,7 +131,7 @@ class LengthCut {
     if (!lengths_[id]) return std::nullopt;
     if (wanted.contains(*lengths_[id])) return id;
     if (lengths_[id]->min > wanted.max || lengths_[id]->max < wanted.min) return grammar_.nothing();
-    const auto node = grammar_.exprs[id].node;  // a copy, because new expressions move the original
+    const auto node = grammar_.exprs[id].node;  // a copy, because adding expressions moves the original
     if (const auto* choice = std::get_if<Choice>(&node)) {
       std::vector<ExprId> branches;
       for (const ExprId branch : choice->branches) {
@@ -153,13 +153,11 @@ class LengthCut {
   }
 
  private:
-  // Maximum number of lengths that are tried one by one.
   static constexpr int kTriesMax = 32;
 
   std::optional<ExprId> cut_sequence(std::vector<ExprId> parts, std::vector<LengthRange> lengths,
                                      LengthRange wanted) {
-    // Finds the two parts with the widest ranges. The widest part gets the length that all other parts
-    // leave.
+    // Tries lengths of the part with the second widest range. The widest part gets the remaining length.
     const auto width = [&](std::size_t i) { return lengths[i].max - lengths[i].min; };
     std::size_t most = 0, next = 0;
     std::uint32_t fixed = 0;

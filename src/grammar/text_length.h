@@ -1,4 +1,4 @@
-// Restricts regular languages of UTF-8 texts to a range of lengths in code points.
+// Limits regular languages of UTF-8 texts to a range of lengths in code points.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace octavo::grammar {
 
 struct LengthRange {
-  std::uint32_t min = 0, max = kUnbounded;  // in code points
+  std::uint32_t min = 0, max = kUnbounded;
   bool contains(LengthRange other) const { return min <= other.min && other.max <= max; }
 };
 
-// Returns the lengths of the shortest and the longest text of a trimmed deterministic automaton.
+// Returns the lengths of the shortest and the longest text. The automaton must be trimmed and
+// deterministic.
 LengthRange lengths_of(const Automaton& automaton);
 
-// Returns the automaton's texts with these lengths, not minimized; nullopt above states_max states.
+// The result is not minimized. Returns nullopt above states_max states.
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max);
 
-// Acts like of_length() above, for an expression without calls and tokens. Repetitions are counted, not
-// unrolled. Returns nullopt if the length depends on two long repetitions, or on one whose body is not a
-// single code point.
+// The same for an expression without calls and tokens; repetitions stay counted. Returns nullopt if the
+// length depends on two long repetitions, or on one whose body is more than one code point.
 std::optional<ExprId> of_length(Grammar& grammar, ExprId expr, LengthRange wanted);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// Positions in a grammar's text, for errors.
+// Positions in the text of a grammar, for error messages.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace octavo::grammar {
 
-// Returns "line 2, column 7". Both begin at 1, and a column is one character.
+// Returns "line 2, column 7". Both count from 1; a column is one character.
 std::string line_and_column(std::string_view text, std::size_t offset);
 
-// Returns the character at the offset in quotes, "the end of the line" or "the end of the text".
+// Returns the quoted character at the offset, "the end of the line" or "the end of the text".
 std::string found_at(std::string_view text, std::size_t offset);
 
 }  // namespace octavo::grammar

@@ -30,7 +30,7 @@ std::string sequence(const std::vector<std::string>& elements) {
   return fmt::format(R"({{"type":"sequence","elements":[{}]}})", fmt::join(elements, ","));
 }
 
-// Adds the type object: arguments are an object even if the tool's schema does not say so.
+// Adds "type": "object", because arguments are an object even if the tool's schema does not say so.
 void require_object(Json& schema) {
   constexpr std::string_view kOthers[] = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"};
   if (std::ranges::any_of(kOthers, [&](std::string_view key) { return schema.find(key) != nullptr; })) return;
@@ -40,7 +40,6 @@ void require_object(Json& schema) {
   schema.members.emplace_back("type", std::move(type));
 }
 
-// Returns the parameters of a tool, after the checks that all forms need.
 Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   const auto named = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -51,7 +50,7 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
                    tool.name);
   constexpr std::string_view kAnyObject = R"({"type":"object"})";
   TRY(Json schema, parse_json(tool.parameters.empty() ? kAnyObject : tool.parameters, kField));
-  if (schema.is(Json::Kind::boolean) && schema.boolean) {  // the schema of all values
+  if (schema.is(Json::Kind::boolean) && schema.boolean) {
     TRY(schema, parse_json(kAnyObject, kField));
   }
   if (!schema.is(Json::Kind::object))
@@ -63,7 +62,7 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   return schema;
 }
 
-// Returns the definition in the root to which `ref` refers.
+// Returns the definition in `root` that `ref` refers to.
 const Json* definition(const Json& root, std::string_view ref) {
   for (const std::string_view key : {"$defs", "definitions"}) {
     const std::string prefix = fmt::format("#/{}/", key);
@@ -73,7 +72,7 @@ const Json* definition(const Json& root, std::string_view ref) {
   return nullptr;
 }
 
-// Follows the schema's references. Returns null if one cannot be resolved.
+// Follows references. Returns null if one cannot be resolved.
 const Json* resolved(const Json& root, const Json& schema) {
   constexpr int kHopsMax = 20;
   const Json* value = &schema;
@@ -82,7 +81,7 @@ const Json* resolved(const Json& root, const Json& schema) {
   return value;
 }
 
-// Returns whether the schema's keywords permit only strings.
+// Returns true if the schema only allows strings.
 bool is_text(const Json& schema) {
   const auto string = [](const Json& item) { return item.is(Json::Kind::string); };
   const Json *type = schema.find("type"), *choices = schema.find("enum"), *constant = schema.find("const");
@@ -102,7 +101,7 @@ class TagWriter {
     if (free && dialect_.trigger.empty())
       return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
     if (opening().empty() && free) {
-      // Each call in the text is found separately.
+      // The trigger finds each call separately.
       TRY(const std::string one, one_of(tools, free, dialect_.trigger.size()));
       return in_text({one}, !parallel_);
     }
@@ -119,7 +118,7 @@ class TagWriter {
  private:
   std::string opening() const { return fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : ""); }
 
-  // Returns the calls of an answer, each without its first `skip` bytes.
+  // Returns the possible calls, each without its first `skip` bytes.
   Result<std::vector<std::string>> calls(std::span<const Tool> tools, bool free, std::size_t skip) const {
     std::vector<std::string> parts;
     append(parts, std::string_view(opening()).substr(skip));
@@ -139,7 +138,7 @@ class TagWriter {
     return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
   }
 
-  // final: format of a message that is not a call; "": every message is a call.
+  // final: format of a message that is not a call; "": every message must be a call.
   static Result<std::string> harmony(std::span<const Tool> tools, bool free, std::string_view final) {
     std::vector<std::string> messages;
     for (std::size_t i = 0; i < tools.size(); ++i) {
@@ -151,7 +150,7 @@ class TagWriter {
     return harmony_tag(messages, free);
   }
 
-  // Returns free text in which the trigger begins one of these parts.
+  // Free text in which the trigger begins one of `parts`.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
     const bool special = std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
     const std::string trigger = json_quoted(dialect_.trigger);
@@ -161,7 +160,7 @@ class TagWriter {
         special ? token(dialect_.trigger) : trigger, sequence(parts)));
   }
 
-  // Returns a call of any of these tools, without its first `skip` bytes.
+  // A call of any of the tools, without its first `skip` bytes.
   Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
     if (dialect_.form == Form::python || dialect_.form == Form::gemma)
       return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
@@ -221,7 +220,7 @@ class TagWriter {
     append(parts, end);
   }
 
-  // Appends literal text. Special tokens in it become tokens.
+  // Special tokens in the text become token formats.
   void append(std::vector<std::string>& parts, std::string_view text) const {
     while (!text.empty()) {
       std::size_t first = text.size(), size = 0;
@@ -238,7 +237,7 @@ class TagWriter {
     }
   }
 
-  // Appends arguments as blocks, in the order of `properties`.
+  // Writes arguments as blocks, in the order of `properties`.
   Result<void> append_parameters(std::vector<std::string>& parts, const Json& schema,
                                  std::size_t tool) const {
     static constexpr std::string_view kKnown[] = {
@@ -292,7 +291,7 @@ class TagWriter {
       return {};
     }
     const Json *choices = value->find("enum"), *constant = value->find("const");
-    // Keywords that the schema of an unquoted string may have.
+    // An unquoted string may have a schema with these keywords.
     static constexpr std::string_view kLoose[] = {"type",    "enum",     "const",      "title",
                                                   "default", "examples", "deprecated", "description"};
     for (const auto& [key, ignored] : value->members)
@@ -365,7 +364,7 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
   constexpr std::string_view kKeys[] = {"$defs", "definitions"};
   for (std::size_t i = 0; i < tools.size(); ++i) {
     TRY(Json schema, parameters_of(tools[i], i));
-    // References start at the root of the list, so the definitions of all tools move there.
+    // References start at the root of the list, so all definitions must be there.
     for (int k = 0; k < 2; ++k) {
       const auto at = std::ranges::find(schema.members, kKeys[k], &std::pair<std::string, Json>::first);
       if (at == schema.members.end()) continue;

@@ -1,5 +1,5 @@
-// Converts tool definitions to constraints: vLLM's JSON schemas for the tool_choice `required` and named,
-// and the structural tag of calls in a model's dialect.
+// Converts tool definitions to constraints for tool_choice: vLLM's JSON schemas for `required` and a named
+// function, and structural tags for calls in a model's dialect.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,39 @@
 namespace octavo::grammar {
 
 struct Tool {
-  std::string name;        // letters, digits, _ - and .
-  std::string parameters;  // JSON Schema of the arguments; empty: any object
-  bool strict = false;     // arguments must match the schema, even if the model may choose whether to call
+  std::string name;  // letters, digits, _ - and .
+  std::string parameters;  // JSON Schema of the arguments; "": any object
+  // arguments must match the schema even with tool_choice `auto`
+  bool strict = false;
 };
 
 enum class ToolChoice : std::uint8_t {
-  free,      // free text; calls of strict tools have valid arguments (`auto`)
-  required,  // at least one call, and no other text
+  // `auto`: free text and calls; strict tools have valid arguments
+  free,
+  // at least one call and no other text
+  required,
 };
 
-// Returns the structural tag of calls of these tools, as JSON for structural_tag_grammar(). special_tokens:
-// those of the vocabulary. For a named tool, pass only this tool, ToolChoice::required, and no parallel
-// calls. Errors name tools[i].
+// Returns a structural tag (JSON for structural_tag_grammar()). special_tokens: those of the vocabulary.
+// For a named function, pass this tool alone with ToolChoice::required and parallel = false. Errors name
+// tools[i].
 Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,
                                   const ToolDialect& dialect, std::span<const std::string> special_tokens);
 
-// Returns the tag of either calls of these tools (strict tools have valid arguments) or JSON of this
-// schema.
+// The output is either tool calls, in which strict tools have valid arguments, or JSON that matches
+// `schema`.
 Result<std::string> tool_call_or_json_tag(std::span<const Tool> tools, std::string_view schema, bool parallel,
                                           const ToolDialect& dialect,
                                           std::span<const std::string> special_tokens);
 
-// Returns the JSON Schema for vLLM's `required`: an array of {"name", "parameters"}. Merges the $defs of
-// the tools.
+// JSON Schema for vLLM's `required`: an array of {"name", "parameters"}. The $defs of all tools are merged.
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel);
 
-// Returns the names of the parameters whose type is string, because dialects of the form `parameters` write
-// their values without quotes. schema: JSON Schema of the arguments; if it is invalid, the result is empty.
+// Returns the parameters of type string; the form `parameters` writes their values without quotes. schema:
+// JSON Schema of the arguments. Returns nothing if it is invalid.
 std::vector<std::string> text_parameters(std::string_view schema);
 
-// Returns the JSON Schema for vLLM's named choice: only the arguments.
+// JSON Schema for vLLM's named function: only the arguments.
 Result<std::string> tool_arguments_schema(const Tool& tool);
 
 }  // namespace octavo::grammar

@@ -18,7 +18,7 @@ const std::vector<Tool>& tools() {
   return all;
 }
 
-// Matches texts in which special tokens are written as text.
+// Special tokens are written as text here.
 class Calls {
  public:
   Calls(std::string_view dialect, ToolChoice choice, bool parallel, std::vector<std::string> special = {})
@@ -306,7 +306,6 @@ TEST(ToolCalls, ListsAndArguments) {
   EXPECT_FALSE(takes(tool_list_schema(tools(), true), R"([{"name":"stop","parameters":1}])"));
   EXPECT_TRUE(takes(tool_arguments_schema(tools()[0]), R"({"city":"x","unit":"C"})"));
   EXPECT_FALSE(takes(tool_arguments_schema(tools()[0]), R"({"city":"x","unit":"K"})"));
-  // Arguments are an object, even if the schema has no type.
   for (const char* schema :
        {"", "{}", "true", R"({"new_string":{"type":"string"}})", R"({"properties":{}})"}) {
     const Tool untyped{.name = "f", .parameters = schema};

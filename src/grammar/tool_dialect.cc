@@ -11,18 +11,18 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
-// Dialects that models of this dialect also write: those of other versions of the family, or with the same
-// mark.
+// Other dialects that these models also write, because a related model uses them or because they begin in
+// the same way.
 constexpr std::string_view kCoder[] = {"qwen3_coder"};
 constexpr std::string_view kMistral[] = {"mistral"}, kMistralV11[] = {"mistral_v11"};
 constexpr std::string_view kDeepseekV3[] = {"deepseek_v3"}, kDeepseekV31[] = {"deepseek_v31"};
 constexpr std::string_view kDeepseekV32[] = {"deepseek_v32"}, kDeepseekV4[] = {"deepseek_v4"};
 
-// Openings for several calls after one mark.
+// Ways in which models write several calls after one begin text.
 constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
-// Granite 3.1 and later versions write <tool_call>.
+// Granite models since 3.1 write <tool_call>.
 constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>[", "</tool_call>"},
                                         {"<tool_call>", "<tool_call>"},
                                         {"<|tool_call|>", "<|tool_call|>"},
@@ -341,7 +341,7 @@ constexpr ToolDialect kDialects[] = {
      .trigger = "<tool_call>"},
 };
 
-// Parsers of vLLM that read the format of another one.
+// vLLM has several parser names for these formats.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"granite4", "hermes"},          {"ernie45", "hermes"},
     {"qwen3_json", "hermes"},        {"llama4_json", "llama3_json"},

@@ -1,5 +1,5 @@
-// Formats in which models write tool calls: one description for each dialect. Grammars (tool_calls.h) and
-// parsers (serve/openai/tool_parser.h) use it.
+// Describes how models write tool calls. Grammars (tool_calls.h) and parsers (serve/openai/tool_parser.h)
+// use these descriptions.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace octavo::grammar {
 
-// How a model writes its calls. All texts are literal. If a text is a special token of the vocabulary, the
-// model writes the token. Several calls are:
+// One format of tool calls. All texts are literal. If a text is a special token of the vocabulary, the
+// model writes this token. An output with calls is
 //
 //   begin [ CALL call.separator CALL ... ] end      brackets and commas only with `list`
 //
@@ -34,14 +34,16 @@ struct ToolDialect {
   struct CallMarks {
     std::string_view begin = {}, end = {}, separator = {};
   };
-  // Names of the members in a call's object.
+  // Member names of a call's object.
   struct CallKeys {
     std::string_view id = {}, name = "name", arguments = "arguments";
   };
   struct ParameterMarks {
     std::string_view begin = {}, name_end = {}, end = {};
-    bool says_text = false;  // name_end is followed by `true">` if the value is text, otherwise by `false">`
-    bool xml = false;        // values contain XML's entities, or are between "<![CDATA[" and "]]>"
+    // name_end is followed by `true">` if the value is a string, otherwise by `false">`
+    bool says_text = false;
+    // values contain XML entities, or are between "<![CDATA[" and "]]>"
+    bool xml = false;
   };
 
   std::string_view name;  // as in vLLM's --tool-call-parser
@@ -51,40 +53,43 @@ struct ToolDialect {
   CallMarks call = {};
   CallKeys keys = {};
   std::string_view name_end = {};
-  std::string_view id_mark = {};  // text between name and name_end, followed by an id; models may write both
-  // The name is followed by ':' and a number. The call's id is name_prefix, name and number.
+  // optional text between name and name_end, followed by an id
+  std::string_view id_mark = {};
+  // The name is followed by ':' and a number. The id of the call is name_prefix, name and number.
   bool numbered = false;
   std::string_view name_prefix = {};
   ParameterMarks parameter = {};
   std::string_view quote = {};
-  bool nested_quotes = false;  // models do not escape quotes inside strings
-  // Text that begins calls and occurs nowhere else. If it is empty, calls cannot be distinguished from
-  // text, so calls of strict tools cannot be enforced.
+  bool nested_quotes = false;  // models do not escape quotes in strings
+  // Text that begins every call and occurs nowhere else. "": calls look like text, so grammars cannot
+  // enforce calls of strict tools.
   std::string_view trigger = {};
-  // mark: text that a reader searches for, if it is shorter than the trigger. at_beginning: the mark counts
-  // only at the beginning of an answer.
+  // mark: text that parsers search for, if it is shorter than the trigger. at_beginning: the mark counts
+  // only at the beginning of an output.
   std::string_view mark = {};
   bool at_beginning = false;
-  // Another text that can begin a call, up to the call's name or object. mark: the part that a reader
-  // searches for; empty: this opening occurs only between calls. end: replaces the dialect's end. words:
-  // the reader skips other text before the first object.
+  // Another text that can begin a call, up to the call's name or object. `mark` is the part that parsers
+  // search for; if it is empty, this opening only occurs between calls. `end` replaces the dialect's end.
+  // If `words` is true, parsers skip text before the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;
   };
-  // Forms that models write in addition to the template's form. The reader accepts them for known tools. No
-  // grammar enforces them.
+  // Forms that models write although the template does not have them. Parsers accept them for known tools;
+  // grammars do not allow them.
   struct Habits {
     std::span<const Opening> openings = {};
     std::span<const std::string_view> others = {};  // names of other dialects that these models also write
-    bool open_end = false;                          // models may omit the closing marks of the call
+    // models may omit the end of a call
+    bool open_end = false;
   };
   Habits habits = {};
-  bool short_ids = false;  // ids of calls have nine letters and digits, as the models' templates require
+  // ids have nine letters and digits, as the templates of these models require
+  bool short_ids = false;
 };
 
 std::span<const ToolDialect> tool_dialects();
-// Finds a dialect by its name, or by the name of vLLM's parser for it. Returns null if the name is unknown.
+// Accepts the dialect's name or vLLM's name of its parser. Returns null if the name is unknown.
 const ToolDialect* tool_dialect(std::string_view name);
 std::vector<std::string_view> tool_dialect_names();
 

@@ -1,4 +1,4 @@
-// The walk through the vocabulary's trie, from which all masks are computed.
+// Walks the trie of the vocabulary. All masks are computed by this walk.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace octavo::grammar {
 
-// Acts like walk_trie(), but examines every child of a reached node, in the order of the trie. path: reused
-// memory; element i is the node that is i bytes below `from` on the current path, and its state.
+// Like walk_trie(), but visits every child of a reached node in the order of the trie. path: scratch
+// memory. Element i is the node i bytes below `from` on the current path, and its state.
 template <class State, class Live, class Step, class Visit>
 std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& path,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
@@ -37,17 +37,17 @@ std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::u
   return looked_at;
 }
 
-// Follows all paths below trie node `from`, which was reached in `state`. Returns the number of examined
-// nodes. If it exceeds `most`, the walk has stopped early.
-// - live(state): returns the bytes that can follow.
-// - step(state, byte): returns the state after one of these bytes.
-// - visit(node, state): called for each reached node; returns false to skip the nodes below.
-// - open: reused memory.
+// Follows all paths below node `from`, which was reached in `state`. Returns the number of visited nodes.
+// If this is above `most`, the walk was stopped.
+// - live(state) returns the bytes that can follow.
+// - step(state, byte) returns the next state.
+// - visit(node, state) is called for each reached node. It returns false to skip the nodes below.
+// - open: scratch memory.
 template <class State, class Live, class Step, class Visit>
 std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
                       Visit&& visit) {
-  // If most bytes can follow, nearly all nodes are reached, and the order in memory is the fastest.
+  // If most bytes can follow, nearly all nodes are reached. Visiting them in memory order is then fastest.
   constexpr int kMostBytes = 96;
   if (live(state).count() >= kMostBytes)
     return scan_trie(vocabulary, open, from, state, most, live, step, visit);

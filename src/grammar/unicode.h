@@ -18,7 +18,7 @@ struct CodePointRange {
   auto operator<=>(const CodePointRange&) const = default;
 };
 
-// A set as ranges in any order, which may overlap. normalized() sorts and joins them.
+// Ranges in any order. They may overlap; normalized() sorts and joins them.
 struct CodePointSet {
   std::vector<CodePointRange> ranges;
 
@@ -30,17 +30,16 @@ struct CodePointSet {
   CodePointSet complement() const;
 };
 
-// Returns the code points of a general category by its long name ("Lowercase_Letter") or short name ("Ll",
-// "L"); nullopt for an unknown name.
+// name: long ("Lowercase_Letter") or short ("Ll", "L"). Returns nullopt for an unknown name.
 std::optional<CodePointSet> general_category(std::string_view name);
 
-// Returns the UTF-8 text of any one code point of the set.
+// The UTF-8 text of one code point of the set.
 ExprId code_point_expr(Grammar& grammar, const CodePointSet& set);
 
 void append_utf8(std::string& out, std::uint32_t code_point);
 
-// Reads one code point at text[at] and advances `at`. For invalid UTF-8, returns nullopt and leaves `at`
-// unchanged.
+// Reads the code point at text[at] and advances `at`. For invalid UTF-8, returns nullopt and does not
+// advance.
 std::optional<std::uint32_t> next_code_point(std::string_view text, std::size_t& at);
 
 std::optional<std::size_t> invalid_utf8(std::string_view text);

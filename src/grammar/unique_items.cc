@@ -12,7 +12,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Removes exponents and trailing zeros from numbers, and sorts members.
+// Removes exponents and trailing zeros of numbers, and sorts members.
 void normalize(Json& value) {
   if (value.is(Json::Kind::number))
     if (const auto d = Decimal::parse(value.text))
@@ -58,7 +58,8 @@ std::vector<std::string> UniqueItems::rests() const {
   return rests;
 }
 
-// Ends the current item if the innermost array requires unique items. The item is text[item, end).
+// Ends the item text[item, end) if its array must have unique items. Returns false if an earlier item is
+// equal.
 bool UniqueItems::end_item(Place& place, std::size_t end) const {
   Frame& array = place.frames.back();
   if (!array.unique || array.item == kNone) return true;
@@ -73,7 +74,7 @@ bool UniqueItems::end_item(Place& place, std::size_t end) const {
 bool UniqueItems::close(Place& place) const {
   if (!end_item(place, place.text.size() - (place.text.empty() ? 0 : 1))) return false;
   place.frames.pop_back();
-  // The array or object itself was an item.
+  // This array or object was itself an item.
   if (!place.frames.empty()) return end_item(place, place.text.size());
   place.text.clear();
   return true;
@@ -99,7 +100,7 @@ bool UniqueItems::step(Place& place, char byte, bool opens) const {
   if (begins) frame.item = place.text.size() - 1;
   if (byte == '"') place.in_string = true;
   if (byte == '[' || byte == '{') open(opens);
-  // The first letter identifies a word. A word that may not end is not begun.
+  // The first letter identifies the word. If the item may not end as this word, the word must not begin.
   constexpr std::string_view kWords[] = {"true", "false", "null"};
   for (const std::string_view word : kWords)
     if (begins && byte == word[0]) return is_new(place, key_of(frame.number, word));

@@ -1,6 +1,5 @@
-// Arrays whose items must differ (uniqueItems). A context-free grammar cannot express this, so this class
-// reads the text of such arrays in parallel with the parser. An item may not end if it would equal an
-// earlier item of its array.
+// Enforces uniqueItems. A context-free grammar cannot do so; this class reads the arrays with unique items
+// in parallel with the parser. An item may not end if it would equal an earlier item of its array.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +13,13 @@ namespace octavo::grammar {
 
 class UniqueItems {
  public:
-  // Returns whether the text is inside such an array, and whether it is also inside a string.
+  // active() returns true inside an array with unique items, in_string() if the text is also inside a
+  // string.
   bool active() const { return !now_.frames.empty(); }
   bool in_string() const { return now_.in_string; }
 
-  // Appends the bytes of a token. Returns false, without a change, if an item repeats in its array or the
-  // items exceed kUniqueBytesMax. opens(i): whether bytes[i], a '[', begins an array with unique items.
+  // Appends the bytes of a token. Returns false without a change if an item is repeated or the items exceed
+  // kUniqueBytesMax. opens(i) tells whether bytes[i], a '[', begins an array with unique items.
   template <class Opens>
   bool take(std::string_view bytes, Opens&& opens) {
     Place next = now_;
@@ -32,21 +32,20 @@ class UniqueItems {
     now_ = std::move(next);
     return true;
   }
-  // Returns whether take() would return true.
+  // Returns what take() would return.
   template <class Opens>
   bool fits(std::string_view bytes, Opens&& opens) const {
     Place next = now_;
     return follow(next, bytes, opens);
   }
-  // Returns whether the bytes end inside a string item that would equal another item of its array if it
-  // ended there.
+  // Returns true if the bytes end inside a string that would repeat an item if it ended there.
   template <class Opens>
   bool repeats(std::string_view bytes, Opens&& opens) const {
     Place next = now_;
     return follow(next, bytes, opens) && repeats(next);
   }
-  // For each earlier item of the array that begins like the current string item, returns the missing bytes,
-  // without the closing quote.
+  // For each earlier item that begins like the current string, returns the missing bytes without the
+  // closing quote.
   std::vector<std::string> rests() const;
 
  private:
@@ -54,13 +53,14 @@ class UniqueItems {
 
   struct Frame {  // an open array or object
     bool unique = false;
-    std::uint32_t number = 0;  // index of the array among those whose items must differ
-    std::size_t item = kNone;  // start of the current item in `text`
+    // counts the arrays with unique items
+    std::uint32_t number = 0;
+    std::size_t item = kNone;
   };
   struct Place {
-    std::vector<Frame> frames;        // the first one is an array whose items must differ
-    std::string text;                 // text of the current item
-    std::vector<std::string> ended;   // keys of items that are not in seen_ yet
+    std::vector<Frame> frames;  // the first one has unique items
+    std::string text;
+    std::vector<std::string> ended;  // items that are not in seen_ yet
     std::uint32_t arrays = 0;
     bool in_string = false, escaped = false;
   };
@@ -80,11 +80,11 @@ class UniqueItems {
   bool repeats(const Place& place) const;
 
   Place now_;
-  std::unordered_set<std::string> seen_;  // items, as number of the array and canonical text
+  std::unordered_set<std::string> seen_;  // number of the array and canonical text of the item
   std::size_t bytes_ = 0;
 };
 
-// Returns a canonical text, which is equal for all JSON texts of a value.
+// Returns the same text for all JSON texts of one value.
 std::string canonical_json(std::string_view text);
 
 }  // namespace octavo::grammar

@@ -23,8 +23,7 @@ TEST(UniqueItems, CanonicalTextsAreEqualForEqualValues) {
 
 constexpr std::string_view kStrings = R"({"type":"array","uniqueItems":true,"items":{"type":"string","maxLength":2}})";
 
-// Tokens of several bytes: an item may end anywhere in a token. Masks contain exactly the tokens that
-// accept() accepts.
+// With tokens of several bytes, an item may end inside a token.
 TEST(UniqueItems, MasksAreWhatAcceptTakes) {
   const auto vocabulary = testing::byte_vocabulary(
       {"[\"a\"", "\"a\",", "\"a\",\"a\"", "a\"", "\",\"", "a\",\"b\"]", "\"]", "[\"a\",\"a\"]", "\",\"a", "[1,1]", "[1,2]", "1]"});
@@ -64,7 +63,6 @@ TEST(UniqueItems, TakesBackWhatIsRolledBack) {
   EXPECT_FALSE(testing::feed(matcher, R"(,"a")"));
 }
 
-// A string of the maximum length must not equal an item of its array.
 TEST(UniqueItems, StringsOfTheLongestLengthCanEnd) {
   const auto grammar = testing::compiled(json_schema_grammar(kStrings, {}), kStrings);
   Matcher matcher(grammar);

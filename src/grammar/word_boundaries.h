@@ -1,5 +1,5 @@
-// \b and \B of regular expressions. Each is first replaced by a mark: a byte that does not occur in UTF-8.
-// The automaton then keeps only texts whose marks have valid positions, and removes the marks.
+// Implements \b and \B of regular expressions. Both are first replaced by marks (bytes that do not occur in
+// UTF-8). Then texts with a mark at a wrong position are removed, and the marks are removed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::uint8_t kBoundaryMark = 0xFF, kNoBoundaryMark = 0xFE;
 
 bool has_boundaries(const RegexTree& tree);
 
-// Returns the automaton of an expression without its marks; nullopt above kDfaStatesMax states.
+// Returns nullopt above kDfaStatesMax states.
 std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// The server side of a gRPC call over HTTP/2: messages in both directions, then a status.
+// The server side of one gRPC call over HTTP/2: messages in both directions, then a status.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace octavo::grpc {
 
-// gRPC status codes in use.
+// The gRPC status codes that this server uses.
 enum class Status : std::uint8_t {
   ok = 0,
   invalid_argument = 3,
@@ -22,45 +22,44 @@ enum class Status : std::uint8_t {
 class Call;
 class Session;
 
-// Receives the messages of a call, on the connection's thread.
+// Receives the messages of a call. The connection's thread calls the functions.
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  // Handles the next message; `bytes` are valid only during this function. Returns false to pause until
+  // `bytes` are valid only during this function. If it returns false, no messages arrive until
   // Call::resume().
   virtual bool message(std::string_view bytes) = 0;
-  // The client has sent its last message. The receiver must soon call finish().
+  // The client has sent its last message. finish() must follow soon.
   virtual void half_closed() = 0;
-  // The call has ended before finish(): the client has canceled it or disconnected.
+  // The call ended before finish(): the client has cancelled it or disconnected.
   virtual void gone() = 0;
 };
 
-// Makes the receiver of a new call.
 using Method = std::function<std::shared_ptr<Receiver>(std::shared_ptr<Call>)>;
-// By path: "/package.Service/Method".
+// Methods by path: "/package.Service/Method".
 using Methods = std::map<std::string, Method, std::less<>>;
 
 // Runs work on a connection's thread.
 class Host {
  public:
   virtual ~Host() = default;
-  // Thread-safe. Drops `work` if the connection has closed.
+  // Thread-safe. `work` is dropped if the connection has closed.
   virtual void post(std::function<void()> work) = 0;
 };
 
-// All functions except post() must run on the connection's thread. They have no effect after the end of the
-// call.
+// Only the connection's thread may call these functions, except post(). After the end of the call they do
+// nothing.
 class Call {
  public:
   explicit Call(std::weak_ptr<Host> host) : host_(std::move(host)) {}
 
-  // Returns the W3C trace context in the call's metadata; "" if none exists.
+  // Returns the W3C trace context of the call, or "".
   const std::string& traceparent() const { return traceparent_; }
 
-  // Adds a message of `bytes` bytes; the caller must fill the returned memory before it returns.
+  // Adds a message of `bytes` bytes. The caller must write it to the returned memory at once.
   char* send(std::size_t bytes);
   void finish(Status status, std::string_view message = {});
-  // Ends a pause: the receiver accepts messages again.
+  // The receiver accepts messages again.
   void resume();
   void post(std::function<void()> work) {
     if (const auto host = host_.lock()) host->post(std::move(work));
@@ -70,19 +69,23 @@ class Call {
   friend class Session;
 
   const std::weak_ptr<Host> host_;
-  Session* session_ = nullptr;  // null after the call has ended
+  Session* session_ = nullptr;  // null after the end of the call
   std::int32_t stream_ = 0;
-  std::shared_ptr<Receiver> receiver_;  // null: the call was refused or has ended
+  // null: the call was rejected or has ended
+  std::shared_ptr<Receiver> receiver_;
   std::string method_, path_, content_type_, traceparent_;
-  std::string in_;              // received bytes of undelivered messages
-  std::size_t held_bytes_ = 0;  // bytes not yet returned to the flow-control window; the receiver must resume
-                                // first
-  bool waits_ = false;          // waiting for resume()
+  std::string in_;  // received bytes that were not delivered
+  // bytes for which the flow-control window was not updated; the receiver must resume first
+  std::size_t held_bytes_ = 0;
+  bool waits_ = false;
   bool client_done_ = false;
-  std::string out_;  // output, from sent_ on
+  // the bytes from sent_ on are unsent
+  std::string out_;
   std::size_t sent_ = 0;
-  bool out_full_ = false;   // out_ has reached its limit: messages wait until a part is sent
-  bool answering_ = false;  // the HTTP/2 response header was sent
+  // out_ is full: messages wait until a part is sent
+  bool out_full_ = false;
+  // the response header was sent
+  bool answering_ = false;
   bool finished_ = false;
   Status status_ = Status::ok;
   std::string status_message_;

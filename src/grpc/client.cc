@@ -16,7 +16,8 @@
 namespace octavo::grpc {
 namespace {
 
-constexpr std::size_t kMessagePrefix = 5;  // bytes of the compressed flag and the big-endian size
+// bytes of a message's prefix: compressed flag and big-endian size
+constexpr std::size_t kMessagePrefix = 5;
 
 nghttp2_nv request_field(std::string_view name, std::string_view value) {
   const auto bytes = [](std::string_view text) {
@@ -31,12 +32,12 @@ std::string framed(std::string_view message) {
   return out.append(message);
 }
 
-// State of the call's stream, and nghttp2's callbacks.
+// State of the call, for nghttp2's callbacks.
 struct Exchange {
-  std::string out;       // message with its prefix
-  std::size_t sent = 0;  // sent bytes of `out`
+  std::string out;  // message with its prefix
+  std::size_t sent = 0;
   std::size_t reply_bytes_max = 0;
-  std::string reply = {};  // reply with its prefix
+  std::string reply = {};
   std::string http_status = {}, status = {}, message = {};
   bool too_long = false, ended = false;
 

@@ -29,7 +29,7 @@ void Connection::start(const Methods& methods, std::size_t message_bytes_max) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  // Detects that a gateway's host has disappeared.
+  // Notices that the host of a gateway has disappeared.
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   session_ = std::make_unique<Session>(methods, message_bytes_max, weak_from_this());
   silence_.expires_after(kSilenceMax);
@@ -108,7 +108,7 @@ void Connection::flush() {
   if (session_ && !writing_ && session_->over()) close();
 }
 
-// Returns false if the socket accepts no bytes now, or the connection has closed.
+// Returns false if the socket accepts no bytes now, or if the connection has closed.
 bool Connection::write_some() {
   error_code error;
   sent_ += socket_.write_some(asio::buffer(sending_) + sent_, error);

@@ -1,4 +1,4 @@
-// One client connection of the server; private to this module. All functions except post() run on its event
+// One connection of the gRPC server. Only this module uses it. All functions except post() run on its event
 // loop.
 #pragma once
 
@@ -19,12 +19,13 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  // tls: null for plain TCP. closed: called once.
+  // tls: null for no TLS. closed: called once.
   Connection(Socket socket, http::EventLoop& loop, std::unique_ptr<http::TlsSession> tls,
              std::function<void(Connection*)> closed);
 
   void start(const Methods& methods, std::size_t message_bytes_max);
-  void shut_down();  // refuses new calls; the connection closes after the last open call
+  // rejects new calls, and closes after the last open call
+  void shut_down();
   void close();
   std::size_t calls() const { return session_ ? session_->calls() : 0; }
 
@@ -41,12 +42,14 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
   http::EventLoop& loop_;
   std::unique_ptr<http::TlsSession> tls_;
   std::function<void(Connection*)> on_closed_;
-  boost::asio::steady_timer silence_;  // closes a connection without HTTP/2's preface
+  // closes a connection that does not begin with HTTP/2's preface
+  boost::asio::steady_timer silence_;
   std::unique_ptr<Session> session_;
   std::string sending_;
   std::size_t sent_ = 0;
   bool writing_ = false;
-  std::mutex mutex_;  // guards closed_, after which post() drops work
+  // guards closed_; post() drops work if it is true
+  std::mutex mutex_;
   bool closed_ = false;
 };
 

@@ -5,12 +5,12 @@
 namespace octavo::grpc {
 namespace {
 
-// Tags of Protocol Buffers: field number and wire type (number, or bytes with a length).
+// Protocol Buffers tags: field number << 3 | wire type (0: number, 2: bytes with a length).
 constexpr char kService = 1 << 3 | 2;  // HealthCheckRequest.service
 constexpr char kStatus = 1 << 3 | 0;   // HealthCheckResponse.status
 constexpr char kServing = 1, kNotServing = 2;
 
-// Returns the service name of a request below 128 bytes; nullopt if the request is longer or malformed.
+// Returns the service name of a request of less than 128 bytes, or nullopt.
 std::optional<std::string_view> service_in(std::string_view request) {
   if (request.empty()) return "";
   if (request.size() < 2 || request[0] != kService) return std::nullopt;

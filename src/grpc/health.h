@@ -1,4 +1,4 @@
-// Health service grpc.health.v1: Check, but not Watch.
+// The health service grpc.health.v1. It implements Check, but not Watch.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class Health {
   void set(std::string_view service, bool serving);
   // Returns nullopt for an unknown service.
   std::optional<bool> serving(std::string_view service) const;
-  void stop();  // makes all services report NOT_SERVING
+  void stop();  // all services report NOT_SERVING
 
  private:
   mutable std::mutex mutex_;
@@ -25,7 +25,7 @@ class Health {
 };
 
 inline constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
-// health: must outlive the calls.
+// health must outlive the calls.
 Method health_check(const Health& health);
 
 }  // namespace octavo::grpc

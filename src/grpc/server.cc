@@ -77,7 +77,7 @@ void Server::State::accept() {
     }
     if (!acceptor->is_open()) return;
     if (!error) return accept();
-    log_warning("cannot accept a connection: {}", error.message());  // probably too few file descriptors
+    log_warning("cannot accept a connection: {}", error.message());  // probably no file descriptor is free
     pause->expires_after(std::chrono::milliseconds(100));
     pause->async_wait([this](const error_code& stopping) {
       if (!stopping && acceptor->is_open()) accept();
@@ -118,7 +118,8 @@ void Server::stop(int grace_ms) {
   const auto on_all = [&](void (Connection::*what)()) {
     for (const auto& loop : state_->loops) {
       loop->loop.run([&] {
-        const auto connections = loop->connections;  // a copy, because closing connections remove themselves
+        // a copy, because a connection that closes removes itself
+        const auto connections = loop->connections;
         for (const auto& [key, connection] : connections) ((*connection).*what)();
       });
     }

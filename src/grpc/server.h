@@ -1,5 +1,5 @@
-// gRPC server on event loops (HTTP/2 by nghttp2): bidirectional streams, TLS, graceful shutdown. No
-// compression and no deadlines: clients cancel.
+// gRPC server on event loops, with nghttp2: bidirectional streams, TLS, graceful shutdown. It has no
+// compression and ignores deadlines, because clients cancel calls.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@ namespace octavo::grpc {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;                     // 0: any free port
-  std::string field = "port";                 // field of errors about the port
+  std::string field = "port";  // field that errors about the port report
   std::shared_ptr<http::ServerTls> tls = {};  // null: no TLS
-  std::size_t message_bytes_max = 4 << 20;    // larger messages are refused
-  int threads = 1;                            // number of event loops, over which connections are distributed
+  // larger messages are rejected
+  std::size_t message_bytes_max = 4 << 20;
+  int threads = 1;  // event loops; connections are distributed over them
 };
 
 class Server {
  public:
-  // Errors: the address is not available.
+  // Returns an error if the address is not available.
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Methods methods);
   ~Server();  // calls stop(0)
 
   std::uint16_t port() const;
-  // Refuses new connections and calls, waits at most `grace_ms` for open calls, then closes them. A second
-  // call has no effect.
+  // Rejects new connections and calls, waits at most `grace_ms` for open calls, and closes the connections.
+  // A second call does nothing.
   void stop(int grace_ms);
 
  private:

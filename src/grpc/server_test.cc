@@ -24,13 +24,13 @@
 namespace octavo::grpc {
 namespace {
 
-// gRPC's default resolver, c-ares, leaks some bytes.
+// gRPC's default resolver, c-ares, leaks memory.
 const int kResolver = setenv("GRPC_DNS_RESOLVER", "native", 1);
 
 using ::grpc::ByteBuffer;
 using ::grpc::StatusCode;
 
-// Returns each message, and ends when the client has ended.
+// Returns each message. Ends when the client ends.
 class Echo : public Receiver {
  public:
   explicit Echo(std::shared_ptr<Call> call) : call_(std::move(call)) {}
@@ -50,7 +50,6 @@ Method echo() {
   return [](std::shared_ptr<Call> call) { return std::make_shared<Echo>(std::move(call)); };
 }
 
-// A call of gRPC's client library, in single steps.
 class ClientCall {
  public:
   ClientCall(const std::shared_ptr<::grpc::Channel>& channel, const std::string& method)
@@ -204,7 +203,7 @@ TEST(GrpcServer, AReceiverThatWaitsGetsTheRestWhenItGoesOn) {
   ASSERT_TRUE(call.write("first"));
   EXPECT_EQ(call.read(), "first");
   const auto waiting = seen.waits.get_future().get();
-  // The messages exceed the window of a paused call, so the rest arrives after resume().
+  // The messages exceed the window of a paused call, so the last ones arrive after resume().
   const std::jthread later([&] { waiting->post([waiting] { waiting->resume(); }); });
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(call.write(text_of(200'000, 7)));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(call.read(), text_of(200'000, 7));

@@ -13,14 +13,14 @@
 namespace octavo::grpc {
 namespace {
 
-constexpr std::size_t kPrefixBytes = 5;  // bytes of the compressed flag and the size
+constexpr std::size_t kPrefixBytes = 5;  // compressed flag and size
 constexpr std::size_t kSendBytes = 64 << 10;
-// maximum bytes of unsent replies, while the client does not read
+// Replies of a client that does not read. More bytes are not queued.
 constexpr std::size_t kOutBytesMax = 256 << 10;
-constexpr std::int32_t kStreamWindow = 256 << 10;  // maximum received bytes of a paused call
-constexpr std::int32_t kSessionWindow = 16 << 20;  // maximum bytes in flight in a session
+constexpr std::int32_t kStreamWindow = 256 << 10;  // bytes that a paused call may receive
+constexpr std::int32_t kSessionWindow = 16 << 20;  // bytes in flight on one connection
 constexpr std::uint32_t kCallsMax = 1 << 16;
-constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // maximum bytes of a call's headers
+constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // headers of one call
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
   const auto bytes = [](std::string_view text) {
@@ -29,7 +29,7 @@ nghttp2_nv field(std::string_view name, std::string_view value) {
   return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
 }
 
-// Returns gRPC's percent-encoding of '%' and of bytes that are not printable ASCII.
+// gRPC's percent-encoding of '%' and of bytes that are not printable ASCII.
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
@@ -122,7 +122,7 @@ struct Session::Callbacks {
     return 0;
   }
 
-  // Resets the stream, since the client may continue to send after the status.
+  // Resets the stream, because the client may continue to send after the status.
   static int sent(nghttp2_session* session, const nghttp2_frame* frame, void*) {
     if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     const Call* call = call_of(session, frame->hd.stream_id);
@@ -153,7 +153,8 @@ Session::Session(const Methods& methods, std::size_t message_bytes_max, std::wea
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Callbacks::data);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callbacks::sent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Callbacks::closed);
-  nghttp2_option_set_no_auto_window_update(option, 1);  // a paused call receives at most its window
+  // limits what a paused call receives to its window
+  nghttp2_option_set_no_auto_window_update(option, 1);
   CHECK(nghttp2_session_server_new2(&session_, callbacks, this, option) == 0);
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
@@ -235,7 +236,7 @@ void Session::pump(Call& call) {
   call.receiver_->half_closed();
 }
 
-// Delivers the message at `at`, and advances `at`. Returns false if the message is incomplete.
+// Delivers the message at `at` and advances `at`. Returns false if it is incomplete.
 bool Session::take_message(Call& call, std::size_t& at) {
   const std::string_view left = std::string_view(call.in_).substr(at);
   if (left.size() < kPrefixBytes) return false;
@@ -257,7 +258,7 @@ bool Session::take_message(Call& call, std::size_t& at) {
   return true;
 }
 
-// Sends the call's replies, or its status.
+// Sends the header, then replies or the status.
 void Session::answer(Call& call) {
   if (std::exchange(call.answering_, true)) {
     nghttp2_session_resume_data(session_, call.stream_);

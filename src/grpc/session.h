@@ -1,5 +1,5 @@
-// The calls of one HTTP/2 connection: received bytes to calls, replies to bytes (nghttp2). Has no socket and
-// no clock. Single-threaded.
+// All calls of one HTTP/2 connection, without socket and clock: converts received bytes to calls, and
+// replies to bytes (nghttp2). Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,22 @@ namespace octavo::grpc {
 
 class Session {
  public:
-  // methods: must outlive the session. Messages above message_bytes_max are refused.
+  // methods must outlive the session. Larger messages than message_bytes_max are rejected.
   Session(const Methods& methods, std::size_t message_bytes_max, std::weak_ptr<Host> host);
-  ~Session();  // calls gone() for all open calls
+  ~Session();  // calls gone() for open calls
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // Processes received bytes. Returns false if they are not HTTP/2.
   bool receive(std::span<const char> bytes);
-  // Appends bytes to send; nothing if all are sent. Call it again after sending, since it may append only a
-  // part.
+  // Appends bytes to send. It may append only a part of them, so call it again after sending, until it
+  // appends nothing.
   void send(std::string& bytes);
-  // Returns whether both sides have sent everything, so the connection can close.
+  // Returns true if both sides have sent everything, so that the connection can close.
   bool over() const;
   bool began() const { return began_; }  // the client has sent HTTP/2's preface
   std::size_t calls() const { return calls_.size(); }
-  // Requests that the client opens no more calls. Open calls continue.
+  // Asks the client to open no more calls. Open calls continue.
   void shut_down();
 
  private:
@@ -54,7 +54,7 @@ class Session {
   const std::weak_ptr<Host> host_;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // open calls by stream id
-  std::vector<std::shared_ptr<Call>> drained_;  // calls whose output is sent after it was full
+  std::vector<std::shared_ptr<Call>> drained_;  // calls whose output was full and can continue
   bool began_ = false;
 };
 

@@ -1,5 +1,5 @@
-// For any client bytes in any pieces, the session must reply or end without a crash, and free its calls. The
-// first byte decides whether HTTP/2's preface is sent first.
+// Fuzzer: for any bytes in any pieces, the session replies or ends, and frees its calls. The first byte
+// decides whether HTTP/2's preface is sent.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
 int open_calls = 0;
 
-// Returns the messages. Pauses after every third one until the next step.
+// Returns each message. Pauses after every third one until the next step.
 class Echo : public Receiver {
  public:
   Echo(std::shared_ptr<Call> call, std::shared_ptr<Call>& waiting)

@@ -41,8 +41,8 @@ constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kBuffersMax = 128;
 constexpr int kSweepMs = 1000;
 
-// Sets timeouts of the connection. The kernel closes it about a minute after the peer's host has become
-// unreachable. If only the peer's process is frozen, the connection stays open.
+// Closes the connection about a minute after the host of the peer becomes unreachable (TCP keepalive). This
+// does not detect a process that hangs.
 void notice_lost_peer(int socket) {
   constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
   constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
@@ -56,7 +56,7 @@ class Loop;
 
 struct Link {
   tcp::socket socket;
-  std::unique_ptr<TlsSession> tls = {};  // null for plain HTTP
+  std::unique_ptr<TlsSession> tls = {};  // null: no TLS
 };
 
 class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
@@ -87,17 +87,19 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::string head_;
   Link link_;
   std::string sending_;  // encrypted bytes that are being sent (TLS only)
-  std::optional<tcp::resolver> resolver_;  // created for a host name; an IP address needs none
+  std::optional<tcp::resolver> resolver_;  // only set for a host name
   asio::steady_timer deadline_;
   std::optional<asio::steady_timer> pause_;
   std::int64_t deadline_us_ = 0;
   std::optional<ResponseReader> response_;
   std::unique_ptr<char[]> received_;
-  std::string unread_;    // bytes that the parser needs again, together with the next ones
-  int connection_ = 0;    // number of connections that this call has used so far
+  // bytes that the parser needs again together with the next ones
+  std::string unread_;
+  int connection_ = 0;  // connections that this call has used so far
   bool writing_ = false;
-  bool reused_ = false;  // the connection has served an earlier call
-  bool heard_ = false;   // a byte of the response has arrived
+  // an earlier call used the connection
+  bool reused_ = false;
+  bool heard_ = false;  // a byte of the response has arrived
   bool head_delivered_ = false;
   bool over_ = false;
 };
@@ -111,7 +113,7 @@ class Loop : public ClientLoop {
     sweep();
     loop_->start();
   }
-  // Cancels all calls without callbacks, and rejects new calls.
+  // Cancels all calls without callbacks, and rejects new ones.
   void end() {
     loop_->run([this] {
       ending_ = true;
@@ -147,7 +149,7 @@ class Loop : public ClientLoop {
   void begun(OneCall* call) { calls_.insert(call); }
   void over(OneCall* call) { calls_.erase(call); }
 
-  // A buffer of kReadBytes. Allocating it for each call would be slow.
+  // Buffers are reused, because allocating one for each call would be slow.
   std::unique_ptr<char[]> take_buffer() {
     if (buffers_.empty()) return std::make_unique_for_overwrite<char[]>(kReadBytes);
     auto buffer = std::move(buffers_.back());
@@ -167,8 +169,8 @@ class Loop : public ClientLoop {
     auto& kept = idle_[Peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // Returns a kept connection that is open as far as is known, or nullopt. Some servers send a 408 before they
-  // close an idle connection, which must not become the answer to the next request.
+  // Returns an idle connection that seems to be open, or nullopt. Some servers send 408 before they close
+  // an idle connection; this must not become the response to the next request.
   std::optional<Link> take(const CallRequest& request) {
     auto& kept = idle_[Peer(request)];
     while (!kept.empty()) {
@@ -188,7 +190,7 @@ class Loop : public ClientLoop {
     std::int64_t since_us;
   };
 
-  // Key of a peer's kept connections. Calls with different TLS contexts share no connection.
+  // Idle connections are reused only for the same address and the same TLS context.
   struct Peer {
     explicit Peer(const CallRequest& request) : address(request.address), tls(request.tls.get()) {}
     auto operator<=>(const Peer&) const = default;
@@ -279,8 +281,8 @@ void OneCall::connect() {
                            });
 }
 
-// Sends the request and reads at the same time, because a peer that rejects a request may respond before it
-// has read the complete request.
+// Sends and reads at the same time, because a peer that rejects a request may respond before it has read
+// all of it.
 void OneCall::send() {
   ++connection_;
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
@@ -304,7 +306,7 @@ void OneCall::send_sealed(std::string plain) {
   asio::async_write(link_.socket, asio::buffer(sending_), written());
 }
 
-// Write errors are ignored, because the read reports the cause or receives the response.
+// Ignores write errors, because the read gets the response or reports the cause.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
   return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
     if (self->over_ || connection != self->connection_) return;
@@ -320,14 +322,14 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  // Each call has a read buffer. With a shared buffer, the call would first wait until the socket is
-  // readable, which costs one more system call for each piece.
+  // Each call has a read buffer. With a shared buffer, a call would have to wait until its socket is
+  // readable, which costs one more system call for each read.
   if (!received_) received_ = loop_.take_buffer();
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {
                                  if (self->over_) return;
-                                 // With TLS, a closing message marks the end, so a bare end of the
-                                 // connection is an error.
+                                 // With TLS, a closing message must mark the end, so the end of the socket
+                                 // alone is an error.
                                  if (error)
                                    return self->on_peer_gone(error.message(),
                                                              error == asio::error::eof && !self->link_.tls);
@@ -351,16 +353,17 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   read();
 }
 
-// Called when the peer has closed the connection. in_order: whether HTTP or TLS permits the end at this
-// point.
+// in_order: HTTP or TLS permits the end of the connection here.
 void OneCall::on_peer_gone(std::string_view why, bool in_order) {
-  // The peer closed the kept connection while the request was sent, so it has not read the request.
+  // If the peer closed a reused connection before it sent a byte, it has not read the request. So the call
+  // can be sent again.
   if (reused_ && !heard_) {
     error_code ignored;
     link_.socket.close(ignored);
     return connect();
   }
-  if (in_order && !response_->end_of_stream()) {  // the response has no length and ends with the connection
+  // a response without a length ends with the connection
+  if (in_order && !response_->end_of_stream()) {
     if (deliver()) complete();
     return;
   }
@@ -373,7 +376,7 @@ bool OneCall::parse(std::string_view left) {
     fail(ErrorCode::io, fmt::format("malformed answer: {}", wrong.message()));
     return false;
   }
-  unread_ = std::string(left);  // `left` may be a part of it
+  unread_ = std::string(left);  // `left` may point into unread_
   if (!deliver()) return false;
   if (response_->done()) complete();
   return !over_;
@@ -417,7 +420,7 @@ void OneCall::close() {
   if (resolver_) resolver_->cancel();
   deadline_.cancel();
   if (pause_) pause_->cancel();
-  // the callbacks are destroyed later, because they may own their caller
+  // The callbacks are destroyed later, because they may own the caller.
   asio::post(loop_.io(), [events = std::move(events_)] {});
 }
 

@@ -1,5 +1,5 @@
-// An HTTP/1.1 client on event loops, for proxies and pollers. A few threads run many calls at the same
-// time. Responses arrive in pieces. Connections are kept and reused.
+// HTTP/1.1 client on event loops, for the router, proxies and pollers. A few threads run many calls at the
+// same time. Bodies arrive in pieces, and connections are reused.
 #pragma once
 
 #include <compare>
@@ -22,54 +22,59 @@ struct Address {
   bool tls = false;
 
   auto operator<=>(const Address&) const = default;
-  std::string text() const;  // "host:port"; an IPv6 host is in brackets
-  std::string url() const;   // "http://host:port" or "https://host:port"
+  // "host:port"; an IPv6 address is in brackets
+  std::string text() const;
+  std::string url() const;  // "http://host:port" or "https://host:port"
 };
 
-// Parses "http://host[:port]" or "https://...", without a path. Errors: invalid_argument (field "url").
+// Format: "http://host[:port]" or "https://..", without a path. Returns invalid_argument on "url"
+// otherwise.
 Result<Address> parse_base_url(std::string_view url);
 
 struct CallRequest {
   Address address;
   std::string method = "GET";
   std::string target = "/";
-  Headers headers = {};  // without Host, Content-Length and Connection, which the client adds
+  Headers headers = {};  // the client adds Host, Content-Length and Connection
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
-  int timeout_ms = 60'000;            // limit for the complete call, including connecting
-  std::shared_ptr<SSL_CTX> tls = {};  // context for https; null: the client's context
+  int timeout_ms = 60'000;  // for the complete call, including connecting
+  // for https; null: AsyncClientOptions::tls
+  std::shared_ptr<SSL_CTX> tls = {};
 };
 
-// Callbacks, on the loop's thread. `end` is called exactly once, after the others. A cancelled call gets no
-// further callbacks. The error of `end` is `unavailable` if no connection was made (the peer has received
-// nothing), and `io` after other failures.
+// Callbacks of a call, on the thread of its loop. `end` is called last and exactly once, except for a
+// cancelled call, which gets no more callbacks. `end` gets `unavailable` if no connection was made, so that
+// the peer received nothing, and `io` for later failures.
 struct CallEvents {
-  std::function<void(Response head)> head;           // receives the head of the response (empty body)
-  std::function<void(std::string_view piece)> body;  // receives decoded bytes as they arrive
+  // receives status and headers
+  std::function<void(Response head)> head;
+  std::function<void(std::string_view piece)> body;  // receives decoded bytes
   std::function<void(Result<> result)> end;
-  // Optional. Returns whether to read more. After false, the client calls it again a few milliseconds
-  // later; received bytes stay in the kernel until then.
+  // Optional. Returns false to stop reading for a few milliseconds; the client then calls it again.
+  // Meanwhile, received bytes stay in the kernel.
   std::function<bool()> ready = {};
 };
 
 class ClientLoop;
 
-// A running call. Destroying the object does not end the call.
+// A running call. It continues if this object is destroyed.
 class Call {
  public:
   virtual ~Call() = default;
-  // Closes the connection. The peer receives no other notice. After the end it has no effect. Called on the
-  // loop's thread.
+  // Closes the connection, which is the only notice that the peer gets. Does nothing after the end of the
+  // call. Call it on the loop's thread.
   virtual void cancel() = 0;
 };
 
 struct AsyncClientOptions {
   int threads = 1;
-  std::size_t idle_connections_max = 256;  // maximum number per address and loop
-  int idle_keep_ms = 4'000;  // time for which idle connections are kept; below 5 s, after which common
-                             // servers close them
+  std::size_t idle_connections_max = 256;  // for each address and loop
+  // How long idle connections are kept, in ms. Common servers close them after 5 s.
+  int idle_keep_ms = 4'000;
   std::uint32_t header_bytes_max = 64 << 10;
-  std::shared_ptr<SSL_CTX> tls = {};  // from client_tls_context(); null: trust the system's certificates
+  // from client_tls_context(); null: trusts the system's certificates
+  std::shared_ptr<SSL_CTX> tls = {};
 };
 
 class EventLoop;
@@ -78,15 +83,15 @@ class Exchange;
 class AsyncClient {
  public:
   explicit AsyncClient(AsyncClientOptions options);
-  // Ends the threads. Running calls end without callbacks. Servers on these loops must have ended.
+  // Running calls end without callbacks. Servers on these loops must have stopped.
   ~AsyncClient();
 
-  // Returns the next loop, in round-robin order. Loops live as long as the client.
+  // Returns the loops in turn. They exist as long as the client.
   ClientLoop& next_loop();
-  // Returns the loop of the exchange's connection, for servers on this client's loops. Calls on this loop
-  // deliver their data to the exchange's client without a change of threads.
+  // For servers on this client's loops: returns the loop of the exchange's connection. A call on this loop
+  // can forward data to the exchange without changing threads.
   ClientLoop& loop_of(const Exchange& exchange);
-  // Returns the loops for Server::start().
+  // For Server::start().
   std::span<const std::shared_ptr<EventLoop>> event_loops() const;
 
  private:
@@ -94,8 +99,8 @@ class AsyncClient {
   std::unique_ptr<State> state_;
 };
 
-// An event loop with one thread. post() may be called from any thread, the other functions on the loop's
-// thread.
+// An event loop with one thread. Any thread may call post(); only the loop's thread may call the other
+// functions.
 class ClientLoop {
  public:
   virtual ~ClientLoop() = default;

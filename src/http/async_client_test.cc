@@ -27,7 +27,7 @@ class AsyncClientTest : public testing::Test {
     ASSERT_TRUE(started);
     server_ = *std::move(started);
   }
-  // port: 0 selects server_. on_piece: called after each piece of the body.
+  // port 0: port of server_. on_piece: called after each piece of the body.
   Reply call(std::string target, std::string body = {}, int timeout_ms = 60'000, std::uint16_t port = 0,
              std::function<void()> on_piece = [] {}) {
     auto answer = std::make_shared<Reply>();
@@ -62,7 +62,7 @@ class AsyncClientTest : public testing::Test {
   AsyncClient client_{{}};
 };
 
-// A peer that sends the response header, reads no body, and keeps the connection open until the test ends it.
+// Sends a response header but reads no body, and keeps the connection open.
 class EarlyAnswerer {
  public:
   EarlyAnswerer() : thread_([this] { run(); }) {}
@@ -152,7 +152,7 @@ TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
 TEST_F(AsyncClientTest, AnAnswerCutShortIsAFailure) {
   serve([](std::shared_ptr<Exchange> e) {
     e->start_stream({});
-    e->write("half");  // the exchange is destroyed without finish()
+    e->write("half");  // finish() is missing
   });
   const Reply answer = call("/");
   EXPECT_EQ(answer.body, "half");

@@ -29,7 +29,6 @@ class AsyncClientTlsTest : public testing::Test {
     server_ = *std::move(started);
   }
 
-  // Returns the body of the response, or the error.
   std::string call(AsyncClient& client, const std::string& target, std::string body = {},
                    std::shared_ptr<SSL_CTX> tls = {}) {
     std::string answer;

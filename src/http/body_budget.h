@@ -1,4 +1,4 @@
-// Limits the total size of all request bodies in a server.
+// Limits the memory for all request bodies of a server.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ class BodyBudget {
  public:
   explicit BodyBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Takes bytes from the budget. Returns false, and takes nothing, if too few bytes are left.
+  // Returns false, and takes nothing, if the budget has too few bytes left.
   bool take(std::uint64_t bytes) {
     if (used_.fetch_add(bytes) + bytes <= bytes_max_) return true;
     used_.fetch_sub(bytes);
@@ -26,7 +26,7 @@ class BodyBudget {
   std::uint64_t bytes_max_;
 };
 
-// The bytes that one body has taken from the budget. The destructor returns them.
+// The bytes that one body takes from the budget. The destructor returns them.
 class BodyShare {
  public:
   BodyShare() = default;

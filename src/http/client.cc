@@ -32,7 +32,7 @@ std::unexpected<Error> io_failure(std::string_view what) {
   return failure(ErrorCode::io, "{}: {}", what, timed_out ? "timed out" : std::strerror(errno));
 }
 
-// Sets the timeouts of a blocking socket. The send timeout also limits connect().
+// The send timeout also limits connect().
 void set_timeouts(int fd, int timeout_ms) {
   const timeval wait{.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
@@ -65,23 +65,25 @@ Result<int> connected_socket(const ClientOptions& options) {
 struct Client::State {
   ClientOptions options;
   int fd = -1;
-  std::unique_ptr<TlsSession> tls;  // null for plain HTTP
-  std::string unread;               // received and decrypted bytes that are not parsed yet
+  std::unique_ptr<TlsSession> tls;  // null: no TLS
+  std::string unread;  // received and decrypted bytes that are not parsed yet
   std::optional<ResponseReader> response;
 
   ~State() {
     if (fd >= 0) ::close(fd);
   }
   Result<> start_tls();
-  Result<> send(std::string_view bytes);  // sends the bytes without TLS
+  Result<> send(std::string_view bytes);  // the bytes are sent unchanged
   Result<> send_sealed(std::string_view plain);
-  Result<bool> receive();       // may append to `unread`; returns false at the end of the stream
-  bool readable(int ms) const;  // returns false if no byte arrived within `ms` milliseconds
+  // appends to `unread`; returns false at the end of the stream
+  Result<bool> receive();
+  // returns false if nothing arrives within `ms` milliseconds
+  bool readable(int ms) const;
   Result<> parse();
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
 
-// Does the handshake. An error of the certificate has the field "host", because a retry cannot help.
+// If the certificate is not trusted, the error has the field "host", because a retry cannot help.
 Result<> Client::State::start_tls() {
   tls = TlsSession::of_client(options.tls_context ? options.tls_context : system_tls_context(), options.host);
   Result<> sent = send_sealed({});
@@ -202,8 +204,7 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
   }
 }
 
-// Reads until a piece is complete: received bytes may contain only the end of a chunk, or the beginning of
-// the next one.
+// Reads until a piece is complete, because received bytes may contain only a part of a chunk header.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   for (;;) {
     TRY_VOID(parse());

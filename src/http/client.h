@@ -1,4 +1,4 @@
-// A small blocking HTTP/1.1 client for benchmarks, the command line and tests. It has one connection and
+// Small blocking HTTP/1.1 client for benchmarks, the command line and tests. It has one connection and
 // sends one request at a time.
 #pragma once
 
@@ -19,15 +19,16 @@ struct ClientOptions {
   std::uint16_t port = 80;
   bool tls = false;
   std::shared_ptr<SSL_CTX> tls_context = {};  // null: trusts the system's certificates
-  int timeout_ms = 60'000;                    // limit for connecting, and for each wait for bytes
-  std::int64_t deadline_us = 0;  // time (now_us) at which every wait for bytes ends; 0: no deadline
+  int timeout_ms = 60'000;  // for connecting, and for each wait for bytes
+  // time (now_us) after which no call waits for bytes; 0: no limit
+  std::int64_t deadline_us = 0;
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
 };
 
 class Client {
  public:
-  // Errors: io (field "host" or "port"). With TLS, also invalid_argument (field "host") if the server's
-  // certificate is not valid for the host.
+  // Returns io on "host" or "port". With TLS, returns invalid_argument on "host" if the certificate is not
+  // valid for the host.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
@@ -40,17 +41,18 @@ class Client {
     return request("POST", target, std::move(body), {{"Content-Type", "application/json"}});
   }
 
-  // Sends a request and reads the response in steps. open() returns the head (empty body). Each read()
-  // returns a piece of the body as it arrives, and nullopt at the end.
+  // Sends a request and reads the response in steps. open() returns status and headers. Each read() returns
+  // the next piece of the body, and nullopt at the end.
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
-  // Acts like read(), but returns an empty piece if none arrives within `ms` milliseconds.
+  // Like read(), but returns an empty piece if nothing arrives within `ms` milliseconds.
   Result<std::optional<std::string>> read_for(int ms);
 
-  // Sends bytes without a change, for tests with malformed input or with clients that disconnect.
+  // Sends bytes unchanged. For tests of malformed requests and of clients that disconnect.
   Result<> send_raw(std::string_view bytes);
-  Result<std::string> receive_raw();  // returns available bytes, at least one; "" at the end of the stream
+  // returns at least one byte; "" at the end of the stream
+  Result<std::string> receive_raw();
   void shutdown_send();
   void close();
 

@@ -26,7 +26,8 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int kLingerMs = 1000;
-constexpr int kFirstRequestMs = 3000;  // limit for a new connection while the server stops
+// how long a new connection may wait for its first request while the server stops
+constexpr int kFirstRequestMs = 3000;
 constexpr std::size_t kLingerBytesMax = 16 << 20;
 
 int refusal_status(const error_code& error) {
@@ -35,7 +36,7 @@ int refusal_status(const error_code& error) {
   return error == beast_http::error::bad_version ? 505 : 400;
 }
 
-// Returns the client's address, or "" for a Unix socket.
+// Returns "" for a Unix socket.
 std::string address_of(const asio::generic::stream_protocol::endpoint& peer) {
   const bool v4 = peer.protocol().family() == AF_INET, v6 = peer.protocol().family() == AF_INET6;
   if (!v4 && !v6) return "";
@@ -50,13 +51,13 @@ Headers copied(const beast_http::fields& fields) {
   return headers;
 }
 
-// Returns whether the header has obsolete line folding (RFC 9112, section 5.2), which programs interpret
+// Returns true if the header has obsolete line folding (RFC 9112, section 5.2), which programs interpret
 // differently.
 bool has_folded_line(std::string_view header) {
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 
-// Returns false for user info, paths and lists, because programs could interpret them differently.
+// Returns false for user info, paths and lists, which programs might interpret differently.
 bool is_host(std::string_view text) {
   return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
 }
@@ -97,8 +98,8 @@ void Connection::sweep(std::int64_t now) {
 
 void Connection::stop_when_idle() {
   stopping_ = true;
-  // Before the connection stops, it responds to a request that has begun to arrive. A new connection first
-  // waits for its first request.
+  // A request that has begun to arrive still gets a response. A new connection gets time for its first
+  // request.
   error_code ignored;
   if (phase_ != Phase::idle || socket_.available(ignored) > 0) return;
   if (fresh_) return enter(Phase::idle, kFirstRequestMs);
@@ -141,7 +142,7 @@ void Connection::on_readable() {
   error_code error;
   const std::size_t count = socket_.read_some(asio::buffer(loop_->loop().scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
-  // A client that has closed its sending side counts as disconnected, even during a response.
+  // A client that has closed its sending side counts as disconnected.
   if (error) return close(CloseReason::client_gone);
   if (phase_ == Phase::lingering) {
     in_.lingered_bytes += count;
@@ -154,11 +155,11 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Pipelined requests wait in `unread`; the rest waits in the kernel.
+  // Pipelined requests wait in `unread` up to this size, all others in the kernel.
   if (in_.unread.size() < context_->options.header_bytes_max) wait_readable();
 }
 
-// Appends received bytes to in_.unread. Returns false if there are no new bytes to parse.
+// Appends received bytes to in_.unread. Returns false if there is nothing new to parse.
 bool Connection::take_in(std::span<const char> received) {
   if (!tls_) {
     in_.unread.append(received.data(), received.size());
@@ -228,7 +229,7 @@ bool Connection::accept_header() {
   const auto host = message.find(beast_http::field::host);
   if (host != message.end() && !is_host({host->value().data(), host->value().size()}))
     return refused(400, "the Host header must be a name or an address, with or without a port");
-  // With another transfer coding, the end of the body would be ambiguous.
+  // With other transfer codings, the end of the body is ambiguous.
   const auto coding = message.find(beast_http::field::transfer_encoding);
   if (coding != message.end() &&
       (message.version() == 10 ||
@@ -257,7 +258,7 @@ bool Connection::accept_header() {
   return true;
 }
 
-// Fills in_.request and form_ from the header.
+// Fills in_.request and form_.
 bool Connection::read_head() {
   const auto& message = in_.parser->get();
   in_.request = {};
@@ -282,7 +283,7 @@ bool Connection::read_head() {
   return true;
 }
 
-// Counts the received bytes, not the announced length, because a client can announce any length.
+// Counts received bytes, because a client can announce any length.
 bool Connection::hold_body() {
   if (phase_ == Phase::header) in_.body_share = BodyShare(context_->bodies);
   if (in_.body_share.grow_to(in_.parser->get().body().size())) return true;
@@ -305,7 +306,7 @@ void Connection::dispatch() {
   context_->handler(std::move(exchange));
 }
 
-// Starts a response. After this call, only this response may be written.
+// From now on, only this response may be written.
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);
@@ -328,8 +329,8 @@ void Connection::refuse(Response response) {
   respond(begin_answer(), std::move(response));
 }
 
-// Reads and drops input before it closes. If unread input were left, the close would reset the connection,
-// and the client could lose the response.
+// Reads and drops input before closing. Otherwise the close would reset the connection, and the client
+// could lose the response.
 void Connection::linger() {
   if (tls_) {
     tls_->close();
@@ -342,7 +343,7 @@ void Connection::linger() {
   wait_readable();
 }
 
-// Sends a TLS alert, if the socket accepts it immediately.
+// Sends the TLS closing message if the socket accepts it at once.
 void Connection::send_last_record() {
   std::string record;
   tls_->seal(record);

@@ -1,9 +1,7 @@
-// One client connection of the server. Private to this module.
-//
-// All socket operations run on the connection's event loop. These functions may be called from any thread:
-// respond, start_stream, write, finish, on_close and abandon. They append to outgoing_ under a mutex and
-// post a flush. An idle connection has no read buffer: it waits until the socket is readable, then reads
-// into the loop's scratch buffer.
+// One connection of the server. Only this module uses it. All socket operations run on the connection's
+// event loop. Any thread may call respond, start_stream, write, finish, on_close and abandon: they append
+// to outgoing_ under a mutex, and the loop sends it. An idle connection has no read buffer. It waits until
+// the socket is readable, and reads into the loop's scratch buffer.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -33,18 +31,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Socket socket, std::shared_ptr<ServerLoop> loop, std::shared_ptr<const ServerContext> context);
   ~Connection();
 
-  // The functions below are called on the loop's thread.
+  // Only the loop's thread may call the functions below.
   void start();
   void refuse_busy();
-  void sweep(std::int64_t now);  // after a missed deadline, closes the connection or refuses the request
+  // after a missed deadline, closes the connection or responds with an error
+  void sweep(std::int64_t now);
   void stop_when_idle();
   void close(CloseReason reason);
 
   const ServerOptions& options() const { return context_->options; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
-  // The functions below may be called from any thread (see Exchange). serial: identifies the request; calls
-  // for a finished request are ignored.
+  // Any thread may call the functions below (see Exchange). serial: identifies the request. Calls for a
+  // finished request do nothing.
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);
@@ -61,11 +60,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   struct Incoming {
-    bool waits = false;            // waiting until the socket is readable
+    bool waits = false;  // waits until the socket is readable
     std::int64_t deadline_us = 0;  // 0: no deadline
-    std::string unread;            // bytes that are not parsed yet
+    std::string unread;
     std::unique_ptr<Parser> parser;
-    Request request;  // has no body while the body is being read
+    Request request;  // the body stays empty until it is complete
     BodyShare body_share;
     std::size_t lingered_bytes = 0;
   };
@@ -103,15 +102,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<ServerLoop> loop_;
   std::shared_ptr<const ServerContext> context_;
 
-  // The members below belong to the loop's thread.
+  // Only the loop's thread uses the members below.
   Phase phase_ = Phase::idle;
-  std::unique_ptr<TlsSession> tls_;  // null for plain HTTP
+  std::unique_ptr<TlsSession> tls_;  // null: no TLS
   bool stopping_ = false;
-  bool fresh_ = true;  // the client has sent no request
+  bool fresh_ = true;  // no request has arrived yet
   Incoming in_;
   Sending sending_;
 
-  AnswerForm form_;  // set before the handler is called, then constant until the response is complete
+  // constant from the start of the handler until the response is complete
+  AnswerForm form_;
 
   mutable std::mutex mutex_;  // guards the members below
   std::uint64_t serial_ = 0;

@@ -1,4 +1,4 @@
-// Writing the response of a connection: any thread writes it, and the connection's event loop sends it.
+// Writes responses: any thread writes bytes, and the event loop of the connection sends them.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <iterator>
@@ -89,7 +89,7 @@ void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)>
 void Connection::cut(std::uint64_t serial) {
   const std::lock_guard lock(mutex_);
   if (serial != serial_ || answer_ == AnswerState::complete || closed_)
-    return;  // the connection may have closed since then
+    return;  // the connection may have closed in the meantime
   asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
 }
 
@@ -107,7 +107,7 @@ void Connection::append_piece(std::string_view piece) {
   if (form_.chunks) outgoing_ += "\r\n";
 }
 
-// Called with the mutex locked.
+// mutex_ must be locked.
 void Connection::request_flush() {
   if (flush_posted_) return;
   flush_posted_ = true;
@@ -151,7 +151,8 @@ void Connection::write_some() {
 }
 
 void Connection::answer_sent() {
-  std::function<void(CloseReason)> finished;  // destroyed without the lock, because it may own the exchange
+  // destroyed without the lock, because it may own the exchange
+  std::function<void(CloseReason)> finished;
   bool closing = false;
   {
     const std::lock_guard lock(mutex_);

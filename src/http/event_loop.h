@@ -1,4 +1,4 @@
-// A thread that runs connections of a server, of a client, or of both.
+// A thread with an event loop, which runs connections of a server, of a client, or of both.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ class EventLoop {
   ~EventLoop();
 
   boost::asio::io_context& io() { return io_; }
-  std::size_t number() const { return number_; }           // index among its owner's loops
-  std::array<char, 65536>& scratch() { return scratch_; }  // buffer for input that is processed immediately
+  std::size_t number() const { return number_; }  // index among the loops of its owner
+  std::array<char, 65536>& scratch() { return scratch_; }  // for input that is processed at once
 
   void start();
-  // Runs `work` on the loop and waits for it. Called from another thread.
+  // Runs `work` on the loop and waits for it. Do not call it on the loop's thread.
   void run(const std::function<void()>& work);
-  // Waits until no work is left and the thread has ended.
+  // Waits until the thread ends. It ends when it has no work.
   void join();
 
  private:

@@ -28,7 +28,7 @@ Exchange::~Exchange() {
 
 std::size_t Exchange::loop_number() const { return connection_->loop_number(); }
 
-// Calls `answered`, once for each request.
+// Calls ServerOptions::answered, once for each request.
 void Exchange::count(int status, std::uint64_t response_bytes) {
   const auto& answered = connection_->options().answered;
   if (!answered || counted_.test_and_set()) return;

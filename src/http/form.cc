@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kBoundaryMax = 70;  // limit of RFC 2046
 constexpr std::size_t kHeadMax = 8 << 10;
 
-// Returns the value of a parameter `; name=value` or `; name="value"`. In quotes, \ escapes a quote.
+// The value may be in quotes, in which \ escapes a quote.
 std::optional<std::string> parameter(std::string_view header, std::string_view name) {
   for (std::size_t at = header.find(';'); at != std::string_view::npos;) {
     const std::size_t key = header.find_first_not_of(" \t", at + 1);
@@ -34,7 +34,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
   return std::nullopt;
 }
 
-// Parses the header lines of a part. Returns false if the part has no name.
+// Returns false if the part has no name.
 bool read_head(std::string_view head, FormPart& part) {
   while (!head.empty()) {
     const std::size_t end = std::min(head.find("\r\n"), head.size());
@@ -63,7 +63,7 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     return std::unexpected(broken("the Content-Type needs a boundary of 1 to 70 characters"));
   const std::string opening = "--" + boundary, separator = "\r\n" + opening;
 
-  // The text before the first boundary is ignored.
+  // Text before the first boundary is ignored.
   std::size_t at = body.starts_with(opening) ? opening.size() : body.find(separator);
   if (at == std::string_view::npos) return std::unexpected(broken("the body does not contain the boundary"));
   if (!body.starts_with(opening)) at += separator.size();
@@ -75,7 +75,7 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     const std::size_t line = rest.find_first_not_of(" \t");
     if (line == std::string_view::npos || !rest.substr(line).starts_with("\r\n"))
       return std::unexpected(broken("a boundary is not on a separate line"));
-    // Skips the line end after the boundary. A part without header lines has two line ends.
+    // Skips the line end after the boundary. After a part's header follows an empty line.
     rest.remove_prefix(line);
     const std::size_t head = rest.substr(0, kHeadMax).find("\r\n\r\n");
     if (head == std::string_view::npos) return std::unexpected(broken("the header of a part does not end"));

@@ -12,13 +12,13 @@ namespace octavo::http {
 
 struct FormPart {
   std::string name;
-  std::optional<std::string> filename;  // set if the part is a file
-  std::string_view data;                // points into the body
+  // set if the part is a file
+  std::optional<std::string> filename;
+  std::string_view data;
 };
 
-// Returns the parts of a body, in order. content_type: the request's header. Errors: invalid_argument for
-// another content type, no boundary, more than kFormPartsMax parts, a part without a name, or an incomplete
-// body.
+// Returns the parts in order. content_type: header of the request. Returns invalid_argument for another
+// content type, no boundary, more than kFormPartsMax parts, a part without a name, or an incomplete body.
 inline constexpr std::size_t kFormPartsMax = 128;
 Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::string_view body);
 

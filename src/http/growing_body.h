@@ -1,5 +1,5 @@
-// A request body. Its memory grows with the received bytes, whatever Content-Length says. Private to this
-// module.
+// A request body whose memory grows with the received bytes, so that a large Content-Length alone allocates
+// nothing. Only this module uses it.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -12,7 +12,7 @@
 
 namespace octavo::http {
 
-// Implements Beast's Body concept for reading.
+// Implements Beast's Body concept.
 struct GrowingBody {
   using value_type = std::string;
 

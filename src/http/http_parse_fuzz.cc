@@ -1,6 +1,6 @@
-// Passes arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed bodies.
-// Each must return a value or an error. A server that reads the bytes from a socket must respond or close,
-// and continue to serve.
+// Fuzzer: passes arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed
+// bodies, which must return a value or an error. It also sends the bytes to a server, which must respond or
+// close the connection, and continue to work.
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -46,7 +46,7 @@ void read_form(std::string_view text) {
     CHECK(part.data.data() >= text.data() && part.data.end() <= text.end());
 }
 
-// Checks that the events do not depend on how the bytes are split.
+// Events must not depend on how the bytes are divided.
 void read_events(std::string_view text, std::size_t step) {
   http::SseReader at_once, in_pieces;
   const auto whole = at_once.push(text);
@@ -63,7 +63,7 @@ void inflate_body(std::string_view text) {
   CHECK(out.size() <= kMost);
 }
 
-// Returns the server's response to these bytes, up to the end of the connection.
+// Returns everything that the server sends.
 std::string answer_to(const http::Server& server, std::string_view bytes) {
   asio::io_context context;
   asio::ip::tcp::socket socket(context);

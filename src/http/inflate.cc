@@ -9,7 +9,7 @@ namespace octavo::http {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
-// windowBits of zlib: the largest window, and automatic detection of the format.
+// windowBits of zlib: largest window, and detection of gzip or zlib.
 constexpr int kGzipOrZlib = 15 + 32;
 
 class Stream {
@@ -33,10 +33,10 @@ class Stream {
 Inflated inflate(std::string_view bytes, std::uint64_t bytes_max, std::string& out,
                  const std::function<bool(std::uint64_t size)>& grow) {
   Stream stream;
-  if (!stream.open()) return Inflated::too_large;  // memory is exhausted
+  if (!stream.open()) return Inflated::too_large;  // out of memory
   if (bytes.size() > std::numeric_limits<uInt>::max()) return Inflated::too_large;
   z_stream& z = stream.z;
-  // zlib does not change the bytes (zlib.h)
+  // zlib does not change the input (zlib.h).
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   z.avail_in = static_cast<uInt>(bytes.size());
   std::array<char, kPieceBytes> piece{};

@@ -36,7 +36,7 @@ TEST(Inflate, RefusesWhatIsNone) {
   EXPECT_EQ(inflated("{\"prompt\": 1}", 1 << 20, out), Inflated::malformed);
 }
 
-// The input expands to much more than the limit. Memory must not exceed the limit.
+// The input expands to much more than the limit.
 TEST(Inflate, StopsAtTheLimit) {
   std::string out;
   const std::string bomb = gzip(std::string(16 << 20, '\0'));

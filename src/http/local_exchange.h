@@ -10,7 +10,7 @@
 
 namespace octavo::http {
 
-// Collects a stream into one response.
+// A stream is collected into one response.
 class LocalExchange final : public Exchange {
  public:
   using Answered = std::function<void(Response)>;
@@ -19,7 +19,7 @@ class LocalExchange final : public Exchange {
   LocalExchange(Request request, Answered answered);
   ~LocalExchange() override;
 
-  // Acts like a client that disconnects: calls the handler's on_close, and never calls `answered`.
+  // Like a client that disconnects: calls the handler's on_close callback, and never calls `answered`.
   void close();
 
   std::size_t loop_number() const override { return 0; }
@@ -33,7 +33,7 @@ class LocalExchange final : public Exchange {
   void on_close(std::function<void(CloseReason)> callback) override;
 
  private:
-  std::mutex mutex_;   // guards the members below
+  std::mutex mutex_;  // guards the members below
   Answered answered_;  // empty after the response or close()
   bool closed_ = false;
   Response stream_;

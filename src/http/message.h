@@ -9,7 +9,7 @@
 
 namespace octavo::http {
 
-// Header fields in order of arrival. Names are case-insensitive.
+// Header fields in the order in which they arrived. Names ignore case.
 class Headers {
  public:
   Headers() = default;
@@ -18,7 +18,7 @@ class Headers {
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
   // Replaces all fields with this name.
   void set(std::string name, std::string value);
-  // Returns the first value with this name, or nullopt.
+  // Returns the first value, or nullopt.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return fields_.size(); }
@@ -30,15 +30,17 @@ class Headers {
 };
 
 struct Request {
-  std::string method;  // as sent: "GET", "POST", ...
-  std::string path;    // percent-decoded; begins with '/' and has no dot segments ("*" for OPTIONS *)
-  std::string query;   // part after '?', percent-encoded
-  std::string encoded_path = {};  // path as sent; a percent-encoded slash in it does not separate segments
+  std::string method;
+  // percent-decoded; begins with '/' and has no dot segments ("*" for OPTIONS *)
+  std::string path;
+  std::string query;  // part after '?', percent-encoded
+  // as sent; an encoded slash in it does not separate segments
+  std::string encoded_path = {};
   Headers headers;
   std::string body;
-  std::string peer;  // the client's address
-  // Source of a request: a client, this process (a LocalExchange with a chosen `peer`), or a background
-  // task of this process, whose requests have a lower priority than all others.
+  std::string peer;  // client's address
+  // Who made the request: a client, this process for a client (LocalExchange with the client's `peer`), or
+  // a background task of this process. Background requests have the lowest priority.
   enum class Origin : std::uint8_t { client, process, background };
   Origin origin = Origin::client;
 };
@@ -46,11 +48,12 @@ struct Request {
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
-  Headers headers{};  // without Content-Type, Content-Length, Date and Connection, which the server adds
+  // the server adds Content-Type, Content-Length, Date and Connection
+  Headers headers{};
   std::string body{};
 };
 
-// Returns the reason phrase of a status, such as "Not Found" for 404.
+// Example: "Not Found" for 404.
 std::string_view reason_phrase(int status);
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);

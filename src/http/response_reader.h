@@ -1,4 +1,4 @@
-// Reads one response from the bytes of a connection, for both clients. Private to this module.
+// Parses one response, for both HTTP clients. Only this module uses it.
 #pragma once
 
 #include <boost/beast/http/parser.hpp>
@@ -13,20 +13,19 @@
 
 namespace octavo::http {
 
-// Returns the head of a request, including the empty line. body: null or empty for a request without
-// Content-Length.
+// Returns a request's header, including the empty line. body: null or empty for no Content-Length.
 std::string request_head(std::string_view method, std::string_view target, std::string_view host,
                          const Headers& headers, const std::string* body);
 
 class ResponseReader {
  public:
-  // method: of the request, because a response to HEAD has no body.
+  // method: of the request. A response to HEAD has no body.
   ResponseReader(std::string_view method, std::uint32_t header_bytes_max,
                  boost::optional<std::uint64_t> body_bytes_max);
 
-  // Parses bytes and removes them from the beginning of `unread`. Skips interim responses such as 100 Continue.
+  // Parses bytes and removes them from `unread`. Skips interim responses such as 100 Continue.
   boost::system::error_code parse(std::string_view& unread);
-  // Called when the peer has closed the connection. Returns an error if the response is incomplete.
+  // Call it when the peer has closed the connection. Returns an error if the response is incomplete.
   boost::system::error_code end_of_stream();
 
   bool has_head() const;

@@ -1,4 +1,4 @@
-// A self-signed certificate, for servers whose clients do not verify it, and for tests.
+// Makes self-signed certificates, for servers whose clients do not verify them, and for tests.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct SelfSigned {
   std::string key;          // PEM
 };
 
-// Makes a certificate for `name` with a new P-256 key, valid for ten years. alternative_names: in OpenSSL's
+// The key is a new P-256 key. The certificate is valid for ten years. alternative_names: in OpenSSL's
 // syntax, such as "IP:127.0.0.1".
 SelfSigned make_self_signed(const std::string& name, const std::string& alternative_names);
 

@@ -38,12 +38,12 @@ using Protocol = Socket::protocol_type;
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
-// Time for a server that leaves a shared port to finish its handshakes: a few round trips.
+// Time to finish open TCP handshakes before a server leaves a shared port.
 constexpr std::chrono::milliseconds kHandshakesEnd{500};
 
-// Makes a listening socket drop the first packet (SYN) of new connections. Clients resend it after a second
-// (RFC 6298); by then only another server on the port receives it. Otherwise, closing the socket would
-// reset handshakes in progress.
+// Makes a listening socket drop the first packet (SYN) of new connections. Clients repeat the packet after
+// a second (RFC 6298), and by then another server on the port receives it. Without this, closing the socket
+// would reset handshakes in progress.
 void drop_new_handshakes(Acceptor& acceptor) {
   constexpr std::uint32_t kFlags = 13, kSyn = 0x02, kWhole = 0xffffffff;  // offsets and bits of a TCP header
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
@@ -54,16 +54,18 @@ void drop_new_handshakes(Acceptor& acceptor) {
     log_warning("connections that begin now may be reset: SO_ATTACH_FILTER: {}", std::strerror(errno));
 }
 
-// Shared by pending operations, because a client's loops can outlive the server.
+// Pending operations share it, because a client's loops may outlive the server.
 struct Server::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const ServerContext> context;
-  std::vector<std::shared_ptr<EventLoop>> own_loops;  // empty if the server runs on a client's loops
+  // empty if the server runs on a client's loops
+  std::vector<std::shared_ptr<EventLoop>> own_loops;
   std::vector<std::shared_ptr<ServerLoop>> loops;
   std::optional<Acceptor> acceptor;  // runs on the first loop
   std::optional<asio::steady_timer> accept_pause, drain_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
-  bool owns_path = false;  // this server created the file of the Unix socket
+  // this server has created the file of the Unix socket
+  bool owns_path = false;
   bool draining = false;
   bool stopped = false;
   std::atomic<bool> accepting = true;
@@ -99,8 +101,7 @@ Result<> Server::State::listen() {
   return {};
 }
 
-// Listens on a Unix socket. Replaces the file of a stale socket, but not of a socket on which a server
-// listens.
+// Replaces the file of a stale Unix socket, but not of one that has a server.
 Result<> Server::State::listen_on_path() {
   const std::string& path = context->options.uds;
   error_code error;
@@ -142,11 +143,11 @@ void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
   acceptor->async_accept(
       loop->io(), [this, self = shared_from_this(), loop](const error_code& error, Socket socket) {
-        // a connection may have arrived while the acceptor closed
+        // A connection may arrive while the acceptor closes.
         if (!error) take(std::move(socket), loop);
         if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
         if (!error) return accept();
-        // File descriptors are probably exhausted. The server waits until other connections end.
+        // Probably no file descriptor is free. Tries again later.
         log_warning("cannot accept a connection: {}", error.message());
         accept_pause->expires_after(std::chrono::milliseconds(100));
         accept_pause->async_wait([this, self](const error_code& stopped_now) {
@@ -155,7 +156,7 @@ void Server::State::accept() {
       });
 }
 
-// Accepts all pending connections. Otherwise, closing the socket would reset them, even if another server
+// Accepts all pending connections, because closing the socket would reset them, even if another server
 // listens on the port.
 void Server::State::take_waiting() {
   error_code error;

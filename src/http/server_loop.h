@@ -1,4 +1,4 @@
-// A server's connections on one event loop. Private to this module.
+// The connections of a server on one event loop. Only this module uses it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct ServerContext {
   ServerOptions options;
   Handler handler;
   std::shared_ptr<BodyBudget> bodies;
-  std::shared_ptr<ServerTls> tls{};  // null for plain HTTP
+  std::shared_ptr<ServerTls> tls{};  // null: no TLS
 };
 
 class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
@@ -30,16 +30,16 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
   boost::asio::io_context& io() { return loop_->io(); }
 
   void start();
-  void expect() { ++expected_; }                     // announces a call of add(), from any thread
-  bool add(std::shared_ptr<Connection> connection);  // adds an announced connection; returns false if the
-                                                     // loop is ending
+  void expect() { ++expected_; }  // announces add(); any thread
+  // adds an announced connection; returns false if the loop is ending
+  bool add(std::shared_ptr<Connection> connection);
   void remove(Connection* connection);
   std::size_t size() const { return count_ + expected_; }
 
-  void stop_idle();  // closes connections as they become idle; from any thread
+  // closes connections when they are idle; any thread
+  void stop_idle();
   bool stops_idle() const { return stops_idle_; }
-  // Closes all connections before it returns, and rejects later ones. Called from another thread than the
-  // loop's.
+  // Closes all connections and rejects new ones. Do not call it on the loop's thread.
   void close_all();
 
  private:

@@ -146,7 +146,7 @@ TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
   EXPECT_EQ(reason.get(), CloseReason::too_slow);
 }
 
-// A client is too slow only if it does not read earlier pieces. One large piece is not enough.
+// A client is too slow only if it leaves earlier pieces unread.
 TEST_F(ServerTest, APieceLargerThanTheBufferReachesItsReader) {
   const std::string piece(4 << 20, 'x');
   serve(
@@ -179,7 +179,7 @@ TEST_F(ServerTest, AnOwnerThatWaitsForItsReaderIsNotCut) {
   owner.join();
 }
 
-// The end of a chunk does not count as a piece.
+// The end of a chunk is not a piece.
 TEST_F(ServerTest, AReaderWaitsNoLongerThanItSays) {
   std::promise<std::shared_ptr<Exchange>> opened;
   serve([&](const std::shared_ptr<Exchange>& exchange) {
@@ -304,7 +304,7 @@ TEST_F(ServerTest, BoundsAllBodiesTogether) {
                   std::string(401, 'x') + "\r\n0\r\n\r\n"),
               StartsWith("HTTP/1.1 503"));
   EXPECT_EQ(client().post_json("/", std::string(400, 'x'))->body, "400");
-  // The moved body still counts in the budget.
+  // the moved body still counts in the budget
   EXPECT_EQ(exchange->take_body().size(), 600u);
   EXPECT_EQ(client().post_json("/", std::string(401, 'x'))->status, 503);
   exchange->release_body();
@@ -400,7 +400,6 @@ TEST_F(ServerTest, StopCutsWhatIsLeftAfterItsGrace) {
   EXPECT_EQ(closed.get_future().get(), CloseReason::server_stopping);
 }
 
-// stop() waits for the first request of a new connection.
 TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
   serve(echo);
   Client fresh = client();
@@ -411,7 +410,7 @@ TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
   stopper.join();
 }
 
-// Servers replace one another on a port while clients connect. No connection is reset.
+// Servers replace each other on a port while clients connect. No connection is reset.
 TEST(Servers, ShareAPort) {
   std::atomic<int> answered = 0, answered_by_next = 0;
   const auto answering = [](std::atomic<int>& count) {
@@ -481,7 +480,7 @@ TEST_F(ServerTest, SurvivesRandomBytes) {
     c.shutdown_send();
     if (round % 2 == 0) (void)c.receive_raw();
   }
-  // On a busy machine, this connection may also time out after its 100 ms.
+  // On a busy machine, this connection may also time out.
   EXPECT_TRUE(eventually([&] {
     const auto alive = client().get("/alive");
     return alive && alive->status == 200;

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::int64_t kLookUs = 1'000'000;
 
-// ALPN protocol names with length prefixes (RFC 7301).
+// ALPN names with length prefixes (RFC 7301).
 constexpr std::string_view kHttp1 = "\x08http/1.1", kHttp2 = "\x02h2";
 
-// spoken: the only protocol of the server.
+// spoken: the only protocol that the server offers.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned int offered_size, void* spoken) {
   const auto& name = *static_cast<const std::string_view*>(spoken);
@@ -73,7 +73,7 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
   if (options.cert_reqs > 0) verify |= SSL_VERIFY_PEER;
   if (options.cert_reqs > 1) verify |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
   SSL_CTX_set_verify(c, verify, nullptr);
-  // With verified clients, session resumption would need a session id context.
+  // With client certificates, session resumption would need a session id context.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(c, 0);
   return context;

@@ -44,8 +44,8 @@ class ServerTlsTest : public ::testing::Test {
     server_ = *std::move(started);
   }
 
-  // Sends a GET request as a client that uses OpenSSL directly, with or without a client certificate.
-  // Returns "" if the server closed the connection.
+  // Sends a GET request with OpenSSL, with or without a client certificate. Returns "" if the server closes
+  // the connection.
   std::string get(const std::string& path, const char* own_certificate = nullptr,
                   std::string* subject = nullptr) {
     const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
@@ -207,7 +207,7 @@ TEST_F(ServerTlsTest, WrongFilesNameTheirFlag) {
   }
 }
 
-// Sends a request over a Unix socket, and reads until the server closes the connection.
+// Returns everything that the server sends over a Unix socket.
 std::string get_over(const std::string& path) {
   const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};

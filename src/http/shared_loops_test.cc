@@ -1,4 +1,4 @@
-// Tests a server on a client's event loops: a small proxy.
+// Tests a server on the event loops of a client, as in a proxy.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -120,8 +120,8 @@ TEST_F(SharedLoops, AClientThatLeavesEndsTheCall) {
     ASSERT_EQ(client.open("GET", "/")->status, 200);
     ASSERT_EQ(client.read()->value(), "first");
   }
-  // A thread of the upstream's handler holds the exchange and waits for the promise. It must end before the
-  // promise is destroyed, so the test waits until the upstream server has no connection.
+  // A handler thread of the upstream server holds the exchange and waits for the promise, which must
+  // outlive it. So the test waits until the upstream server has no connection.
   while (upstream_->connections() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, section 9.2): writer and reader.
+// Writes and parses server-sent events (WHATWG HTML, section 9.2).
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace octavo::http {
 
-// Returns "data: {payload}\n\n". The payload contains no line break: it is JSON on one line.
+// payload: JSON without line breaks. Returns "data: {payload}\n\n".
 std::string sse_event(std::string_view payload);
 // Returns "event: {name}\ndata: {payload}\n\n".
 std::string sse_event(std::string_view name, std::string_view payload);
 
-// Splits a byte stream into events and returns their data. Any pieces of the stream are accepted. Comments
-// and fields other than data are ignored.
+// Splits a byte stream into events and returns their data. Ignores comments and other fields. The stream
+// may be divided in any way.
 class SseReader {
  public:
-  // Returns the events that `bytes` completes, in order.
+  // Returns the events that are complete with `bytes`.
   std::vector<std::string> push(std::string_view bytes);
 
  private:

@@ -62,7 +62,7 @@ void TlsSession::seal(std::string& bytes) {
     for (std::string_view rest = early_; !rest.empty();) {
       const std::size_t most = std::min<std::size_t>(rest.size(), std::numeric_limits<int>::max());
       const int count = SSL_write(ssl_, rest.data(), static_cast<int>(most));
-      if (count <= 0) break;  // closed: the peer reads no more bytes
+      if (count <= 0) break;  // the peer accepts no more bytes
       rest.remove_prefix(static_cast<std::size_t>(count));
     }
     std::string().swap(early_);

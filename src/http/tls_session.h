@@ -1,5 +1,5 @@
-// One TLS connection without a socket. It decrypts received bytes and encrypts bytes to send, so event
-// loops need no separate code for TLS.
+// One TLS connection without a socket. It decrypts received bytes and encrypts bytes to send, so
+// connections need no separate code for TLS.
 #pragma once
 
 #include <memory>
@@ -21,25 +21,28 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
   ~TlsSession();
 
-  // Decrypts received bytes and appends the plain bytes. After false, the caller sends the bytes of seal(),
-  // then closes the connection.
+  // Appends the decrypted bytes to `plain`. If it returns false, send the bytes of seal() and close the
+  // connection.
   bool open(std::span<const char> received, std::string& plain);
   bool handshake_done() const;
   bool ended() const;  // the peer has sent its last byte
-  // Replaces plain bytes with the bytes to send: handshake messages, then encrypted data. Until the
-  // handshake is done, the session keeps the plain bytes.
+  // Replaces plain bytes with the bytes to send. Before the end of the handshake, keeps the plain bytes and
+  // returns handshake messages.
   void seal(std::string& bytes);
-  bool has_pending() const;   // seal() without plain bytes would return bytes to send
-  void close();               // prepares the closing message, which the next seal() returns
-  std::string wrong() const;  // short reason why open() returned false
-  bool trusted() const;       // false if the handshake found an untrusted certificate
+  // seal() of an empty string would return bytes
+  bool has_pending() const;
+  // the next seal() returns the closing message
+  void close();
+  std::string wrong() const;  // why open() returned false
+  // false: the certificate of the peer is not trusted
+  bool trusted() const;
 
  private:
   explicit TlsSession(std::shared_ptr<SSL_CTX> context);
 
   std::shared_ptr<SSL_CTX> context_;
   SSL* ssl_;
-  std::string early_;  // plain bytes that seal() received before the handshake was done
+  std::string early_;  // plain bytes that wait for the end of the handshake
   std::string wrong_;
 };
 

@@ -14,10 +14,10 @@ constexpr std::uint16_t default_port(bool tls) { return tls ? 443 : 80; }
 constexpr std::string_view kHostCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
-// Returns whether the character is forbidden in a request line.
+// Returns true for a character that a request line must not contain.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
-// Removes the segments "." and ".." from a path (RFC 3986, section 5.2.4).
+// RFC 3986, section 5.2.4.
 std::string without_dots(std::string_view path) {
   std::string out;
   for (std::string_view rest = path; !rest.empty();) {

@@ -15,18 +15,17 @@ struct Url {
   std::string target = "/";  // path and query, percent-encoded
 };
 
-// Parses "https://host:port/path?query"; the default scheme is http. Errors: invalid_argument (field
-// "url").
+// Format: "https://host:port/path?query". Without a scheme, http is used. Returns invalid_argument on "url"
+// otherwise.
 Result<Url> parse_url(std::string_view text);
 
-// Resolves a Location header or a link of a page. location: a complete URL, or a URL relative to `base`.
+// location: Location header or link of a page. It may be relative to `base`.
 Result<Url> redirected(const Url& base, std::string_view location);
 
-// Returns whether scheme, host and port are equal, so that credentials for one URL may be sent to the
-// other.
+// Returns true if scheme, host and port are equal. Credentials for one URL may then be sent to the other.
 bool same_origin(const Url& a, const Url& b);
 
-// Returns the value of the Host header, without the scheme's default port.
+// Leaves out the default port of the scheme.
 std::string host_header(const std::string& host, std::uint16_t port, bool tls);
 
 }  // namespace octavo::http

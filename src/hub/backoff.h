@@ -1,4 +1,4 @@
-// Limits the number of retries and sets the pauses between them.
+// Pauses between retries of hub requests, and their maximum number.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@ namespace octavo::hub {
 
 class Backoff {
  public:
-  // Called after a failed attempt: logs the failure, and waits before the next attempt. Returns the failure
-  // itself if it is not `unavailable` (a retry cannot help), or `io` after the last attempt.
+  // Call it after a failed attempt. It logs the failure and waits. It returns the failure if that is not
+  // `unavailable`, because a retry cannot help, and io after the last attempt.
   Result<> wait(const Error& failure);
 
-  // Sets a minimum for the next pause, from the server's Retry-After.
+  // Minimum for the next pause, from the server's Retry-After.
   void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
-  // Called after progress: resets the number of attempts.
+  // Call it after progress. The number of attempts starts again.
   void reset() { *this = {}; }
 
  private:
@@ -27,7 +27,7 @@ class Backoff {
   std::chrono::milliseconds server_pause_{};
 };
 
-// Calls `attempt(backoff)` until it succeeds or a retry cannot help.
+// Calls attempt(backoff) until it succeeds or a retry cannot help.
 template <class Attempt>
 auto with_retries(Attempt&& attempt) -> decltype(attempt(std::declval<Backoff&>())) {
   for (Backoff backoff;;) {

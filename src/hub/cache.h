@@ -1,4 +1,4 @@
-// The model cache on disk, in the layout of Python's huggingface_hub, which can share it:
+// The cache of downloaded models, in the layout of Python's huggingface_hub, which can use the same folder:
 //
 // models--org--name/refs/main                    the branch's last known commit
 // models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
@@ -28,12 +28,11 @@ class RepoCache {
   std::filesystem::path lock(std::string_view etag) const { return locks_ / (std::string(etag) + ".lock"); }
   std::filesystem::path snapshot(std::string_view commit) const { return snapshots() / commit; }
 
-  // Returns the last known commit of a revision, or nullopt. A revision that is a commit is returned
-  // unchanged.
+  // Returns the last known commit of a branch or tag, or nullopt. A commit is returned unchanged.
   std::optional<std::string> commit_of(const std::string& revision) const;
   Result<> set_commit_of(const std::string& revision, const std::string& commit) const;
 
-  // Creates a symbolic link `file` in the snapshot, which points to the blob.
+  // Creates the symbolic link `file` to the blob in the snapshot.
   Result<> link(std::string_view commit, const std::string& file, std::string_view etag) const;
 
  private:
@@ -41,7 +40,7 @@ class RepoCache {
   std::filesystem::path locks_;
 };
 
-// Returns "org/name" for the folder "models--org--name", or nullopt if the folder is not a model's.
+// Returns "org/name" for the folder "models--org--name", or nullopt for other folders.
 std::optional<std::string> repo_of_folder(const std::string& folder);
 
 }  // namespace octavo::hub

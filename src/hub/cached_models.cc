@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, std::string>> refs_of(const RepoCache& repo) 
   return refs;
 }
 
-// Returns the files in a folder and its subfolders. Follows links.
+// Includes subfolders and follows links.
 std::set<fs::path> files_below(const fs::path& folder) {
   std::set<fs::path> files;
   std::error_code ignored;
@@ -44,7 +44,7 @@ std::uint64_t size_of(const std::set<fs::path>& files) {
   return bytes;
 }
 
-// Returns the later of two times: the last read and the download.
+// Returns the time of the last read or of the download, whichever is later.
 fs::file_time_type last_use(const fs::path& file) {
   struct stat info{};
   if (::stat(file.c_str(), &info) != 0) return fs::file_time_type::min();

@@ -25,7 +25,6 @@ class CacheTest : public testing::Test {
     dir_.write("models--org--name/blobs/" + etag, bytes);
     ASSERT_TRUE(repo_.link(commit, file, etag).has_value());
   }
-  // Adds two commits of a model with the same weights.
   void add_two() {
     for (const std::string& commit : {kOld, kNew}) {
       add(commit, "config.json", "config" + commit.substr(0, 1), "{}");

@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kProgress = 1 << 20;  // number of new bytes after which the count of failures is
-                                              // reset
+// number of new bytes after which the count of failures starts again
+constexpr std::uint64_t kProgress = 1 << 20;
 
-// An incomplete download of a blob, in the file blobs/ETAG.incomplete.
+// An incomplete download, in the file blobs/ETAG.incomplete.
 class Partial {
  public:
-  // Opens the file and continues an earlier download.
+  // Continues an earlier download if the file exists.
   static Result<Partial> open(const fs::path& path, const BlobInfo& blob, const Transfer& transfer) {
     TRY(File file, File::open(path));
     Partial partial(std::move(file), blob, transfer);
@@ -59,11 +59,11 @@ class Partial {
     return {};
   }
 
-  // Returns whether a complete file has the right SHA-256. Small files have other etags and are not
-  // checked. After this call, bytes may be appended only after clear().
+  // Compares the SHA-256 of a complete file. The etags of small files are not SHA-256, so these are not
+  // checked. After this call, bytes may be added only after clear().
   bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
 
-  // Renames the complete file atomically.
+  // The rename is atomic.
   Result<> finish(const fs::path& name) {
     if (::fsync(file_.descriptor()) != 0) return file_failure("cannot write", file_.path());
     if (::rename(file_.path().c_str(), name.c_str()) != 0) return file_failure("cannot rename", name);
@@ -108,7 +108,7 @@ std::uint64_t size_or_zero(const fs::path& file) {
   return absent ? 0 : size;
 }
 
-// Receives bytes over one connection. Errors: `unavailable` if the connection ends before the last byte.
+// Returns `unavailable` if the connection ends before the last byte.
 Result<> receive(const Open& open, const BlobInfo& blob, const Transfer& transfer, Partial& partial,
                  Backoff& backoff) {
   TRY(Opened answer, open(partial.size(), backoff));

@@ -9,8 +9,8 @@ namespace octavo::hub {
 
 class File {
  public:
-  // Opens the file for reading and writing. Creates the file and its folder if they do not exist. Errors:
-  // io.
+  // Opens the file for reading and writing. Creates the file and its folder if necessary. Returns io on
+  // failure.
   static Result<File> open(std::filesystem::path path);
   File(File&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
@@ -26,8 +26,7 @@ class File {
   std::filesystem::path path_;
 };
 
-// Waits for the lock on the file. The lock is released when the returned object is destroyed or when the
-// process ends.
+// Waits for a lock on the file. Destroying the result, or the end of the process, releases the lock.
 Result<File> locked(const std::filesystem::path& path);
 
 }  // namespace octavo::hub

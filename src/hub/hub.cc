@@ -15,7 +15,7 @@ constexpr std::size_t kListingBytesMax = 64 << 20;
 constexpr std::size_t kFilesMax = 100'000;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 44;
 
-// Returns the etag without quotes, for `"abc"` and `W/"abc"`; nullopt if it cannot be used as a file name.
+// Returns the etag without W/ and quotes, or nullopt if it cannot be a file name.
 std::optional<std::string> plain_etag(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   if (etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"'))
@@ -27,7 +27,7 @@ std::optional<std::string> plain_etag(std::string_view etag) {
   return std::string(etag);
 }
 
-// Returns whether the file's path stays inside the folder.
+// Returns true if the path stays inside its folder.
 bool is_inside(std::string_view file) {
   const auto forbidden = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\';
@@ -42,7 +42,7 @@ bool is_inside(std::string_view file) {
   }
 }
 
-// Percent-encodes a path segment, including slashes, because branch names may contain slashes.
+// Encodes slashes, too, because branch names may contain them.
 std::string segment(const std::string& text) {
   std::string out;
   for (const char c : http::percent_encoded(text)) c == '/' ? out += "%2F" : out += c;
@@ -136,7 +136,7 @@ Result<BlobInfo> Hub::info(const std::string& commit, const std::string& file, B
     const bool elsewhere = is_redirect(answer.head.status);
     if (answer.head.status >= 300 && !elsewhere)
       return refused(fmt::format("{} in {}", file, repo_), answer.head, backoff);
-    // Redirections to other servers are not followed here, because only the hub sends these headers.
+    // Redirections to other servers are not followed, because only the hub sends these headers.
     const auto linked_etag = headers.find("X-Linked-Etag");
     const auto linked_size = number(headers.find("X-Linked-Size"));
     if (elsewhere && !(linked_etag && linked_size) && redirects < kRedirectsMax) {

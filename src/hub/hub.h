@@ -1,8 +1,6 @@
-// Client of the hub's HTTP API: lists the files of a repository and downloads them. All calls block.
-// Several threads may use one object.
-//
-// Functions return `unavailable` if a retry may help. Otherwise they return `not_found`, `invalid_argument`
-// or `corrupt`, with the reason and the remedy.
+// Client of the Hugging Face Hub: lists the files of a repository and downloads them. All calls block, and
+// several threads may use one object. Functions return `unavailable` if a retry may help; other errors are
+// `not_found`, `invalid_argument` or `corrupt`, with the reason and the remedy.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +23,13 @@ struct Listing {
 
 class Hub {
  public:
-  // Errors: invalid_argument (field HF_ENDPOINT or HF_TOKEN).
+  // Returns invalid_argument on HF_ENDPOINT or HF_TOKEN.
   static Result<Hub> make(const Settings& settings, std::string repo);
 
-  // Lists the files. Passes the server's Retry-After to `backoff`.
+  // Passes the server's Retry-After to `backoff`.
   Result<Listing> list(const std::string& revision, Backoff& backoff) const;
   Result<BlobInfo> info(const std::string& commit, const std::string& file, Backoff& backoff) const;
-  // See hub::Open.
+  // Implements hub::Open for a file of the repository.
   Result<Opened> open(const std::string& commit, const std::string& file, std::uint64_t offset,
                       Backoff& backoff) const;
 

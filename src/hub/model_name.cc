@@ -6,21 +6,21 @@
 namespace octavo::hub {
 namespace {
 
-constexpr std::size_t kNameMax = 96;       // maximum length of a name on the hub
-constexpr std::size_t kRevisionMax = 255;  // maximum length of a file name
+constexpr std::size_t kNameMax = 96;  // limit of the hub
+constexpr std::size_t kRevisionMax = 255;  // limit of file names
 
 bool word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool word_dot_or_dash(char c) { return word(c) || c == '.' || c == '-'; }
 
-// Returns whether the text is a valid "org" or "name" on the hub. Such a text is also a safe file name.
+// Returns true for a valid "org" or "name" of the hub, which is also a safe file name.
 bool is_segment(std::string_view segment) {
   return !segment.empty() && std::ranges::all_of(segment, word_dot_or_dash) && word(segment.front()) &&
          word(segment.back()) && segment.find("..") == std::string_view::npos &&
          segment.find("--") == std::string_view::npos;
 }
 
-// Returns whether the text is a valid branch or tag. The rules are at least as strict as Git's, and no
-// segment can leave the folder of references.
+// Returns true for a valid branch or tag. The rules are at least as strict as Git's, and no segment can
+// leave the folder of refs.
 bool is_revision(std::string_view revision) {
   if (revision.empty() || revision.size() > kRevisionMax || revision.ends_with('/')) return false;
   for (char before = '/'; const char c : revision) {

@@ -8,8 +8,8 @@
 namespace octavo::hub {
 namespace {
 
-constexpr int kTimeoutMs = 30'000;           // timeout for each wait for bytes
-constexpr std::size_t kErrorBytesMax = 400;  // maximum length of the server's message in an error
+constexpr int kTimeoutMs = 30'000;  // for each wait for bytes
+constexpr std::size_t kErrorBytesMax = 400;  // part of the server's message in an error
 
 }  // namespace
 
@@ -21,7 +21,8 @@ Result<Opened> Origin::request(std::string_view method, const http::Url& url,
                                const http::Headers& headers) const {
   http::Headers all = headers;
   all.add("User-Agent", "octavo");
-  all.add("Accept-Encoding", "identity");  // no compression, so that sizes are those of the files
+  // no compression, so sizes are those of the files
+  all.add("Accept-Encoding", "identity");
   all.add("Connection", "close");
   if (!anonymous() && same_origin(url, url_)) all.add("Authorization", authorization_);
   const auto exchange = [&]() -> Result<Opened> {

@@ -1,5 +1,5 @@
-// Sends HTTP requests to one server, and sends the credentials only to this server. All calls block.
-// Several threads may use one object.
+// HTTP requests to one server (origin). Credentials are sent only to this server, not after redirections to
+// others. All calls block, and several threads may use one object.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ namespace octavo::hub {
 constexpr int kRedirectsMax = 10;
 bool is_redirect(int status);
 
-// A response whose body has not been read yet.
+// A response whose body has not been read.
 struct Opened {
   http::Client client;
   http::Response head;
-  http::Url url;  // URL after redirections
+  http::Url url;  // after redirections
 };
 
 class Origin {
  public:
-  // authorization: value of the Authorization header; if "", the header is not sent.
+  // authorization: value of the Authorization header; "": no header.
   Origin(http::Url url, std::string authorization)
       : url_(std::move(url)), authorization_(std::move(authorization)) {}
 
   const http::Url& url() const { return url_; }
   bool anonymous() const { return authorization_.empty(); }
 
-  // Errors: `unavailable` if the server does not respond.
+  // Returns `unavailable` if the server does not respond.
   Result<Opened> request(std::string_view method, const http::Url& url, const http::Headers& headers) const;
-  // Sends a GET request and follows redirections to any host, but not from https to http.
+  // Follows redirections to any host, but not from https to http.
   Result<Opened> get(http::Url url, const http::Headers& headers) const;
 
  private:
@@ -44,21 +44,21 @@ class Origin {
   std::string authorization_;
 };
 
-// Returns headers that request the bytes from `offset` to the end.
+// Headers for a request from byte `offset` to the end.
 http::Headers range_from(std::uint64_t offset);
 
-// Reads the whole body. what: name of the body in errors.
+// what: name of the body in errors.
 Result<std::string> read_text(Opened& opened, std::size_t bytes_max, std::string_view what);
 
-// Returns the error for an unexpected status; `unavailable` if a retry may help. Passes the server's
-// Retry-After to `backoff`.
+// Error for an unexpected status; `unavailable` if a retry may help. Passes the server's Retry-After to
+// `backoff`.
 std::unexpected<Error> unexpected_status(std::string_view what, std::string_view host,
                                          const http::Response& response, Backoff& backoff);
 
-// Shortens a server's text to one line, for error messages.
+// Shortens the text to one line, for error messages.
 std::string printable(std::string_view text);
 
-// Parses a decimal number. Returns nullopt if the text is not a number.
+// Returns nullopt if the text is not a decimal number.
 std::optional<std::uint64_t> number(std::optional<std::string_view> text);
 
 }  // namespace octavo::hub

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::size_t kPageBytesMax = 16 << 20;
 
-// Removes "user:password@" from the URL. Returns the value of the Authorization header, or "" without
-// credentials.
+// Removes "user:password@" from the URL and returns the value of the Authorization header, or "".
 std::string take_credentials(std::string& url) {
   const std::size_t scheme = url.find("://");
   const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;

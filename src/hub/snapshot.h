@@ -1,4 +1,4 @@
-// Checks that a model in a snapshot is complete, and selects the file to load.
+// Checks that a model in the cache is complete, and chooses the file to load.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,14 @@
 
 namespace octavo::hub {
 
-// Returns the folder or the selected GGUF file (its first part if it has several). Errors: not_found (field
-// "model"), with the name of the missing file.
+// Returns the folder, or the selected GGUF file (its first part). Returns not_found on "model" with the
+// name of a missing file.
 Result<std::filesystem::path> model_in(const std::filesystem::path& snapshot, std::string_view variant);
 
-// Returns the folder of a LoRA adapter. Errors: as above.
+// Returns the folder of a LoRA adapter. The errors are those of model_in().
 Result<std::filesystem::path> adapter_in(const std::filesystem::path& snapshot);
 
-// Returns whether the snapshot contains a loadable model or adapter: all its safetensors files, or at least
-// one GGUF file.
+// Returns true if the snapshot has all safetensors files of a model or adapter, or at least one GGUF file.
 bool is_complete(const std::filesystem::path& snapshot);
 
 }  // namespace octavo::hub

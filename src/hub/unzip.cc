@@ -32,8 +32,7 @@ Result<Stdio> opened(const fs::path& path, const char* mode) {
   return file;
 }
 
-// Reads the local header of a member (APPNOTE.TXT 4.3.7). The file's position is at the member's data after
-// this.
+// Reads the local header of a member (APPNOTE.TXT 4.3.7). The member's data follows.
 Result<> read_header(std::FILE* in, std::string_view member, const fs::path& archive) {
   constexpr std::size_t kMethod = 8, kNameLength = 26, kExtraLength = 28;
   constexpr unsigned kDeflated = 8;

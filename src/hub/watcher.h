@@ -1,4 +1,4 @@
-// Callbacks for the progress of a download. Several threads call them.
+// Callbacks for the progress of downloads. Several threads call them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@ namespace octavo::hub {
 
 struct Watcher {
   std::function<void(std::uint64_t done, std::uint64_t all)> bytes;
-  std::function<void(const std::string& file, std::uint64_t size)> file;  // called when the file is complete
+  // called when the file is complete
+  std::function<void(const std::string& file, std::uint64_t size)> file;
 };
 
 }  // namespace octavo::hub

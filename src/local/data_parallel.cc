@@ -40,8 +40,8 @@ constexpr ParallelFlag kParallelFlags[] = {
      "Index of this host's first engine", flag::range(0, 4095)},
 };
 
-// Sets the engines that share experts. Engines of one server connect at a port that the server reserves.
-// Engines of several servers or hosts connect at the port after --data-parallel-rpc-port.
+// Sets up engines that share experts (expert parallelism). Engines of one server connect at a port that the
+// server reserves. Engines of several servers or hosts connect at the port after --data-parallel-rpc-port.
 Result<> take_shared_experts(const DataParallelOptions& options, bool headless, EngineOptions& engine) {
   const int all = engine.parallel.data_parallel_size;
   if (!engine.parallel.enable_expert_parallel) return {};

@@ -1,5 +1,5 @@
-// Data parallelism over several servers or hosts: several servers after a load balancer (vLLM's external
-// and hybrid load balancing), or one server that has engines on other hosts.
+// Flags for data parallelism over several servers or hosts. Either there are several servers behind a load
+// balancer (vLLM's external and hybrid load balancing), or one server has engines on other hosts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,23 +11,25 @@
 namespace octavo {
 
 struct DataParallelOptions {
-  std::optional<int> rank{};        // external load balancing: rank of this server's only engine
-  std::optional<int> start_rank{};  // hybrid load balancing: rank of the server's first engine
-  std::optional<int> size_local{};  // number of engines of this server
+  // external load balancing: rank of this server's only engine
+  std::optional<int> rank{};
+  // hybrid load balancing: rank of this server's first engine
+  std::optional<int> start_rank{};
+  std::optional<int> size_local{};  // engines of this server
   bool external = false;
   bool hybrid = false;
-  bool elastic = false;  // the number of engines can change at run time
+  bool elastic = false;  // engines can be added and removed at run time
   int engines_max = 64;
-  std::string address = "127.0.0.1";  // address of the server, to which engines of other hosts connect
+  std::string address = "127.0.0.1";  // server to which engines on other hosts connect
   int port = 29'550;
 };
 
-// Adds the flags. Parsing fills `options`, which must outlive the subcommand.
+// Parsing fills `options`, which must outlive the subcommand.
 void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options);
 
-// Reduces `runtime` from the engines of all servers and hosts to the engines of this server, and sets the
-// number of engines that connect from other hosts. headless: this host has no server. Errors name the
-// field.
+// At first, `runtime` describes the engines of all servers and hosts. This function keeps only this
+// server's engines and sets how many engines connect from other hosts. headless: this host has no server.
+// Errors name the field.
 Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime);
 
 }  // namespace octavo

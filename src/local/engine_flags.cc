@@ -23,7 +23,7 @@ constexpr Choice<HashAlgorithm> kHashes[] = {{"sha256", HashAlgorithm::sha256},
                                              {"xxhash_cbor", HashAlgorithm::xxh3_128}};
 constexpr Choice<bool> kLogprobsModes[] = {{"raw_logprobs", false}, {"processed_logprobs", true}};
 
-// Reads max_model_len. "auto" and "-1" give nullopt.
+// Returns nullopt for "auto" and "-1".
 Result<std::optional<int>> model_length(const std::string& text) {
   constexpr int kMost = 1 << 28;
   if (text == "auto" || text == "-1") return std::nullopt;
@@ -35,7 +35,7 @@ Result<std::optional<int>> model_length(const std::string& text) {
   return length;
 }
 
-// Reads the limit of one media type: {"image": 4} or {"image": {"count": 4}}.
+// Reads the limit of one modality: {"image": 4} or {"image": {"count": 4}}.
 Result<> read_media_limit(const boost::json::object& limits, std::string_view kind, int& most) {
   const boost::json::value* limit = limits.if_contains(kind);
   if (limit && limit->is_object()) limit = limit->get_object().if_contains("count");
@@ -310,15 +310,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the folders of this program and of the library that contains this function, with their parent
-// folders.
+// Returns the folders of the program and of the library that contains this function, and all their parents.
 std::vector<fs::path> folders_of_code() {
   std::error_code ignored;
   std::vector<fs::path> folders;
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&demo_model_dir), &here);
-  // The library is first, because the program may be a Python interpreter, whose folder may have another
-  // version of octavo.
+  // The library comes first. The program may be a Python interpreter, whose folder may contain another
+  // version of Octavo.
   for (const fs::path& code : {fs::canonical(here.dli_fname ? here.dli_fname : "", ignored),
                                fs::read_symlink("/proc/self/exe", ignored)})
     for (fs::path p = code.parent_path(); p.has_relative_path(); p = p.parent_path()) folders.push_back(p);

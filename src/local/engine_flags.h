@@ -1,5 +1,5 @@
-// The command-line flags of a model and its engine, with the names of `vllm serve`. All subcommands that
-// run an engine share them.
+// Flags of a model and its engine, with the names of `vllm serve`. All subcommands that run an engine use
+// them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,32 +10,32 @@
 
 namespace octavo {
 
-// Hidden flag for EngineOptions::index, for the engine processes of one server.
+// Hidden flags that a server passes to its engine processes. Sets EngineOptions::index.
 inline constexpr const char* kEngineIndexFlag = "--engine-index";
-// Hidden flag for DeviceOptions::processors, for the same processes.
+// Sets DeviceOptions::processors.
 inline constexpr const char* kProcessorsFlag = "--processors";
 
-// Hidden flag for NodeOptions::expert_port, for engines that share experts.
+// Sets NodeOptions::expert_port, for engines that share experts.
 inline constexpr const char* kExpertPortFlag = "--expert-port";
-// Hidden flag for EngineOptions::weights_dir, for an engine that starts with other weights.
+// Sets EngineOptions::weights_dir, for an engine that restarts with other weights.
 inline constexpr const char* kWeightsFlag = "--weights-dir";
 
 inline constexpr const char* kKvTransferFlag = "--kv-transfer-config";
-// Hidden flag: the process runs an engine for its parent.
+// The process runs an engine for its parent.
 inline constexpr const char* kRunEngineFlag = "--run-engine";
-// Hidden flag, with kRunEngineFlag: the process runs a rank of this engine.
+// Together with kRunEngineFlag: the process runs this rank of the engine.
 inline constexpr const char* kRunRankFlag = "--run-rank";
 
-// Adds the flags to a subcommand. Parsing fills `options`, which must outlive the subcommand.
+// Parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 
-// Returns the folder of the model that is part of Octavo. It searches for models/demo or
-// share/octavo/models/demo beside the program or shared library, in their parent folders, and in the source
-// tree of the build. Errors: no such folder exists.
+// Returns the folder of the demo model, which is a part of Octavo. Searches for models/demo and
+// share/octavo/models/demo in the folder of the program or library, in their parents, and in the source
+// tree. Returns an error if none exists.
 Result<std::string> demo_model_dir();
 
-// Returns the path of the program `octavo`: this program, or octavo or bin/octavo beside the library or in
-// a parent folder. Errors: no such file exists.
+// Returns the path of `octavo`: this program, or octavo or bin/octavo in the folder of the library or in a
+// parent. Returns an error if none exists.
 Result<std::string> octavo_program();
 
 }  // namespace octavo

@@ -16,13 +16,13 @@
 namespace octavo {
 namespace {
 
-// Returns whether the text cannot be a name on the Hub.
+// Returns true if the text cannot be a name on the hub.
 bool looks_like_a_path(const std::string& given) {
   return given.starts_with('/') || given.starts_with('.') || given.starts_with('~') || given.ends_with('/') ||
          given.ends_with(".gguf") || std::ranges::count(given.substr(0, given.find('@')), '/') > 1;
 }
 
-// Returns the download settings of the flags, and of the environment for flags that are not set.
+// Returns the download settings. Flags have priority over the environment.
 hub::Settings settings_of(const HubFlags& flags) {
   hub::Settings settings = hub::settings_of(flags.environment);
   if (!flags.download_dir.empty()) settings.cache_dir = flags.download_dir;
@@ -30,7 +30,7 @@ hub::Settings settings_of(const HubFlags& flags) {
   return settings;
 }
 
-// Downloads a model. On a terminal it shows a progress bar; otherwise it logs one line per file.
+// Shows a progress bar on a terminal, and otherwise logs a line for each file.
 Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, decltype(hub::pull)& pull) {
   ProgressBar bar("downloading " + name.repo, "GB", 1e9);
   const bool watched = isatty(STDERR_FILENO) == 1;
@@ -45,7 +45,7 @@ Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, 
   return path.string();
 }
 
-// Adds the adapter of Phi-4-multimodal, which it needs for images.
+// Phi-4-multimodal needs this adapter for images.
 Result<> take_own_adapter(EngineOptions& options) {
   const std::string folder = options.model.dir + "/vision-lora";
   std::error_code ignored;

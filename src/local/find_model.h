@@ -1,5 +1,5 @@
-// Finds the model that a user names: a folder, a GGUF file, or a name on the Hugging Face Hub. The default
-// is the demo model.
+// Finds the model that a user names: a folder, a GGUF file, or a name on the Hugging Face Hub. By default
+// it is the demo model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,8 @@
 namespace octavo {
 
 struct HubFlags {
-  hub::Environment environment;  // default values of the flags; must be set
+  // gives default values of the flags; must be set
+  hub::Environment environment;
   std::string revision;
   std::string download_dir;
   std::optional<std::string> token;
@@ -22,22 +23,21 @@ struct HubFlags {
 
 // Adds --revision, --download-dir and --hf-token. Parsing fills `flags`, which must outlive the subcommand.
 void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environment);
-// Adds only --download-dir.
 void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environment);
 
 std::filesystem::path cache_dir(const HubFlags& flags);
 
-// Returns the path to load. If `given` is not a path, it is a Hub name, and the model is loaded from the
-// cache or downloaded. On a terminal a download shows a progress bar; otherwise it logs one line per file.
-// Errors: field "model", and those of hub::pull.
+// Returns the path to load. If `given` is not a path, it is a name on the hub; the model is then in the
+// cache or downloaded, with a progress bar on a terminal. Returns an error on "model", or an error of
+// hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// Replaces the names of the model and of its draft model by paths. The flags for the revision apply only to
-// the model.
+// Replaces the names of the model and the draft model by paths. The flags for a revision only apply to the
+// model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
-// Returns the folder of a LoRA adapter, which it finds like a model. Returns `given` if it is a missing
-// path that cannot be a Hub name. May be called from any thread.
+// Like find_model(), for the folder of a LoRA adapter. If `given` is a missing path that cannot be a name
+// on the hub, returns it unchanged. Any thread may call it.
 Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
-// Acts like find_model(), but accepts only Hub names.
+// Like find_model(), but only for names on the hub.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

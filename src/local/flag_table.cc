@@ -18,7 +18,7 @@ std::vector<std::string> parts_of(const std::string& names) {
   return parts;
 }
 
-// Replaces suffixes as in 32k and 1M by digits. The range is checked afterwards.
+// Expands suffixes, as in 32k and 1M. The range is checked later.
 const CLI::Validator& suffix() {
   static const CLI::Validator expand(
       [](std::string& text) {
@@ -29,7 +29,7 @@ const CLI::Validator& suffix() {
   return expand;
 }
 
-// CLI11's own error would print the largest double.
+// The error of CLI11's own check would print the largest double.
 CLI::Validator not_negative() {
   return {[](std::string& text) {
             double number = -1;

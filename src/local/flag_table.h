@@ -1,5 +1,4 @@
-// The flags of a command as a table with one row per flag, and the function that adds the rows to the
-// parser.
+// The flags of a command as a table with one row for each flag. add_flags() adds the rows to the parser:
 //
 //   constexpr FlagRow<EngineOptions> kDevice[] = {
 //       {"--cpu-threads", flag::to<&EngineOptions::device, &DeviceOptions::threads>, "Compute threads; ..",
@@ -28,7 +27,7 @@
 
 namespace octavo {
 
-// Range of the values that a flag accepts.
+// Range of values that a flag accepts.
 template <class Number>
 struct Between {
   Number min, max;
@@ -43,7 +42,7 @@ struct OneOf {
 struct OneOfList {
   std::vector<std::string> (*names)();  // returns names from a table in another file
 };
-struct Folder {};  // The value must be a folder that exists.
+struct Folder {};  // an existing folder
 using FlagValues = std::variant<std::monostate, Between<int>, Between<std::int64_t>, Between<std::uint64_t>,
                                 Between<double>, NotNegative, OneOf, OneOfList, Folder>;
 
@@ -55,19 +54,23 @@ struct Choice {
 };
 
 struct FlagRest {
-  std::string_view environment{};  // environment variable that also sets the value
-  std::string_view needs{};        // flag that is required together with this one
-  std::string_view excludes{};     // flag that is forbidden together with this one
-  bool no_default = false;         // the help omits the default
+  // environment variable that also sets the value
+  std::string_view environment{};
+  // the flag must be given together with this one
+  std::string_view needs{};
+  // the flag must not be given together with this one
+  std::string_view excludes{};
+  bool no_default = false;
   bool required = false;
-  char delimiter = 0;  // separator of list elements in one argument; 0: each element is an argument
+  // separator of list elements in one argument; 0: each argument is an element
+  char delimiter = 0;
 };
 
 using FlagHelp = std::variant<const char*, std::string (*)()>;
 
 template <class Options>
 struct FlagRow {
-  const char* names;  // in the syntax of CLI11: "--on,!--off"
+  const char* names;  // CLI11's syntax: "--on,!--off"
   CLI::Option* (*add)(CLI::App&, Options&, const FlagRow&);
   FlagHelp help = "";
   FlagValues values = {};
@@ -76,13 +79,13 @@ struct FlagRow {
 
 std::string text_of(const FlagHelp& help);
 Result<boost::json::object> json_object(const std::string& text);
-// Throws the parser's error for a value that `read` has refused.
+// Throws the parser's error for a value that `read` did not accept.
 [[noreturn]] void refuse_flag(const std::string& name, const Error& error);
 void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
                  const FlagRest& rest);
 
-// Adds the rows to a command. Parsing fills `options`, which must outlive the command. group: if "", the
-// help omits the flags.
+// Parsing fills `options`, which must outlive the subcommand. group: heading in the help; "": the help
+// omits the flags.
 template <class Options, std::size_t n>
 void add_flags(CLI::App& command, Options& options, const std::string& group,
                const FlagRow<Options> (&rows)[n]) {
@@ -98,9 +101,9 @@ constexpr Between<Number> range(Number min, Number max) {
 }
 constexpr Between<int> count(int min, int max) { return {min, max, true}; }
 
-// The functions below store the value of a row's flag.
+// How a row stores the value of its flag:
 
-// Writes the value to a member. A bool is a switch. The help shows no default for lists and optionals.
+// Stores the value in a member. A bool is a switch. The help omits the default of lists and optionals.
 template <auto... Path>
 inline constexpr auto to =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -117,7 +120,7 @@ inline constexpr auto to =
       }
     };
 
-// Writes `factor` times the value to a member: the flag is in seconds, the member in smaller units.
+// Stores the value times `factor`: the flag is in seconds, the member in smaller units.
 template <int factor, auto... Path>
 inline constexpr auto seconds =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -129,7 +132,7 @@ inline constexpr auto seconds =
       return option;
     };
 
-// Writes the choice with the given name to a member.
+// Stores the choice with the given name.
 template <auto& choices, auto... Path>
 inline constexpr auto chosen =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -169,9 +172,8 @@ void read_flag(const std::string& name, const Given& given, Target& target) {
   }
 }
 
-// Passes the value to `Read`, a function of a text, of several texts, or of a JSON object. `Read` returns
-// the member's value, or sets the member that it receives. With an empty path, the member is the whole
-// struct of options.
+// Passes the value to `Read`, which takes a string, a list of strings, or a JSON object. `Read` returns the
+// value to store, or sets the member that it receives. With an empty path, it receives all options.
 template <auto Read, auto... Path>
 inline constexpr auto parsed =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -201,14 +203,14 @@ inline constexpr auto parsed =
       }
     };
 
-// Calls `Set`, a function of the options, if the switch is given.
+// Calls Set(options) if the switch is given.
 template <auto Set>
 inline constexpr auto calls =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
       return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
     };
 
-// Ignores the value. app/arguments.cc reads it.
+// Stores nothing, because app/arguments.cc reads the flag.
 inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {
   const std::string help = text_of(row.help);
   return command.add_option(row.names, help);

@@ -46,7 +46,7 @@ class FlagTable : public testing::Test {
  protected:
   FlagTable() { add_flags(app_, options_, "Group", kTestFlags); }
 
-  // Returns the error, or "" if the words were parsed.
+  // Returns "" or the error.
   std::string parse(std::vector<std::string> words) {
     std::ranges::reverse(words);
     try {

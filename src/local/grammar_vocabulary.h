@@ -10,8 +10,8 @@
 
 namespace octavo {
 
-// Returns the tokens of a model in the form that grammars use. vocab_size: number of logits; tokens beyond
-// it are omitted. eos_ids: tokens that end a text. The tokenizer must outlive the vocabulary.
+// Converts a tokenizer's tokens to a vocabulary for grammars. vocab_size: number of logits; tokens without
+// a logit are left out. eos_ids: end-of-text tokens. The tokenizer must outlive the vocabulary.
 Result<std::shared_ptr<const grammar::Vocabulary>> grammar_vocabulary(const Tokenizer& tokenizer,
                                                                       std::vector<TokenId> eos_ids, int vocab_size);
 

@@ -8,8 +8,7 @@
 namespace octavo {
 namespace {
 
-// A model may have more or fewer logits than its tokenizer has tokens. The vocabulary omits tokens without
-// a logit.
+// A model may have more or fewer logits than its tokenizer has tokens.
 TEST(GrammarVocabulary, EndsWhereTheModelDoes) {
   const Tokenizer tokenizer = load_tokenizer("models/demo").value();
   const int all = tokenizer.vocab_size();

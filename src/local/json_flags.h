@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// Reads a list of strings: a JSON list, or comma-separated texts.
+// text: a JSON list, or words separated by commas.
 Result<> read_text_list(const std::string& text, std::vector<std::string>& out);
 
-// Reads one value of --lora-modules: NAME=PATH, or a JSON object.
+// text: a value of --lora-modules, NAME=PATH or a JSON object.
 Result<LoraModule> read_lora_module(const std::string& text);
 
-// Reads --override-generation-config. Logs the fields that are not sampling parameters.
+// Reads --override-generation-config. Logs fields that are not sampling parameters.
 Result<> read_generation_overrides(const boost::json::object& config, RuntimeOptions& options);
 
 }  // namespace octavo

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Reads vLLM's variables for the address of transfers. --kv-transfer-config has priority.
+// Reads the address for KV transfers from vLLM's variables. --kv-transfer-config has priority.
 Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& environment) {
   if (options.host.empty()) options.host = environment("VLLM_NIXL_SIDE_CHANNEL_HOST");
   const std::string port = environment("VLLM_NIXL_SIDE_CHANNEL_PORT");
@@ -20,7 +20,7 @@ Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& e
   return {};
 }
 
-// Reads the variables of AWS's tools, for a store with signed requests.
+// Reads the credentials of an S3 store from AWS's variables.
 void take_store_keys(KvTransferOptions& options, const hub::Environment& environment) {
   if (!options.tier) return;
   StoreKeys& keys = options.tier->keys;
@@ -31,7 +31,7 @@ void take_store_keys(KvTransferOptions& options, const hub::Environment& environ
   if (keys.region.empty()) keys.region = environment("AWS_DEFAULT_REGION");
 }
 
-// Adds the tier of --kv-offloading-size, in host memory. If the cache itself is in host memory, the tier is
+// Implements --kv-offloading-size: adds a KV tier in host memory or, if the cache itself is in host memory,
 // in the user's cache folder.
 Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& options,
                          const hub::Environment& environment) {
@@ -52,7 +52,7 @@ Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& opti
   return {};
 }
 
-// Reads vLLM's variable for the size of the KV cache on CPUs, in GiB.
+// Reads the size of the KV cache on CPUs, in GiB.
 Result<> take_cpu_cache(EngineOptions& engine, const hub::Environment& environment) {
   constexpr const char* kName = "VLLM_CPU_KVCACHE_SPACE";
   constexpr int kMost = 1 << 20;

@@ -1,4 +1,4 @@
-// LMCache's settings outside --kv-transfer-config: the file in LMCACHE_CONFIG_FILE, and the variables
+// Reads LMCache's settings outside of --kv-transfer-config: the file LMCACHE_CONFIG_FILE, and the variables
 // LMCACHE_*.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace octavo {
 
-// Returns kv_transfer_config with these settings, as lmcache.NAME, in each LMCacheConnectorV1. A setting of
-// the flag has priority over a variable, and a variable over the file. Settings without an effect are
-// logged. A text that is not a JSON object is returned unchanged. Errors: the file cannot be read.
+// Adds these settings, as lmcache.NAME, to each LMCacheConnectorV1 in kv_transfer_config. Settings in the
+// flag have priority over variables, and variables over the file. Settings without effect are logged. Text
+// that is not a JSON object is returned unchanged. Returns an error if the file cannot be read.
 Result<std::string> with_lmcache_settings(const std::string& kv_transfer_config,
                                           const hub::Environment& environment);
 

@@ -27,7 +27,7 @@ Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) 
 Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
   GgufVocabulary v;
-  // An id that is not a token, such as 4294967295, counts as missing.
+  // Some files have 4294967295 or another invalid id for a missing token.
   const auto id = [&](std::string_view name) -> Result<std::optional<std::int64_t>> {
     TRY(const auto given, metadata.number(key(name)));
     if (!given) return std::nullopt;
@@ -56,7 +56,7 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.special.unknown, id("unknown_token_id"));
   TRY(v.special.padding, id("padding_token_id"));
   TRY(v.special.classifier, id("cls_token_id"));
-  TRY(v.special.separator, id("seperator_token_id"));  // GGUF has this spelling
+  TRY(v.special.separator, id("seperator_token_id"));  // the spelling in GGUF files
   TRY(v.lowercase, metadata.boolean(key("normalizer.lowercase")));
   TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));
@@ -82,7 +82,8 @@ Result<Tokenizer> read_gguf(const std::string& path) {
 
 Result<Tokenizer> load_tokenizer(const std::string& path) {
   auto tokenizer = is_gguf(path) ? read_gguf(path) : Tokenizer::load(path);
-  malloc_trim(0);  // returns the parsers' memory to the operating system before the weights are loaded
+  // returns freed memory to the operating system before the weights are loaded
+  malloc_trim(0);
   return tokenizer;
 }
 

@@ -1,4 +1,4 @@
-// Loads a model's tokenizer from its folder or its GGUF file.
+// Loads a tokenizer from a model folder or a GGUF file.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace octavo {
 
 Result<Tokenizer> load_tokenizer(const std::string& path);
 
-// Adds the tokenizer's eos_token to the ids of the tokens that end a text, in ascending order. vLLM does
-// the same, because fine-tuned models often name their end token only in tokenizer_config.json.
+// Adds the tokenizer's eos_token to the end-of-text tokens, in ascending order. vLLM does this as well,
+// because fine-tuned models often name their end token only in tokenizer_config.json.
 void add_eos_token(const Tokenizer& tokenizer, std::vector<std::int32_t>& eos_ids);
 
 }  // namespace octavo

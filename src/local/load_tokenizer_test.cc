@@ -52,7 +52,8 @@ TEST(LoadTokenizer, TheTokenizersEndTokenEndsTexts) {
   EXPECT_THAT(ids, ElementsAre(2, 4, 7));
 }
 
-// llama.cpp writes 4294967295 for a missing special token. Other programs write the size of the vocabulary.
+// For a missing special token, llama.cpp writes 4294967295. Other programs write the size of the
+// vocabulary.
 TEST(LoadTokenizer, SpecialIdsBeyondTheVocabularyAreLeftOut) {
   for (const char* name : {"padding", "seperator", "unknown", "cls"})
     for (const std::uint32_t id : {5u, 4294967295u}) {
@@ -71,7 +72,6 @@ TEST(LoadTokenizer, BytesWithoutMergesAreRefused) {
   EXPECT_THAT(load(file).error().message, HasSubstr("tokenizer.ggml.merges is missing"));
 }
 
-// Old files lack this key.
 TEST(LoadTokenizer, WithoutThePreTokenizersNameItIsTheUsualOne) {
   GgufBuilder file;
   file.text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});

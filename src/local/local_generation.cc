@@ -26,7 +26,8 @@ void Arrivals::push(Arrival arrival) {
   arrival.at_us = now_us();
   const std::lock_guard lock(mutex_);
   arrivals_.push_back(std::move(arrival));
-  came_.notify_one();  // under the lock, because the last consumer may destroy this object
+  // while locked, because the last consumer may destroy this object
+  came_.notify_one();
 }
 
 std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) { return std::make_shared<JobSink>(job, *this); }
@@ -63,11 +64,12 @@ Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan&
 
 openai::AnswerPart LocalGeneration::take(Output&& output) {
   openai::OutputProcessor& processor = processors_[static_cast<std::size_t>(output.index)];
-  if (processor.finished()) return {};  // a stop string has ended the answer, which the engine may not know
+  // a stop string has ended the sequence; the engine may not know it yet
+  if (processor.finished()) return {};
   cached_tokens_ = output.cached_tokens;
   if (output.error) log_error("an answer ended with an error: {}", output.error->message);
   openai::AnswerPart part = processor.take(std::move(output));
-  if (processor.finished() && --unfinished_ == 0) abort();  // the client needs no further output
+  if (processor.finished() && --unfinished_ == 0) abort();  // the client needs no more output
   return part;
 }
 

@@ -1,4 +1,5 @@
-// Requests to an engine in this process, without HTTP. Bodies, rules and texts are those of the server.
+// Sends generation requests to an engine in this process, without HTTP. Request bodies and responses are
+// those of the server.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -17,7 +18,7 @@
 
 namespace octavo {
 
-// Queue of the outputs of several requests, which it must outlive.
+// Queue of the outputs of several requests. It must outlive the requests.
 class Arrivals {
  public:
   struct Arrival {
@@ -27,23 +28,23 @@ class Arrivals {
   };
 
   void push(Arrival arrival);
-  // Returns a sink that pushes every output with the job's number.
+  // Returns a sink that pushes each output with the number of the job.
   std::shared_ptr<OutputSink> sink(std::size_t job);
-  // Waits at most wait_ms milliseconds for the next output. Returns false after that time.
+  // Returns false if nothing arrives within wait_ms milliseconds.
   bool pop(Arrival& arrival, int wait_ms);
 
  private:
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<Arrival> arrivals_;  // newest last
-  std::vector<Arrival> taken_;     // newest first
+  std::vector<Arrival> taken_;  // newest first
 };
 
-// A prompt that the engine is answering.
+// One prompt that runs on the engine.
 class LocalGeneration {
  public:
-  // Submits the plan's only prompt, which it moves out of the plan. Plan and service must outlive this
-  // object.
+  // Submits the only prompt of the plan, and moves it out of the plan. Plan and service must outlive the
+  // result.
   static Result<LocalGeneration> start(Service& service, GenerationPlan& plan, std::size_t job,
                                        Arrivals& arrivals);
 
@@ -65,9 +66,9 @@ class LocalGeneration {
   int cached_tokens_ = 0;
 };
 
-// Makes the plan for a body of /v1/chat/completions (with "messages") or /v1/completions. Errors: the body
-// is invalid or has several prompts. cut_max_tokens: lower a max_tokens that exceeds the rest of the
-// context, instead of returning an error.
+// Plans a body of /v1/chat/completions (with "messages") or /v1/completions. Returns an error if the body
+// is invalid or has several prompts. cut_max_tokens: if max_tokens exceeds the remaining context, it is
+// lowered and not an error.
 Result<GenerationPlan> plan_body(const Service& service, const boost::json::object& body,
                                  bool cut_max_tokens = false);
 

@@ -1,5 +1,5 @@
-// Texts for a pooling model in this process, without HTTP. Bodies and responses are those of the server's
-// routes.
+// Sends pooling requests to an engine in this process, without HTTP. Request bodies and responses are those
+// of the server.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace octavo {
 
 class LocalPooling {
  public:
-  // Submits all texts, or none if the engine is full. The service must outlive this object.
+  // Submits all texts, or none if the engine's queue is full. The service must outlive this object.
   static Result<LocalPooling> start(Service& service, PoolingPlan plan, std::size_t job, Arrivals& arrivals);
 
   void take(Output&& output);
   bool finished() const { return unread_.empty(); }
   void abort() const;
 
-  // Returns the body of the response, or the error. Called once, when finished() is true.
+  // Returns the body of the response. Call it once, when finished() returns true.
   Result<std::string> reply();
-  // Returns the reason why the texts ended: `stop`, `abort` or `error`.
+  // Returns why the request ended: `stop`, `abort` or `error`.
   FinishReason reason() const { return reason_; }
 
  private:
@@ -32,7 +32,8 @@ class LocalPooling {
   Service* service_;
   PoolingPlan plan_;
   Vectors vectors_;
-  std::map<RequestId, std::size_t> unread_;  // index of each text without a result
+  // index of the text of each request whose result is missing
+  std::map<RequestId, std::size_t> unread_;
   FinishReason reason_ = FinishReason::stop;
   std::optional<Error> error_;
 };

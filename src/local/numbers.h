@@ -4,8 +4,8 @@
 
 namespace octavo {
 
-// Replaces the suffix of an integer as vLLM does: "16k" becomes 16000 and "16K" becomes 16384; likewise m
-// and M, g and G, t and T. "16KiB" is "16K". Any other text is returned unchanged.
+// Expands the suffix of an integer as vLLM does: "16k" is 16000, "16K" and "16KiB" are 16384. The other
+// suffixes are m and M, g and G, t and T. Other text is returned unchanged.
 std::string expand_suffix(std::string text);
 
 }  // namespace octavo

@@ -21,13 +21,13 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kGroup = "Bindings";  // a hidden group of the help
+constexpr const char* kGroup = "Bindings";  // Not in the help.
 
 constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
     {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},
 };
 
-// Options of vLLM's LLM and AsyncLLM that have an effect only in a server.
+// Options of vLLM's LLM and AsyncLLM that only have an effect in a server.
 constexpr std::string_view kOfServers[] = {"--disable-log-stats", "--enable-log-requests", "--max-log-len",
                                            "--stream-interval",   "--shutdown-timeout",    "--log-level"};
 
@@ -47,8 +47,8 @@ std::string text_of(const boost::json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
 }
 
-// Moves fields into the JSON options that contain them: spec_method becomes speculative_config.method.
-// LMCache's settings become part of kv_transfer_config.
+// Moves a field into the JSON option that contains it: spec_method becomes speculative_config.method.
+// LMCache's settings become a part of kv_transfer_config.
 Result<boost::json::object> nested(const boost::json::object& fields, const hub::Environment& environment) {
   boost::json::object out;
   for (const auto& [name, value] : fields) {
@@ -84,7 +84,7 @@ std::unexpected<Error> unknown(std::string_view name, const CLI::App& flags) {
   return invalid(name, "is not the name of an option; did you mean {}?", meant);
 }
 
-// Checks an option that vLLM has and Octavo does not. Errors: as on the command line.
+// Checks an option of vLLM that Octavo does not have. The errors are those of the command line.
 Result<> check_unused(std::string_view name, const boost::json::value& value, const CLI::App& flags) {
   const VllmFlag* known = find_vllm_flag(flag_of(name));
   if (known == nullptr) return unknown(name, flags);
@@ -103,7 +103,7 @@ Result<> check_unused(std::string_view name, const boost::json::value& value, co
   return {};
 }
 
-// Converts a field to words of a command line.
+// Converts a field to arguments of the command line.
 Result<> add_words(std::string_view name, const boost::json::value& value, const CLI::App& flags,
                    std::vector<std::string>& words) {
   const std::string flag = flag_of(name);
@@ -131,7 +131,7 @@ void add_all_flags(CLI::App& flags, RuntimeCommand& command, const hub::Environm
   add_flags(flags, options, kGroup, kOwnFlags);
 }
 
-// Sets the command of engines in separate processes: the program with the same flags, as in `octavo serve`.
+// Sets the command line of engine processes: the program `octavo` with the same flags.
 Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>& words) {
   const EngineOptions& engine = options.engine;
   if (engine.parallel.nodes.rank > 0)
@@ -161,7 +161,7 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   std::vector<std::string> words;
   for (const auto& [name, value] : given) TRY_VOID(add_words(name, value, flags, words));
   try {
-    // CLI11 expects the last word first
+    // CLI11 expects the arguments in reverse order.
     flags.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     return invalid("", "{}", error.what());

@@ -8,15 +8,14 @@
 
 namespace octavo {
 
-// Returns the engine options of callers without a command line. The fields are flags of `octavo serve`,
-// with _ instead of -, except flags of the server itself: {"model": "..", "max_model_len": 4096,
-// "enable_prefix_caching": false}. Null fields are ignored. vLLM's options without an effect here are
-// logged. If engines run in separate processes, the result contains their command. Errors: invalid_argument
-// or unsupported, with the field.
+// Converts keyword arguments of the bindings to engine options. A field is a flag of `octavo serve` with _
+// in place of -, except for flags of the server itself: {"model": "..", "max_model_len": 4096}. null: not
+// given. vLLM's options without effect here are logged. The result contains the command line of engine
+// processes, if there are any. Returns invalid_argument or unsupported with the field.
 Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
                                        const hub::Environment& environment);
 
-// Returns the options that runtime_options() accepts, and vLLM's options without an effect here. Each
+// Returns the options that runtime_options() accepts, including those of vLLM without effect here. Each
 // element is {"name", "short", "switch", "many", "default", "help"}.
 boost::json::array option_list();
 

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kLongestMax = 1 << 24;  // maximum number of tokens of a text that is processed in chunks
+constexpr int kLongestMax = 1 << 24;  // tokens in the longest text that is processed in chunks
 constexpr int kDimensionsMax = 1 << 20;
 constexpr int kTokenMax = 1 << 30;
 
@@ -41,7 +41,7 @@ Result<> read_chunks(openai::Fields& f, PoolingRules& rules) {
   return {};
 }
 
-// Reads type STEP, which is type ALL with the scores of only some tokens.
+// Type STEP is type ALL with the scores of only some tokens.
 Result<> read_steps(openai::Fields& f, std::string& type, PoolingRules& rules) {
   const bool steps = type == "STEP";
   if (steps) type = "ALL";
@@ -79,7 +79,7 @@ Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& o
   TRY_VOID(f.text("task", task));
   rules.task = task_named(task);
   if (!task.empty() && !rules.task) return invalid("task", "must be {}, got \"{}\"", kTaskNames, task);
-  // `normalize` is the old name of use_activation
+  // `normalize` is the old name of use_activation.
   for (const std::string_view name : {"normalize", "use_activation"}) {
     if (f.any(name) == nullptr) continue;
     bool activated = true;

@@ -1,4 +1,4 @@
-// Adds --profiler-config, the options for traces of an engine's steps. The server and the bindings use it.
+// Adds --profiler-config, the options for traces of engine steps, to the server and the bindings.
 #pragma once
 
 #include <CLI/CLI.hpp>

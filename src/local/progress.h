@@ -1,5 +1,4 @@
-// A progress bar on standard error. It is hidden if standard error is not a terminal, or if the work ends
-// quickly.
+// Progress bar on standard error. It is shown only on a terminal, and only if the work takes a while.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +11,13 @@ namespace octavo {
 
 class ProgressBar {
  public:
-  // unit, scale: amounts are divided by `scale` and shown in `unit`.
+  // Amounts are divided by `scale` and shown in `unit`.
   ProgressBar(std::string label, std::string unit, double scale);
   ~ProgressBar() { finish(); }
 
-  // Sets the progress. May be called often and from any thread: the bar is redrawn only a few times a
-  // second.
+  // Any thread may call it often: the bar is drawn only a few times a second.
   void show(std::size_t done, std::size_t all);
-  // Removes the bar from the terminal.
+  // Removes the bar.
   void finish();
 
  private:
@@ -33,7 +31,7 @@ class ProgressBar {
   std::int64_t drawn_us_ = 0;
 };
 
-// Progress bars of successive runs. The label identifies a run.
+// Progress bars of several runs, one after another. The label identifies the run.
 class ProgressBars {
  public:
   void show(const std::string& label, std::size_t done, std::size_t all);

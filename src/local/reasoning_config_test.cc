@@ -27,7 +27,6 @@ TEST(ReasoningConfig, FieldsAreThoseOfVllm) {
   EXPECT_EQ(config_of(R"({"reasoning_end_str": 1})").error().field, "reasoning_end_str");
 }
 
-// The demo model's tokenizer has the tokens of its chat template.
 TEST(ReasoningConfig, TextsAreThoseOfTheParser) {
   const Tokenizer tokenizer = load_tokenizer("models/demo").value();
   const openai::ReasoningRule rule{.begin = tokenizer.id_of("<|im_start|>").value(),

@@ -28,7 +28,7 @@ Result<std::string> hash_of_files(const std::vector<fs::path>& files) {
   return hash.hex().substr(0, 32);
 }
 
-// Returns the hash of an adapter's files, or "" if a file cannot be read, which the engine reports.
+// Returns "" if a file cannot be read; the engine reports that error.
 std::string adapter_hash(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;

@@ -1,4 +1,5 @@
-// The identity of an engine, for records and their replay.
+// Describes an engine in recordings of requests (--record), so that a replay can check that it runs the
+// same engine.
 #pragma once
 
 #include <memory>
@@ -8,11 +9,12 @@
 
 namespace octavo {
 
-// Returns the engine's identity; reads all weights. options: of the engine, with the path of the model.
-// Errors: the model or the program's file cannot be read.
+// Reads all weights to hash them. options: with the path of the model. Returns an error if the model or the
+// program cannot be read.
 Result<RecordedEngine> recorded_engine(const EngineOptions& options, const EngineInfo& info);
 
-// Wraps the engine, so that its requests are recorded. Errors: as above, or the folder cannot be written.
+// Wraps the engine so that its requests are recorded. Returns an error of recorded_engine(), or an error if
+// the folder cannot be written.
 Result<std::unique_ptr<EngineClient>> record_requests(std::unique_ptr<EngineClient> engine,
                                                       const EngineOptions& options,
                                                       const RecordOptions& record);

@@ -86,7 +86,7 @@ void ReloadableEngine::set_level(int level) {
   sleep_level_ = level;
 }
 
-// Ends the engine once no request is unfinished.
+// Waits until no request is unfinished, and destroys the engine.
 void ReloadableEngine::discard() {
   auto ending = engine();
   ending->drain();

@@ -1,5 +1,5 @@
-// An engine in this process that can free all its memory. sleep() at level 2 destroys the engine, and
-// wake_up() loads it again.
+// An engine in this process that can free all its memory: sleep() at level 2 destroys it, and wake_up()
+// loads it again.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@ class ReloadableEngine final : public EngineClient {
  public:
   using Load = std::function<Result<std::unique_ptr<EngineClient>>()>;
 
-  // Loads the engine. `load` is kept, because wake_up() calls it again.
+  // Calls `load` now, and again in wake_up().
   static Result<std::unique_ptr<EngineClient>> start(Load load);
 
-  // Returns the info of the first load. Later loads must report the same limits.
+  // Info of the first load. Later loads must have the same limits.
   EngineInfo info() const override { return info_; }
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // sleep() and wake_up() block until they are done. The engine itself implements level 1.
+  // sleep() and wake_up() block. Level 1 is passed to the engine.
   void sleep(int level, Done done) override;
-  // Loads the engine again. Errors: those of load(), or the new model has other limits.
+  // Returns an error of load(), or an error if the limits of the new engine differ.
   void wake_up(Done done) override;
-  // Pauses the current engine. An engine that is loaded later is not paused.
+  // Affects the current engine. An engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;
   void resume() override;
   std::vector<EngineStats> stats() const override;
@@ -38,7 +38,7 @@ class ReloadableEngine final : public EngineClient {
  private:
   ReloadableEngine(Load load, std::shared_ptr<EngineClient> engine);
 
-  // Returns the engine, or null while it sleeps at level 2.
+  // Returns null during a sleep at level 2.
   std::shared_ptr<EngineClient> engine() const;
   void set_level(int level);
   void discard();
@@ -46,10 +46,10 @@ class ReloadableEngine final : public EngineClient {
 
   const Load load_;
   const EngineInfo info_;
-  std::mutex changing_;  // held during sleep and wake-up
+  std::mutex changing_;  // held during sleep() and wake_up()
   mutable std::mutex mutex_;
   int sleep_level_ = 0;
-  std::vector<EngineStats> asleep_;  // result of stats() while no engine is loaded
+  std::vector<EngineStats> asleep_;  // stats() while no engine is loaded
   std::shared_ptr<EngineClient> engine_;
 };
 

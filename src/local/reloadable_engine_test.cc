@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// An engine that returns its number as request id. The engine that is loaded first has number 1.
+// Returns its number as request id. The engine that is loaded first has number 1.
 class CountedEngine final : public EngineClient {
  public:
   CountedEngine(int number, int& alive, int vocab_size)
@@ -56,7 +56,7 @@ struct Loaded {
     CountedEngine::slept = 0;
     CountedEngine::drained = false;
   }
-  // Returns the result of sleep(level), or of wake_up() if `level` is 0.
+  // level 0: calls wake_up().
   Result<> change(int level) {
     Result<> told = failure(ErrorCode::internal, "nothing was told");
     const auto done = [&](Result<> result) { told = std::move(result); };

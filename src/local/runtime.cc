@@ -39,7 +39,7 @@ Result<std::optional<ChatTemplate>> compile(std::string_view source, const Token
   return compiled;
 }
 
-// Returns the text of a template. given: path of a file, or the text of a template on one line.
+// given: path of a file, or the text of a template on one line.
 Result<std::string> template_source(const std::string& given) {
   std::error_code ignored;
   if (!std::filesystem::exists(given, ignored) && given.find_first_of("{}") != std::string::npos)
@@ -91,8 +91,8 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
   return defaults;
 }
 
-// Warns about tokens without a logit. A fine-tune that adds a padding token, for example, has them.
-// Requests are checked against the model's vocabulary.
+// Some fine-tuned models have tokens without a logit, such as an added padding token. Requests are checked
+// against the model's vocabulary.
 void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return;
   log_warning(
@@ -100,7 +100,7 @@ void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
       tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
-// Checks the draft model's tokenizer. With another tokenizer, almost no draft token would be accepted.
+// With a different tokenizer, almost no draft token would be accepted.
 Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
   constexpr std::string_view kField = "speculative_config";
   auto loaded = load_tokenizer(draft_model);
@@ -129,7 +129,7 @@ struct Parsers {
   std::string_view tool, reasoning;
 };
 
-// Returns the parsers in the options, or those that the chat template suggests.
+// Returns the parsers of the options or, for "auto", those that fit the chat template.
 Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
   const std::string& configured = options.reasoning_config.parser;
   Parsers chosen{options.tool_call_parser, configured.empty() ? options.reasoning_parser : configured};
@@ -165,8 +165,8 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
   const std::string_view own = openai::own_reasoning_parser(tokenizer);
   if (const std::string_view parser = parsers.reasoning.empty() ? own : parsers.reasoning; !parser.empty()) {
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
-    // Templates of models without reasoning may contain the marks as well, so the prompt or the output must
-    // open the reasoning.
+    // Templates of models without reasoning may contain the same tokens. So reasoning starts only if the
+    // prompt or the output contains its start token.
     if (options.reasoning_parser == "auto" && options.reasoning_config.parser.empty())
       serve.rules.reasoning->from_start = false;
   }
@@ -190,9 +190,9 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, c
           .kept_file = std::move(file)};
 }
 
-// Allows an engine process to restart with other weights. Excluded are ranks and engines on other hosts:
-// this process does not start them, so they would keep the old weights. Also excluded are engines that
-// share experts, because the others need the experts of the restarting engine.
+// Allows an engine process to restart with other weights. Not allowed with ranks and engines on other
+// hosts, which would keep the old weights, and with shared experts, because other engines need those of the
+// restarting engine.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||
@@ -202,8 +202,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// Returns a function that starts a further engine. The engine uses any processors and the memory that
-// remains. The processors of earlier engines stay reserved.
+// Returns a function that starts an engine later, at run time. It uses any free memory and any processors
+// except those of earlier engines.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command,
                                                const EngineOptions& engine) {
   return [command, engine](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
@@ -214,7 +214,7 @@ remote::DataParallelClient::Start later_engine(const std::vector<std::string>& c
   };
 }
 
-// Refuses options that need engines in separate processes.
+// Returns an error for options that need separate engine processes.
 Result<> check_in_process(const RuntimeOptions& options) {
   if (options.engines.elastic)
     return invalid("enable_elastic_ep", "needs engines in separate processes: remove --no-engine-process");
@@ -238,7 +238,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     ProgressBar bar(title, "GB", 1e9);
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
-    // path of the model that was found
+    // Overrides the model's name with the path that was found.
     command.insert(command.end(), {"--model", options.engine.model.dir});
     const int engines = options.engine.parallel.data_parallel_size;
     const int all_engines = engines + options.engines.elsewhere;
@@ -318,8 +318,7 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// Opens the folder of adapters. An adapter contains the name that its base model had when the adapter was
-// made.
+// An adapter contains the name that its base model had when the adapter was made.
 Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
                              const Service& service) {
   if (path.empty()) return {};
@@ -328,7 +327,6 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// Applies --media-io-kwargs to the model's rule for videos.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;
@@ -370,7 +368,7 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
   return {};
 }
 
-// Checks the fields of --pooler-config that the server handles.
+// Checks the fields of --pooler-config that the server, and not the engine, handles.
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.tasks.default_task == Task::generate) return {};
   if (rules.task && !info.tasks.does(*rules.task))
@@ -437,7 +435,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
-  // requests never contain media
+  // Requests never contain media.
   if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;
   TRY(serve.pooling.text_prompts, read_text_prompts(dir));
   serve.pooling.score_template = !options.chat_template.empty();

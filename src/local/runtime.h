@@ -1,4 +1,5 @@
-// A model that is ready for requests: engine, tokenizer, chat template and the rules for requests.
+// Loads everything that a server needs for a model: engine, tokenizer, chat template and rules for
+// requests. `octavo serve` and the bindings use it.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -21,24 +22,25 @@
 
 namespace octavo {
 
-// An adapter of --lora-modules.
 struct LoraModule {
   std::string name;
   std::string path;
-  std::string base_model_name{};  // name of the base model in the list of models; "": the model's name
+  // for the list of models; "": the model's name
+  std::string base_model_name{};
 };
 
-// Selection of a video's frames; nullopt: the flag is not set.
+// How to choose the frames of a video; nullopt: the flag is not given.
 struct VideoFrames {
-  std::optional<int> number{};  // number of frames, evenly spaced; 0: all
-  std::optional<double> fps{};  // maximum frames per second; for a list of images, its frame rate
+  std::optional<int> number{};  // frames at equal distances; 0: all
+  std::optional<double> fps{};  // maximum rate; for a list of images, its frame rate
 };
 
-// The engines of one server, in separate processes.
+// The engines of one server in separate processes.
 struct EngineGroup {
-  bool elastic = false;  // the number of engines can change at run time
-  int most = 64;         // maximum number of engines, if elastic
-  int elsewhere = 0;     // number of engines on other hosts; this host has the engines from first_index
+  bool elastic = false;  // engines can be added and removed at run time
+  int most = 64;  // limit, if elastic
+  // engines on other hosts; this host has those from first_index on
+  int elsewhere = 0;
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
   int meeting_port = 29'550;
 };
@@ -51,32 +53,37 @@ struct SamplingDefaults {
 };
 
 struct RuntimeOptions {
-  EngineOptions engine;  // the model is the name that the user gave
+  EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
-  std::vector<std::string> served_model_names;  // if empty: the model's name as the user gave it
-  std::string tokenizer;                        // path of a tokenizer; "": the model's tokenizer
-  std::string chat_template;                    // file, or text of a template; "": the model's template
-  std::string tool_call_parser;  // parser for tool_choice `auto`; "auto": from the chat template; "" or
-                                 // "none": no parser
-  std::string reasoning_parser;  // "auto": from the chat template; "" or "none": disabled
+  std::vector<std::string> served_model_names;  // empty: the name of the model as given
+  std::string tokenizer;  // path; "": that of the model
+  std::string chat_template;  // path or text; "": that of the model
+  // for tool_choice `auto`; "auto": chosen by the chat template; "" or "none": no parser
+  std::string tool_call_parser;
+  // "auto": chosen by the chat template; "" or "none": disabled
+  std::string reasoning_parser;
   ReasoningConfig reasoning_config;
   std::vector<LoraModule> lora_modules;
-  std::string lora_folder;                  // folder of adapters that are loaded on demand; "": no folder
-  std::vector<std::string> engine_command;  // command of the engine's process; empty: the engine runs in
-                                            // this process
+  // folder of adapters that are loaded on demand; "": none
+  std::string lora_folder;
+  // command line of the engine process; empty: the engine runs in this process
+  std::vector<std::string> engine_command;
   std::string engine_program = "/proc/self/exe";
-  std::function<void()> model_found{};  // called when the model's files exist, before they are loaded
+  // called when the model's files are on the disk, before they are loaded
+  std::function<void()> model_found{};
   EngineGroup engines;
-  bool sleep_mode = false;                    // an engine in this process supports sleep
-  boost::json::object mm_processor_kwargs{};  // replaces values of the model's image processor
+  // the engine in this process supports sleep
+  bool sleep_mode = false;
+  // overrides values of the model's image processor
+  boost::json::object mm_processor_kwargs{};
   RecordOptions record{};
   VideoFrames video_frames{};  // replaces values of the model's video processor
   SamplingDefaults sampling_defaults{};
   ServeOptions serve;  // `rules` and `eos_ids` are set at the start
 };
 
-// Members refer to each other. They are destroyed from last to first, but the engine is first, because it
-// uses the service.
+// Members refer to each other. They are destroyed from last to first, except that the engine is destroyed
+// first, because it uses the service.
 struct Runtime {
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
@@ -90,11 +97,11 @@ struct Runtime {
   }
 };
 
-// Returns the options of the connection between this host and the engines of other hosts. Called when the
-// model has been found. Errors: the model cannot be read.
+// Options for the connections of engines on other hosts. Call it when the model's path is known. Returns an
+// error if the model cannot be read.
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
-// Finds the model (find_model) and loads everything. On a terminal, a slow load shows a progress bar.
+// Finds the model and loads everything. A slow load shows a progress bar on a terminal.
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options);
 
 }  // namespace octavo

@@ -30,7 +30,7 @@ Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>
   return modules;
 }
 
-// Reads the names of vLLM's modules, separated by commas. All of them select the same spans.
+// Reads vLLM's module names, separated by commas. All of them enable the same spans.
 Result<bool> read_detailed_traces(const std::string& text) {
   for (const auto part : std::views::split(text, ',')) {
     const std::string_view name(part.begin(), part.end());

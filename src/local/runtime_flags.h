@@ -1,5 +1,4 @@
-// Options of a model in addition to those of its engine, and their flags, for `octavo serve` and the
-// bindings.
+// Flags of a model beside those of its engine (engine_flags.h), for `octavo serve` and the bindings.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +10,7 @@
 namespace octavo {
 
 struct KvOffloading {
-  double gib = 0;  // capacity in GiB; 0: no tier
+  double gib = 0;  // 0: no tier
   std::string backend = "native";
 };
 
@@ -19,10 +18,10 @@ struct RuntimeCommand {
   RuntimeOptions runtime;
   DataParallelOptions data_parallel;
   KvOffloading kv_offloading;
-  std::string otlp_traces_endpoint;  // "" if traces are disabled
+  std::string otlp_traces_endpoint;  // "": no traces
 };
 
-// Adds the flags to a command. Parsing fills `command`, which must outlive the app.
+// Parsing fills `command`, which must outlive the app.
 void add_runtime_flags(CLI::App& app, RuntimeCommand& command);
 
 }  // namespace octavo

@@ -8,7 +8,7 @@
 namespace octavo {
 
 Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Environment& environment) {
-  // value: "auto", "nobind" or "0-3|4-7"
+  // Values: "auto", "nobind" or "0-3|4-7".
   const std::string bound = environment("VLLM_CPU_OMP_THREADS_BIND");
   if (bound == "nobind") {
     numa.bind = false;

@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-// Assigns processors of the host to each engine process, from the options and VLLM_CPU_OMP_THREADS_BIND.
-// Under mpirun it assigns none, because mpirun binds the processes. Errors name the flag.
+// Assigns processors to each engine process, from the options and VLLM_CPU_OMP_THREADS_BIND. Does nothing
+// under mpirun, which binds the processes itself. Errors name the flag.
 Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Environment& environment);
 
 }  // namespace octavo

@@ -16,7 +16,8 @@ Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view js
     if (given.is_null() || field == "backend" || field == "disable_fallback") continue;
     if (field == "disable_any_whitespace" || field == "disable_additional_properties") {
       if (!given.is_bool()) return invalid(field, "must be true or false");
-      // disable_additional_properties has no effect: objects with listed properties never allow others.
+      // disable_additional_properties has no effect, because objects with listed properties never allow
+      // others.
       if (field == "disable_any_whitespace" && given.get_bool())
         options.whitespace = grammar::JsonOptions::Whitespace::none;
     } else if (field == "unknown_keywords" || field == "unique_items") {

@@ -5,7 +5,6 @@
 namespace octavo {
 namespace {
 
-// Reasons that several flags share.
 constexpr std::string_view kOtherRanks =
     "engines and ranks of this server do not need it; see docs/guides/parallel.md";
 constexpr std::string_view kNoRay =
@@ -43,7 +42,7 @@ constexpr VllmFlag refused(std::string_view name, Takes takes, std::string_view 
           .harmless = takes == Takes::nothing ? "false" : "",
           .reason = reason};
 }
-// Returns a flag that sets a field of a JSON flag.
+// A flag that sets a field of a JSON flag.
 constexpr VllmFlag means(std::string_view field, std::string_view name) {
   return {.name = name, .shorthand = "", .reason = field, .stands_for = field};
 }
@@ -419,7 +418,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--weight-transfer-config", value,
             "weights cannot change while the server runs, except with /update_weights_from_disk"),
 
-    // Flags of earlier versions, which many scripts still use
+    // Flags of earlier versions that many scripts still use
     any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
     any("--swap-space", value,
         "a preempted request computes its tokens again, except those in the prefix cache"),
@@ -446,7 +445,7 @@ constexpr VllmFlag kFlags[] = {
     means("--hf-overrides.rope_theta", "--rope-theta"),
 };
 
-// Compares values as JSON and Python print them: "1.0" equals "1", and "None" equals no value.
+// "1.0" equals "1", and "None" and "null" equal no value, as JSON and Python print values.
 bool matches(std::string_view harmless, std::string_view value) {
   if (value == "None" || value == "null") return true;
   if (value.ends_with(".0")) value.remove_suffix(2);

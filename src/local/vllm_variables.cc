@@ -33,7 +33,7 @@ constexpr VllmVariable kRead[] = {
     {"VLLM_SERVER_DEV_MODE", "same as --server-dev-mode"},
 };
 
-// Other variables of vLLM 0.33 and earlier, separated by spaces.
+// Other variables of vLLM up to 0.33, separated by spaces.
 constexpr std::string_view kOthers =
     "VLLM_ADAPTIVE_VERIFICATION_PROFILE_CONTEXT_LEN VLLM_ALL2ALL_BACKEND "
     "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE VLLM_ALLOW_INSECURE_SERIALIZATION "

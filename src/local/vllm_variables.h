@@ -1,4 +1,4 @@
-// vLLM's environment variables, and how Octavo handles them: docs/reference/environment.md.
+// Table of vLLM's environment variables, and what Octavo does with each (docs/reference/environment.md).
 #pragma once
 
 #include <span>
@@ -17,13 +17,14 @@ std::span<const VllmVariable> read_vllm_variables();
 std::vector<std::string_view> other_vllm_variables();
 
 struct VariableWarnings {
-  std::vector<std::string> unread;   // variables of vLLM without an effect here
-  std::vector<std::string> unknown;  // variables unknown to vLLM, with the name that was probably meant
+  std::vector<std::string> unread;  // vLLM's variables without effect here
+  // variables that vLLM does not have, with the name that was probably meant
+  std::vector<std::string> unknown;
 };
 
-// environment: "NAME=value" strings, then null, as in `environ`.
+// environment: "NAME=value" strings and a null pointer, as `environ`.
 VariableWarnings check_vllm_variables(const char* const* environment);
-// Logs these variables, one line for each kind.
+// Logs the warnings, one line for each kind.
 void log_vllm_variables(const char* const* environment);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// LoRA adapters of an engine, and adapter commands without a response yet. A restarted engine gets all of
-// them again. Not thread-safe.
+// Remembers the LoRA adapters of an engine process, and the adapter commands to which the engine has not
+// responded. EngineProcess sends both to a restarted engine. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -13,10 +13,9 @@ namespace octavo::remote {
 
 class AdapterLedger {
  public:
-  // Returns the message to the engine.
   ChangeAdapter add(ChangeAdapter change, AdapterDone done);
   void take(const AdapterChanged& changed, const UnfinishedRequests& requests);
-  // Appends the commands that give a new engine the same adapters.
+  // Appends the commands that a restarted engine needs to have the same adapters.
   void append_all(std::string& out, const UnfinishedRequests& requests);
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
@@ -28,8 +27,9 @@ class AdapterLedger {
 
   void forget_left(const UnfinishedRequests& requests);
 
-  std::map<std::string, std::string> loaded_;  // path by name
-  std::map<std::string, std::string> left_;    // paths by name of adapters that are unloaded but still in use
+  std::map<std::string, std::string> loaded_;  // path of each adapter by name
+  // paths of unloaded adapters that requests still use, by name
+  std::map<std::string, std::string> left_;
   PendingCommands<Command> commands_;
 };
 

@@ -57,7 +57,8 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
   argv.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  // Copies descriptors to numbers above their final range, so that none of them is overwritten.
+  // Copies the descriptors to numbers above their final range first, so that no dup2() overwrites one of
+  // them.
   const int first_free = kChildSocket + 1 + static_cast<int>(shared.size());
   std::vector<FrameSocket> copies;
   const auto hand_over = [&](int fd, int place) {
@@ -110,7 +111,6 @@ std::string ChildProcess::kill() {
     return connected ? "the connection was closed" : "gone";
   }
   int status = 0;
-  // whether the process has ended; it closes its socket first
   bool ended = false;
   for (int waited = 0; waited < kEndingMs && !ended; waited += 5) {
     ended = waitpid(pid_, &status, WNOHANG) == pid_;
@@ -136,8 +136,8 @@ void follow_parent() {
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
-  // If the parent died before the signal was requested, the signal is never sent, but the parent's end of the
-  // socket is closed.
+  // If the parent died before prctl(), the signal never arrives. In this case its end of the socket is
+  // closed.
   pollfd end{kChildSocket, 0, 0};
   if (poll(&end, 1, 0) > 0) _exit(EXIT_FAILURE);
 }

@@ -1,4 +1,4 @@
-// A child process. It is started with one end of a socket, and ends when its parent ends.
+// Starts a child process that is connected to its parent by a socket and ends when the parent ends.
 #pragma once
 
 #include <sys/types.h>
@@ -13,9 +13,9 @@
 
 namespace octavo::remote {
 
-// Descriptor of the child's end of the socket.
+// Descriptor of the socket in the child.
 inline constexpr int kChildSocket = 3;
-// Descriptor of the memory of an EngineProcess that outlives the child.
+// Descriptor in the child of the memory in which EngineProcess keeps KV blocks across restarts.
 inline constexpr int kKeptMemory = kChildSocket + 1;
 
 class ChildProcess {
@@ -25,45 +25,45 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();  // kill()
 
-  // Runs `program` with these arguments. The child gets only the descriptors 0, 1, 2, its end of the socket
-  // and, from kChildSocket + 1 on, the descriptors `shared`. It blocks no signals. Returns io after a system
-  // error.
+  // Runs `program` with these arguments. The child gets the descriptors 0, 1, 2, its socket (kChildSocket)
+  // and `shared` (from kChildSocket + 1 on). All signals are unblocked in the child. Returns io after a
+  // system error.
   static Result<ChildProcess> start(const std::vector<std::string>& arguments,
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
-  // Returns a process on another host, at the other end of this connection. It ends when the connection is
-  // closed.
+  // Returns a process that runs on another host, at the other end of this connection. It ends when the
+  // connection closes.
   static ChildProcess of_another_host(FrameSocket connection);
 
-  // Closes the child's socket, waits at most grace_ms for its end, then kills it.
+  // Closes the socket, waits at most grace_ms until the child exits, and then kills it.
   void stop(int grace_ms);
-  // Kills the child immediately. Returns a description of how it ended.
+  // Kills the child and returns how it ended, for an error message.
   std::string kill();
 
   FrameSocket socket;
-  pid_t pid() const { return pid_; }  // -1: the process is on another host
+  pid_t pid() const { return pid_; }  // -1: another host
 
  private:
   pid_t pid_ = -1;
 };
 
-// Limits the restarts of a process. After a long life of the process, the count restarts at 0.
+// Limits restarts: a process that dies soon after each start is not restarted forever.
 class Restarts {
  public:
-  static constexpr int kYoungDeathsMax = 5;  // maximum number of consecutive deaths in the first 10 s of a
-                                             // process
+  // maximum number of deaths in a row within 10 s after the start
+  static constexpr int kYoungDeathsMax = 5;
 
-  // Called when a process has ended; began_us is the time of its start. Returns false if the process should
-  // not be restarted, because too many have died young in a row.
+  // Call it when the process has ended. began_us: time of its start. Returns false if the process should
+  // not be restarted.
   bool again(std::int64_t began_us);
 
  private:
   int young_deaths_ = 0;
 };
 
-// Called first in the child. From then on, the child ends when its parent ends. It ignores the signals that a
-// terminal or a service manager sends to the whole process group; the parent handles them.
+// The child calls this function first. It then ends when its parent ends. It ignores signals that a
+// terminal or service manager sends to the whole process group, because the parent handles them.
 void follow_parent();
 
 }  // namespace octavo::remote

@@ -18,10 +18,10 @@ namespace octavo::remote {
 namespace {
 
 constexpr int kDrainSecondsMax = 86'400;
-// Interval at which a leaving engine is checked for unfinished requests.
+// Interval at which to check whether an engine to be removed has unfinished requests.
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-// Returns a callback that, at its `count`-th call, calls `done` with the first error, if any.
+// Returns a callback. Its call number `count` calls `done` with the first error, or with success.
 AdapterDone after_all(std::size_t count, AdapterDone done) {
   struct Answers {
     std::mutex mutex;
@@ -42,8 +42,8 @@ AdapterDone after_all(std::size_t count, AdapterDone done) {
   };
 }
 
-// Returns the load of an engine. Waiting answers have more weight than running ones, as in vLLM's
-// DPLBAsyncMPClient.
+// Returns the load of an engine. As in vLLM's DPLBAsyncMPClient, a waiting sequence counts 4 times as much
+// as a running one.
 std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   const int running = std::min(stats.requests.unfinished, info.max_num_seqs);
   return std::int64_t{4} * (stats.requests.unfinished - running) + running;
@@ -101,7 +101,7 @@ EngineInfo DataParallelClient::info() const {
   return info;
 }
 
-// Returns the engine with the least load; engines with equal load alternate. Requires mutex_.
+// Returns the engine with the least load. Engines with equal load take turns. mutex_ must be locked.
 std::size_t DataParallelClient::least_loaded() const {
   const std::size_t first = submitted_ % open_;
   std::size_t best = first;
@@ -119,8 +119,8 @@ std::size_t DataParallelClient::least_loaded() const {
   return best;
 }
 
-// Converts the engine's request id to an id that is unique among all engines: the engine's index is the
-// last digit in base kEnginesMax.
+// Makes the engine's request id unique among all engines: the index of the engine becomes the last digit in
+// base kEnginesMax.
 Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<OutputSink> sink) {
   TRY_VOID(check_request(request, info()));
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
@@ -131,8 +131,7 @@ Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<Ou
     if (at >= open_) return failure(ErrorCode::unavailable, "engine {} is shutting down", *request.engine);
   }
   const std::uint64_t number = ++submitted_;
-  // All engines share one counter. With separate counters, different engines would use the same random
-  // numbers.
+  // The counter is common to all engines. Otherwise, two engines would use the same random numbers.
   if (!request.entropy) request.entropy = random_bits(seed_, number);
   request.engine.reset();
   TRY(const RequestId id, engines_[at]->submit(std::move(request), std::move(sink)));
@@ -156,8 +155,8 @@ void DataParallelClient::look_at_prefixes() {
   for (const auto& engine : engines()) engine->look_at_prefixes();
 }
 
-// Returns false while engines are starting. They load the adapters that exist when they start, so adapters
-// cannot be loaded or unloaded during this time.
+// Returns false while engines are being added, because an engine loads only the adapters that exist when it
+// starts.
 bool DataParallelClient::begins_adapter_change() {
   const std::lock_guard lock(adapters_mutex_);
   if (scaling_) return false;
@@ -218,8 +217,7 @@ void DataParallelClient::resume() {
   for (const auto& engine : engines()) engine->resume();
 }
 
-// Rejected if the number of engines can change, because later engines would load the weights of the command
-// line.
+// If engines can be added, returns an error: a later engine would load the weights of the command line.
 void DataParallelClient::reload_weights(std::string path, Done done) {
   if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
   const Engines all = engines();
@@ -260,7 +258,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
     return done(fine);
   }
   const std::lock_guard lock(scaler_mutex_);
-  if (scaler_.joinable()) scaler_.join();  // the thread of the last scale() has ended
+  if (scaler_.joinable()) scaler_.join();  // only joins a thread that has finished
   scaler_ = std::thread([this, engines, drain_s, done = std::move(done)] {
     const int now = info().engines;
     const std::int64_t began = now_us();
@@ -274,7 +272,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
   });
 }
 
-// Adds all new engines or, after an error, none of them.
+// Adds all new engines, or none of them after an error.
 Result<> DataParallelClient::grow(int from, int to) {
   TRY(std::vector<std::unique_ptr<EngineClient>> more, start(from, to - from, start_));
   std::map<std::string, AdapterSource> adapters;
@@ -313,7 +311,7 @@ void DataParallelClient::shrink(int to, int drain_s) {
     const std::unique_lock lock(mutex_);
     engines_.resize(open_);
   }
-  // Waits until only this thread owns the engine, because the engine's destructor must run here.
+  // Waits until no other thread uses the engine, because its destructor must run on this thread.
   for (const auto& engine : leaving)
     while (engine.use_count() > 1) std::this_thread::sleep_for(kLook);
 }

@@ -1,6 +1,6 @@
-// Data parallelism: one client of several engines with the same model. Each request goes to the engine with
-// the least load, or to the engine that it names (Request::engine). Engines can be added and removed at run
-// time.
+// Data parallelism: a client that distributes requests over several engines with the same model. A request
+// goes to the engine with the least load, or to the engine in Request::engine. Engines can be added and
+// removed at run time.
 #pragma once
 
 #include <atomic>
@@ -20,38 +20,38 @@ namespace octavo::remote {
 
 class DataParallelClient final : public EngineClient {
  public:
-  // Starts engine `index` of `count` and returns when it is ready. Any thread.
+  // Starts engine `index` of `count` and returns when it is ready. Any thread may call it.
   using Start = std::function<Result<std::unique_ptr<EngineClient>>(int index, int count)>;
   static constexpr int kEnginesMax = 64;
 
-  // engines: at least one, with consecutive EngineInfo::index. seed: for requests without a seed. more:
-  // starts engines for scale(); if empty, the number of engines is fixed. most: maximum number of engines,
-  // at most kEnginesMax.
+  // engines: at least one; EngineInfo::index must count from 0. seed: used for requests without a seed.
+  // more: starts engines for scale(); empty: the number of engines is fixed. most: maximum number of
+  // engines, at most kEnginesMax.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
                      int most = kEnginesMax);
-  // Waits for engines that are starting.
+  // Waits until all starting engines are ready or have failed.
   ~DataParallelClient() override;
 
-  // Starts `count` engines in parallel with start(index, count), each on a separate thread. Errors: the
-  // error of the first engine that cannot start.
+  // Starts engines `first` to `first` + `count` - 1 in parallel, each on a separate thread. Returns the
+  // error of the first engine that fails.
   static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
-  // Returns the sums over all engines. The numbers of blocks, the bytes of weights and the limits of a
-  // request are those of one engine.
+  // Returns sums over all engines, except for the number of blocks, the bytes of weights and the limits of
+  // a request, which are those of one engine.
   EngineInfo info() const override;
-  // Sends the request to the engine with the lowest 4 x waiting + running answers, as vLLM's internal load
-  // balancer does. It skips failed engines while others work, and restarting engines while others are up.
+  // Chooses the engine with the lowest value of 4 x waiting + running sequences, as vLLM's internal load
+  // balancer. Skips failed and restarting engines if others are up.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // Loads the adapter in all engines, including engines that are added later. When all engines have
-  // responded, it reports the first error.
+  // Loads the adapter in all engines, and later in added engines. `done` gets the first error after all
+  // engines have responded.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // Sends the command to all engines, as the following functions do. When all engines have responded, `done`
-  // gets the first error.
+  // These functions send the command to all engines. `done` gets the first error after all engines have
+  // responded.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
@@ -78,15 +78,17 @@ class DataParallelClient final : public EngineClient {
   const int most_;
   std::atomic<std::uint64_t> submitted_ = 0;
   std::atomic<bool> draining_ = false, stopping_ = false;
-  std::atomic<bool> scaling_ = false;  // whether a scale() is running
+  std::atomic<bool> scaling_ = false;
 
-  std::mutex adapters_mutex_;                      // guards both members below, and changes of `scaling_`
-  std::map<std::string, AdapterSource> adapters_;  // loaded adapters by name
+  std::mutex adapters_mutex_;  // guards the two members below, and changes of scaling_
+  std::map<std::string, AdapterSource> adapters_;
   int adapter_changes_ = 0;
 
-  mutable std::shared_mutex mutex_;  // guards both members below; shared while requests are submitted
-  Engines engines_;                  // all engines; those that leave get adapter commands until they end
-  std::size_t open_;  // number of engines, from the first on, that accept requests; the others are leaving
+  // Guards both members below. submit() locks it shared.
+  mutable std::shared_mutex mutex_;
+  Engines engines_;  // includes engines that are being removed
+  // The first open_ engines accept requests; the others are being removed.
+  std::size_t open_;
 
   std::mutex scaler_mutex_;
   std::thread scaler_;

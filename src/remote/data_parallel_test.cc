@@ -23,7 +23,6 @@ Result<std::unique_ptr<EngineProcess>> simulated(std::vector<std::string> flags)
   return EngineProcess::start(std::move(options));
 }
 
-// Three engines; `processes` refers to those of the client.
 struct Fleet {
   std::vector<EngineProcess*> processes = std::vector<EngineProcess*>(3);
   std::unique_ptr<EngineClient> client;
@@ -137,7 +136,7 @@ TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
     return engine;
   };
   DataParallelClient client(DataParallelClient::start(0, 2, start).value(), 5);
-  std::filesystem::remove_all(folder);  // so that the killed engine cannot restart
+  std::filesystem::remove_all(folder);  // prevents a restart of the engine
   kill(second->pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return second->stats()[0].condition.presence == EnginePresence::starting; }));
   std::vector<std::shared_ptr<Recorder>> sinks;

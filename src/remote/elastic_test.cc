@@ -1,4 +1,4 @@
-// Adding and removing engines while the client serves.
+// Tests adding and removing engines while requests run.
 #include <signal.h>
 
 #include <filesystem>

@@ -16,7 +16,7 @@ constexpr std::int64_t kStatsUs = 25'000;
 
 }  // namespace
 
-// Replaces the engine's request ids with the client's.
+// Replaces the engine's request ids by the client's ids.
 class EngineHost::Sink final : public OutputSink {
  public:
   Sink(EngineHost& host, RequestId id, int answers) : host_(host), id_(id), unfinished_(answers) {}
@@ -57,7 +57,7 @@ template <class Message>
 void EngineHost::send(const Message& message) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
-  // sends the outputs that precede this message
+  // Outputs before this message must be sent first.
   socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});
   append_frame(socket_.out, message);
   gone_ = !socket_.flush();
@@ -88,8 +88,8 @@ void EngineHost::flush() {
   unsent_.wake();
 }
 
-// The counters of an answer are sent before its end, so that the metrics contain an answer as soon as the
-// client has it.
+// Sends the stats before the last output of a sequence, so that metrics already count a request when the
+// client receives its end.
 void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
@@ -97,7 +97,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
   if (stats && stats->condition.healthy) append_frame(socket_.out, *stats);
   socket_.out += std::exchange(steps_, {});
-  // After a failure, the client stops reading, so the last outputs must be sent before the stats.
+  // After a failure, the client stops reading. So the last outputs must be sent before the stats.
   if (stats && !stats->condition.healthy) {
     socket_.out += std::exchange(step_, {});
     append_frame(socket_.out, *stats);
@@ -105,7 +105,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   gone_ = !socket_.flush();
 }
 
-// Waits for work, or until the next stats are due. Returns false if the client has disconnected.
+// Waits for messages, for outputs, or until stats are due. Returns false if the client has disconnected.
 bool EngineHost::wait(bool& readable) {
   pollfd fds[] = {{socket_.fd(), POLLIN, 0}, {unsent_.fd(), POLLIN, 0}};
   {
@@ -187,7 +187,7 @@ void EngineHost::submit(Submit&& wanted, EngineClient& engine) {
   for (const AnswerSoFar& begun : wanted.request.answers_so_far) answers.push_back(begun.index);
   auto sink = std::make_shared<Sink>(*this, wanted.id, static_cast<int>(answers.size()));
   {
-    // The lock is held during submit(), because the request may end before its id is stored.
+    // The lock is held during submit(), because the request may end before its id is in the map.
     const std::lock_guard lock(ids_mutex_);
     const auto id = engine.submit(std::move(wanted.request), sink);
     if (id) {

@@ -1,4 +1,4 @@
-// The engine's side of the connection between an engine's process and its client.
+// Runs in an engine's process: receives commands from the client (EngineProcess) and sends outputs.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,23 @@ namespace octavo::remote {
 
 class EngineHost {
  public:
-  // fd: the socket; see kChildSocket. Call follow_parent() first.
+  // fd: kChildSocket, or kServerSocket for an engine on another host. Call follow_parent() first.
   explicit EngineHost(int fd) : socket_(fd) {}
 
-  // Receives the client's first message. Returns an error if the client has disconnected, or if its wire
-  // version differs.
+  // Receives the first message. Returns an error if the client has disconnected or has another wire
+  // version.
   Result<Hello> hello();
 
-  // Reports progress while the engine loads. Any thread.
+  // Reports the progress of loading. Any thread may call it.
   void loading(std::size_t done, std::size_t all);
   void failed(const Error& error);
 
   // Serves the client until it disconnects.
   void run(EngineClient& engine);
 
-  // Called on the engine's thread after each step. run()'s thread then sends the outputs immediately. The
-  // engine's thread does not send itself, because the kernel wakes a socket's reader on the sender's core and
-  // expects the sender to sleep.
+  // The engine's thread calls it after each step; the thread of run() then sends the outputs. The engine's
+  // thread does not send itself, because the kernel would wake the receiver on the same core and expects
+  // the sender to sleep.
   void flush();
 
  private:
@@ -48,18 +48,19 @@ class EngineHost {
   void send_steps(EngineClient& engine, bool with_stats);
   bool wait(bool& readable);
 
-  FrameSocket socket_;  // only run() and hello() receive from it
-  Wakeup unsent_;       // wakes run() when there are bytes to send
+  FrameSocket socket_;  // only the thread of run() receives
+  Wakeup unsent_;
 
-  std::mutex mutex_;   // guards socket_.out, sending, and all members below
-  bool gone_ = false;  // whether the client has disconnected
-  // Output frames: those of the running step, and those of earlier steps (ready to send).
+  std::mutex mutex_;  // guards socket_.out, sending and all members below
+  bool gone_ = false;
+  // Frames with outputs: step_ of the running step, steps_ of earlier steps.
   std::string step_, steps_;
-  // step_ends_: the frames end an answer; stats_due_: stats must be sent
+  // step_ends_: step_ has the last output of a sequence. stats_due_: stats must be sent.
   bool step_ends_ = false, stats_due_ = false;
 
   std::mutex ids_mutex_;
-  std::unordered_map<RequestId, RequestId> engine_ids_;  // by the client's id; only unfinished requests
+  // engine's id by client's id, for unfinished requests
+  std::unordered_map<RequestId, RequestId> engine_ids_;
 };
 
 }  // namespace octavo::remote

@@ -24,7 +24,7 @@ std::vector<ToEngine> read_all(std::string_view frames) {
   return all;
 }
 
-// Names of the adapters that a new engine gets, with the numbers of their commands.
+// Returns the adapters that a new engine gets, with the numbers of their commands.
 std::vector<std::pair<std::string, std::uint64_t>> adapters_of(AdapterLedger& ledger,
                                                                const UnfinishedRequests& requests) {
   std::string frames;

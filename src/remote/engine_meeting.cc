@@ -14,11 +14,11 @@
 namespace octavo::remote {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // also identifies the version of the bytes after it
+constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // also the version of the message
 constexpr int kLookMs = 200;
-constexpr int kTellMs = 10'000;  // interval of log lines while waiting
+constexpr int kTellMs = 10'000;  // interval of log lines while the engine's host waits
 
-// first message that an engine's host sends
+// First message from the engine's host.
 struct Coming {
   std::uint64_t magic = kMagic;
   Hash128 identity = {};
@@ -41,7 +41,8 @@ bool is_gone(const Socket& socket) {
 
 void sleep_ms(int ms) { poll(nullptr, 0, ms); }
 
-// Connects to the server; retries until the server accepts the engine. Returns nullopt if it was stopped.
+// Connects to the server and retries until the server accepts the engine. Returns nullopt after a stop
+// request.
 Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engine,
                                    const std::stop_token& stop) {
   for (std::int64_t told_us = now_us(); !stop.stop_requested(); sleep_ms(kLookMs)) {
@@ -78,12 +79,13 @@ EngineMeeting::EngineMeeting(EngineMeetingOptions options, std::set<int> engines
         while (!stop.stop_requested()) greet(*at);
       }) {}
 
-// Accepts engines. It closes connections that send invalid messages. A new connection of the same engine
-// replaces the old one.
+// Accepts engines, and closes connections with invalid messages. A new connection replaces an older one of
+// the same engine.
 void EngineMeeting::greet(const Socket& listener) {
   auto came = accept_from(listener, kLookMs);
   if (!came) {
-    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);  // for example, no descriptor is free
+    // for example, no free descriptor
+    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);
     return;
   }
   Socket socket = std::move(came->first);

@@ -1,7 +1,6 @@
-// Engines on other hosts. The host of an engine connects to the server's address for engines and sends the
-// engine's index. Then it starts the engine's process, which uses this connection instead of a socket pair.
-//
-// The connection has no encryption and no authentication: use a private network.
+// Connects a server with engines on other hosts. The host of an engine connects to the server and sends the
+// index of the engine. Then it starts the engine's process, which uses this connection in place of a socket
+// pair. The connection has no encryption and no authentication, so it needs a private network.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@
 namespace octavo::remote {
 
 struct EngineMeetingOptions {
-  std::string address = "127.0.0.1";  // address of the server's host
+  std::string address = "127.0.0.1";  // the server's address
   int port = 29'550;
-  // Text about the model and its computation. The server rejects an engine with another identity.
+  // Describes the model and how it is computed. The server rejects engines with a different identity.
   std::string identity{};
 };
 
-// Server side. Any thread.
+// Server side. Any thread may call the functions.
 class EngineMeeting {
  public:
-  // Accepts engines with these indices. Returns invalid_argument or io.
+  // engines: indices of the engines to accept. Returns invalid_argument or io.
   static Result<std::shared_ptr<EngineMeeting>> open(EngineMeetingOptions options, std::set<int> engines);
 
-  // Returns the engine's connection, or nullopt if it has not arrived or is closed.
+  // Returns the engine's connection, or nullopt if the engine is not connected.
   std::optional<Socket> take(int engine);
 
  private:
@@ -43,14 +42,15 @@ class EngineMeeting {
   const EngineMeetingOptions options_;
   const std::set<int> engines_;
   std::mutex mutex_;
-  std::map<int, Socket> came_;  // connections that have arrived, by engine; guarded by mutex_
+  // connections that take() has not returned, by engine index; guarded by mutex_
+  std::map<int, Socket> came_;
   std::jthread thread_;
 };
 
-// Runs `program` with the arguments `command` as engine `engine` of the server until `stop`, and restarts it
-// when it ends. It is called on the engine's host. The process finds its connection to the server at
-// kServerSocket. Returns an error if the server rejects the engine, or if the engine repeatedly ends right
-// after its start.
+// Called on the engine's host. Runs `program` with the arguments `command` as engine `engine` of the
+// server, and restarts it until `stop`. The program finds its connection to the server at kServerSocket.
+// Returns an error if the server rejects the engine, or if the program dies too often right after its
+// start.
 inline constexpr int kServerSocket = 4;  // kChildSocket + 1
 Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
                             const std::vector<std::string>& command, const std::stop_token& stop,

@@ -1,4 +1,4 @@
-// Engines on another host; in these tests it is the same machine.
+// Tests engines on another host, which is the same machine here.
 #include "remote/engine_meeting.h"
 
 #include <signal.h>
@@ -18,13 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kEngine = 3;
-constexpr const char* kSlow = "--step-us=5000";  // 400 tokens take longer than it takes to stop a host
+constexpr const char* kSlow = "--step-us=5000";  // longer than it takes to stop a host
 
 std::string program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
 }
 
-// Runs the host of the engine until the destructor.
+// Runs the host of an engine until its destructor.
 struct Host {
   Result<> ended;
   std::jthread thread;
@@ -37,7 +37,7 @@ struct Host {
         }) {}
 };
 
-// Process id of the engine, which is a child of one of this process's threads.
+// The engine is a child of one of this process's threads.
 pid_t engine_pid() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream children(task.path() / "children");
@@ -79,7 +79,6 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   EXPECT_EQ(stream->record().tokens, expected(some_prompt(1, 20), 300)) << "it goes on with the next one";
   ASSERT_TRUE(eventually([&] { return engine_pid() > 0 && engine_pid() != first; }));
 
-  // Ends the host.
   const auto lost = served.submit(2, 400);
   lost->wait_outputs(1);
   host.reset();
@@ -92,7 +91,7 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   ASSERT_TRUE(again->wait_ended(1, 60s));
   EXPECT_EQ(again->record().tokens, expected(some_prompt(3, 20), 30));
 
-  // When the server ends, the engine must end, too.
+  // The engine must end when its server ends.
   served.client.reset();
   served.meeting.reset();
   EXPECT_TRUE(eventually([] { return engine_pid() == -1; }));

@@ -113,7 +113,7 @@ void EngineProcess::change_adapter(ChangeAdapter change, AdapterDone done) {
 void EngineProcess::sleep(int level, Done done) {
   const auto refusal = [&]() -> Result<> {
     if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
-    // In shared-expert mode, other engines may still need this process's experts for their answers.
+    // With shared experts, other engines need the experts in this process, so the process must not end.
     if (level == 2 && options_.shares_experts)
       return field_failure("level", ErrorCode::unsupported,
                            "must be 1 for engines that share experts, got 2");

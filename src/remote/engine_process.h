@@ -1,9 +1,9 @@
-// Client of an engine in a separate process. If the process dies, it is restarted, and each unfinished
-// request continues with its next token. No token is lost or repeated.
+// Client of an engine that runs in a separate process. If this process dies, it is restarted, and every
+// unfinished request continues with its next token: no token is lost or repeated.
 //
-// One thread does all communication. It owns the state of the process (engine_state.h), the unfinished
-// requests (unfinished_requests.h), the adapters and the pauses. The struct Shared contains the data that
-// both the callers and this thread use.
+// One thread does all communication with the process. It owns the process state (engine_state.h), the
+// unfinished requests (unfinished_requests.h), the adapters and the pauses. Data that callers also use is
+// in the struct Shared.
 #pragma once
 
 #include <condition_variable>
@@ -35,37 +35,41 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;  // arguments of the program, which communicates over kChildSocket
+  std::vector<std::string> command;  // command line; the program communicates over kChildSocket
   std::string program = "/proc/self/exe";
-  std::shared_ptr<EngineMeeting> meeting{};  // connections of engines on other hosts; null: the engine runs
-                                             // on this host
-  int number = 0;                               // index of the engine at the meeting
-  bool shares_experts = false;                  // whether other engines need this engine's experts
-  std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts; null: a flag sets it
-  std::uint64_t seed = 0;                       // seed for requests without a seed
-  int hung_after_ms = 10'000;  // time in ms without a message after which an engine counts as hung
-  // Age in ms, or the first output token, after which a death was not caused by the engine's start. After
-  // this age, a death is also less likely to be caused by a request that the engine got at its start.
+  // for an engine on another host: its connection comes from here; null: the engine is on this host
+  std::shared_ptr<EngineMeeting> meeting{};
+  int number = 0;  // index of the engine in `meeting`
+  // whether other engines use experts in this process (expert parallelism)
+  bool shares_experts = false;
+  // keeps the port for shared experts reserved; null: a flag sets the port
+  std::shared_ptr<const Socket> expert_port{};
+  std::uint64_t seed = 0;  // used for requests without a seed
+  int hung_after_ms = 10'000;  // time in ms without a message after which the process counts as hung
+  // A process that has returned a token or is older than this (ms) did not die because of its start. A
+  // death after this age is also less likely to be caused by a request that the process got when it
+  // started.
   int young_ms = 10'000;
-  bool keeps_cache = false;       // whether the KV blocks of a killed engine are kept for the next one
-  std::string kept_file{};        // file in memory for these blocks; "": anonymous memory
-  bool on_several_hosts = false;  // whether ranks run on several hosts, so that requests are rejected during
-                                  // a restart
-  // called with (bytes read, total bytes) during the first load
+  bool keeps_cache = false;  // whether KV blocks survive the death of the process
+  // memory file for these blocks; "": anonymous memory
+  std::string kept_file{};
+  // whether ranks run on several hosts; then requests are rejected during a restart
+  bool on_several_hosts = false;
+  // Called with (bytes read, total bytes) during the first load of the weights.
   std::function<void(std::size_t, std::size_t)> progress{};
-  // Flag of the command that sets another folder of weights; "": reload_weights() is rejected.
+  // Flag in `command` that sets the folder of weights; "": reload_weights() returns an error.
   std::string weights_flag{};
-  // Checks a folder without reading its weights; empty: no check.
+  // Checks a folder before reload_weights() uses it; empty: no check.
   std::function<Result<>(const std::string&)> check_weights{};
 };
 
-// Returns the error of calls that need an engine that is awake.
+// Returns the error for calls while the engine sleeps.
 Error asleep();
 
 class EngineProcess final : public EngineClient {
  public:
-  // Returns when the engine is ready. Returns the engine's own error if it cannot load, or an error if it
-  // died.
+  // Returns when the engine is ready. Returns the engine's error if it cannot load, or an error if its
+  // process died.
   static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
   // Ends all unfinished requests and the process.
   ~EngineProcess() override;
@@ -78,18 +82,17 @@ class EngineProcess final : public EngineClient {
   void log_state() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // Sleeps. Level 2 ends the process, and wake_up() starts a new one.
+  // Level 2 ends the process, and wake_up() starts a new one.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
-  // Ends the process and starts another one with these weights. If this fails, starts one with the previous
-  // weights.
+  // Restarts the process with these weights. If this fails, restarts it with the previous weights.
   void reload_weights(std::string path, Done done) override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
-  // Process id of the current process; -1: no process.
+  // Returns -1 if there is no process.
   pid_t pid() const;
 
  private:
@@ -110,22 +113,24 @@ class EngineProcess final : public EngineClient {
   using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, LogState, AdapterCommand,
                                WakeUp, PauseCommand, Resume>;
 
-  // Members that both callers and the thread use, guarded by mutex_.
+  // Data of both the callers and the thread. mutex_ guards it.
   struct Shared {
     std::vector<Command> commands{};
     EngineStats stats{};
     RequestId last_id = 0;
-    int answers = 0;      // number of unfinished answers
-    bool closed = false;  // true: no more requests are accepted
-    bool broken = false;  // true: the engine died too often
+    int answers = 0;  // number of unfinished sequences
+    bool closed = false;
+    // the process died too often and is not restarted
+    bool broken = false;
     bool stopping = false;
-    bool paused = false;  // true after pause(), even if the engine has not received it yet
+    // set by pause(), even before the engine receives it
+    bool paused = false;
     SleepCycle sleep{};
     WeightsChange weights{};
     EnginePresence presence = EnginePresence::starting;
     pid_t pid = -1;
 
-    // Errors: the engine has failed or is shutting down.
+    // Returns an error if the engine has failed or is shutting down.
     Result<> usable() const;
   };
 
@@ -134,7 +139,7 @@ class EngineProcess final : public EngineClient {
   void post(Command command);
   void change_adapter(ChangeAdapter change, AdapterDone done);
 
-  // Functions of the thread. Those that return an event wait until it happens.
+  // The thread calls the functions below. Those that return an event wait for it.
   void run();
   EngineEvent next_event();
   EngineEvent run_process();
@@ -159,7 +164,7 @@ class EngineProcess final : public EngineClient {
   void take(const Resume& resume);
   void take(const auto& message) { send(message); }
   template <class Message>
-  void send(const Message& message);  // does nothing if no process is up
+  void send(const Message& message);  // does nothing unless the process is up
   Result<> take(FromEngine&& message);
   Result<> greet(const Ready& ready);
   void end_change_of_weights();
@@ -170,18 +175,19 @@ class EngineProcess final : public EngineClient {
 
   const EngineProcessOptions options_;
   std::promise<Result<>> started_;
-  EngineInfo info_;  // info of the first process; the thread sets it before started_
+  EngineInfo info_;  // info of the first process; set before started_
   Wakeup wakeup_;
 
   mutable std::mutex mutex_;
-  std::condition_variable emptied_;  // notified when Shared::answers is 0
+  std::condition_variable emptied_;
   Shared shared_;
 
-  // Used only by the thread.
+  // Only the thread uses these.
   EngineState state_;
   ChildProcess child_;
-  SharedMemory kept_;            // KV blocks that outlive the process; without descriptor: none
-  bool start_reported_ = false;  // true: started_ has its value
+  // memory for KV blocks that outlives the process; no descriptor: not used
+  SharedMemory kept_;
+  bool start_reported_ = false;
   RestartPolicy restarts_;
   UnfinishedRequests requests_;
   AdapterLedger adapters_;

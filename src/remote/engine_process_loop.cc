@@ -1,4 +1,4 @@
-// The thread of an EngineProcess: handles events and changes between the states of engine_state.h.
+// The thread of an EngineProcess: waits for events and changes the state (engine_state.h).
 #include <poll.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace octavo::remote {
 namespace {
 
 constexpr int kStopMs = 5'000;
-constexpr int kMeetMs = 50;  // interval to check if an engine of another host has connected
+constexpr int kMeetMs = 50;  // interval at which to look for the connection of an engine on another host
 
 }  // namespace
 
@@ -31,13 +31,13 @@ EngineEvent EngineProcess::next_event() {
   return run_process();
 }
 
-// Starts a process in state Loading, and runs it until it ends.
 EngineEvent EngineProcess::run_process() {
   const Result<EngineEvent> event = serve_process();
   const std::string fate = child_.kill();
   const bool falls_asleep = event && std::holds_alternative<event::FellAsleep>(*event);
-  // A sleep frees the memory, and with new weights its content is useless. If the engine died while it
-  // loaded, and gave no reason, the memory may be the cause: it is too large, or its content cannot be read.
+  // Clears the kept KV blocks after a sleep, to free the memory, and before a start with new weights,
+  // because they are useless then. It also clears them if the process died while loading without a reason:
+  // the memory may be too large or unreadable.
   const auto* begun = std::get_if<state::Loading>(&state_);
   if (event ? !std::holds_alternative<event::StopRequested>(*event) : begun != nullptr && !begun->error)
     clear_kept();
@@ -59,10 +59,10 @@ EngineEvent EngineProcess::run_process() {
        {}});
 }
 
-// Returns the event that stopped the process. Errors: the process has died; the message is empty if the
+// Returns the event for which the process stopped, or an error if it died. The message is empty if the
 // cause is unknown.
 Result<EngineEvent> EngineProcess::serve_process() {
-  child_ = ChildProcess();  // drops the previous process
+  child_ = ChildProcess();
   TRY(child_, begin_process());
   {
     const std::lock_guard lock(mutex_);
@@ -109,12 +109,12 @@ Result<> EngineProcess::open_kept() {
   return {};
 }
 
-// The file stays open, because its lock belongs to this server.
+// Keeps the file open, because this server holds a lock on it.
 void EngineProcess::clear_kept() {
   if (options_.kept_file.empty() || !kept_.clear()) kept_ = SharedMemory();
 }
 
-// Only for an engine on another host: waits until it connects. Requests that wait for longer than
+// Waits for the connection of an engine on another host. Requests that have waited for more than
 // hung_after_ms end with an error.
 Result<ChildProcess> EngineProcess::meet_process() {
   for (const std::int64_t began_us = now_us();;) {
@@ -131,8 +131,8 @@ Result<ChildProcess> EngineProcess::meet_process() {
   }
 }
 
-// Returns the event for which the process must end now. For a sleep at level 1, only sends the command,
-// after earlier commands.
+// Returns the event for which the process must end now, or nullopt. For sleep level 1 the process stays,
+// and the function sends the command after all earlier ones.
 std::optional<EngineEvent> EngineProcess::end_due() {
   const std::lock_guard lock(mutex_);
   if (shared_.stopping) return event::StopRequested{};
@@ -157,7 +157,7 @@ bool EngineProcess::hangs() const {
   return is_up != nullptr && now_us() - is_up->heard_us > std::int64_t{options_.hung_after_ms} * 1000;
 }
 
-// Ends the requests that may have caused the death.
+// Also ends requests that may have killed the process too often.
 EngineEvent EngineProcess::after_death(const Error& death) {
   if (!std::exchange(start_reported_, true)) {
     started_.set_value(std::unexpected(death));
@@ -220,7 +220,7 @@ void EngineProcess::wait_for_command() {
   take_commands();
 }
 
-// Ends the sleeps, wake-ups and changes of weights that callers wait for.
+// Ends all sleep(), wake_up() and reload_weights() calls that wait.
 void EngineProcess::end_commands_of_callers(const Error& error) {
   std::vector<Done> pending;
   {

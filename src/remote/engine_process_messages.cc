@@ -1,4 +1,4 @@
-// Messages of an EngineProcess: commands of callers to the engine, and the engine's messages.
+// Messages of an EngineProcess in both directions.
 #include <utility>
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@ void EngineProcess::take_commands() {
   for (Command& command : commands) std::visit([this](auto& each) { take(std::move(each)); }, command);
 }
 
-// Sends a message, or drops it if the engine is not up: the engine gets all unfinished requests and commands
-// when it is up.
+// Sends a message if the process is up. Otherwise it drops the message: greet() sends all unfinished
+// requests and commands later.
 template <class Message>
 void EngineProcess::send(const Message& message) {
   if (up() != nullptr) append_frame(child_.socket.out, message);
@@ -93,7 +93,7 @@ Result<> EngineProcess::take(FromEngine&& message) {
   return {};
 }
 
-// Sends a new engine everything that the previous engine had: adapters, pauses and unfinished requests.
+// Sends everything that a new process needs: adapters, pauses and unfinished requests.
 Result<> EngineProcess::greet(const Ready& ready) {
   if (ready.version != wire_version())
     return failure(ErrorCode::corrupt,

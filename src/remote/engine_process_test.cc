@@ -21,7 +21,6 @@ EngineProcessOptions simulated(std::vector<std::string> flags) {
   return options;
 }
 
-// Kills the running engine and waits for the next one.
 void kill_engine(const EngineProcess& engine, int signal = SIGKILL) {
   const pid_t pid = engine.pid();
   ASSERT_GT(pid, 0);
@@ -65,7 +64,6 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
   guided.eos_ids = {kVocab - 1};
   auto letters = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(std::move(guided), letters).has_value());
-  // Kills engines while all streams are running; the stream with the grammar is the longest.
   for (int kills = 0; kills < 4; ++kills) {
     EXPECT_TRUE(eventually([&] { return std::ssize(letters->record().tokens) > 60 * kills; }));
     kill_engine(*engine);
@@ -98,7 +96,7 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
 
 TEST(EngineProcess, AHungEngineIsReplaced) {
   EngineProcessOptions options = simulated({"--step-us=500"});
-  options.hung_after_ms = 3000;  // a busy machine may send nothing for a long time
+  options.hung_after_ms = 3000;  // a busy machine may be silent for long
   const auto engine = EngineProcess::start(std::move(options)).value();
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 200), sink).has_value());
@@ -108,7 +106,6 @@ TEST(EngineProcess, AHungEngineIsReplaced) {
   EXPECT_EQ(sink->record().tokens, expected(some_prompt(1, 20), 200));
 }
 
-// Result that `call` passes to its callback.
 Result<> outcome(const std::function<void(EngineClient::Done)>& call) {
   std::promise<Result<>> told;
   call([&](Result<> result) { told.set_value(std::move(result)); });
@@ -168,7 +165,6 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
 }
 
-// Output of an engine that adds `added` to each token.
 std::vector<TokenId> said_with(TokenId added, std::vector<TokenId> text, std::size_t count) {
   const std::size_t begin = text.size();
   while (text.size() < begin + count)
@@ -261,7 +257,7 @@ TEST(EngineProcess, WhoWaitsForWeightsHearsOfTheEnd) {
   std::promise<Result<>> told;
   engine->reload_weights("1", [&](Result<> result) { told.set_value(std::move(result)); });
   engine.reset();
-  (void)told.get_future().get();  // the end of the load or the end of the process may come first
+  (void)told.get_future().get();  // either the load or the death of the process may come first
   auto fixed = EngineProcess::start(simulated({"--step-us=500"})).value();
   EXPECT_EQ(reload(*fixed, "1").error().code, ErrorCode::unsupported);
 }
@@ -298,7 +294,6 @@ TEST(EngineProcess, ASleepThatHasNotBegunIsTakenBack) {
   }
 }
 
-// Every caller gets a result, whenever it calls.
 TEST(EngineProcess, SleepersAndWakersAreAllHeard) {
   for (const int level : {1, 2}) {
     const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
@@ -307,7 +302,7 @@ TEST(EngineProcess, SleepersAndWakersAreAllHeard) {
       engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
       std::this_thread::sleep_for(std::chrono::microseconds(300 * i));
       EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
-      (void)told.get_future().get();  // the sleep or the wake-up may come first
+      (void)told.get_future().get();  // either the sleep or the wake-up may come first
       expect_answer(*engine, static_cast<unsigned>(i), 0);
     }
   }
@@ -356,7 +351,7 @@ TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   EXPECT_TRUE(eventually([&] { return engine->stats()[0].requests.unfinished == 0; }));
 }
 
-// A request that repeatedly kills engines ends, even if each engine has lived long.
+// A request that kills engines repeatedly ends, even if each of them was old.
 TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   EngineProcessOptions options = simulated({"--step-us=200", "--die-of=7"});
   options.young_ms = 0;
@@ -368,8 +363,7 @@ TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   expect_answer(*engine, 2, 0);
 }
 
-// The time at which the other hosts return is unknown. So new requests are rejected, and earlier requests
-// continue afterwards.
+// It is unknown when the other hosts return. So new requests are rejected, and earlier ones continue later.
 TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   options.on_several_hosts = true;
@@ -381,7 +375,7 @@ TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   ::kill(engine->pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::away; }));
   const auto refused = engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>());
-  if (!refused) {  // otherwise the engine has already returned
+  if (!refused) {  // otherwise the engine is up again already
     EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
   }
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::up; }));
@@ -400,7 +394,6 @@ TEST(EngineProcess, AnEngineThatCannotLoadSaysWhy) {
   EXPECT_TRUE(no_child_is_left());
 }
 
-// If an engine cannot be restarted, all requests get an error.
 TEST(EngineProcess, GivesUpInTheEnd) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   const std::string program = options.program;
@@ -432,7 +425,7 @@ TEST(EngineProcess, AbortsAndRefusals) {
   Request many = request_for({1}, 5);
   many.sampling.n = 1000;
   EXPECT_EQ(error(many).field, "n");
-  // An error that only the engine can detect ends the answer.
+  // An error that only the engine can detect ends the request.
   Request broken = request_for({1}, 5);
   broken.grammar = {.kind = grammar::GrammarKind::regex, .text = "(", .field = "regex"};
   auto sink = std::make_shared<Recorder>();
@@ -446,7 +439,6 @@ TEST(EngineProcess, AbortsAndRefusals) {
   engine->abort(*first);
   ASSERT_TRUE(running->wait_ended(1, 60s));
   EXPECT_EQ(running->record().ends[0].finished, FinishReason::abort);
-  // No engine is running.
   ::kill(engine->pid(), SIGKILL);
   const auto second = engine->submit(request_for(some_prompt(1, 20), 450), waiting);
   engine->abort(*second);

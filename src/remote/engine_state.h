@@ -1,9 +1,9 @@
-// States of an engine's process, and the events that change them.
+// State machine of the process of an EngineProcess.
 //
-//   state   | event           | next state
+// state   | event           | next state
 //   Loading | Ready           | Up
-//   Loading | Died            | Loading: the next process; Broken after too many deaths in a row
-//   Up      | Died            | the same as from Loading
+//   Loading | Died            | Loading: the next process; Broken after too many deaths in a row.
+//   Up      | Died            | the same as from Loading.
 //   Up      | WeightsChosen   | Loading: a process with other weights
 //   Up      | FellAsleep      | Asleep
 //   Asleep  | Woken           | Loading
@@ -20,20 +20,20 @@ namespace octavo::remote {
 
 namespace state {
 
-// The process starts and reads its weights.
 struct Loading {
   std::optional<Error> error{};
 };
-// The process accepts requests.
 struct Up {
   std::int64_t since_us = 0;
-  std::int64_t heard_us = 0;        // time of its last message
-  bool produced = false;            // whether the process has returned a token
-  std::uint64_t sleep_ordered = 0;  // number of the sleep() without a response yet; 0: no sleep() is pending
+  std::int64_t heard_us = 0;  // time of the last message from the process
+  bool produced = false;
+  // number of the sleep() to which the process has not responded; 0: none
+  std::uint64_t sleep_ordered = 0;
 };
-struct Asleep {};   // asleep at level 2: there is no process
-struct Broken {};   // no process will be started again; all requests are rejected
-struct Stopped {};  // the client ends the process
+struct Asleep {};  // sleep level 2, without a process
+// will not be restarted; all requests get an error
+struct Broken {};
+struct Stopped {};
 
 }  // namespace state
 using EngineState = std::variant<state::Loading, state::Up, state::Asleep, state::Broken, state::Stopped>;
@@ -55,7 +55,7 @@ struct StopRequested {};
 using EngineEvent = std::variant<event::Ready, event::Died, event::WeightsChosen, event::FellAsleep,
                                  event::Woken, event::StopRequested>;
 
-// Returns the next state in the table above. Aborts if the table does not have this pair.
+// Implements the table above. Aborts if the table has no row for this pair.
 EngineState after(const EngineState& state, const EngineEvent& event);
 
 }  // namespace octavo::remote

@@ -1,4 +1,4 @@
-// One end of a stream socket between two processes. It reads and writes complete frames without waiting.
+// One end of a stream socket between two processes. Sends and receives frames without blocking.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class FrameSocket {
 
   int fd() const { return fd_; }
 
-  // Receives the available bytes. Returns false if the other end has disconnected.
+  // Reads the available bytes. Returns false if the other end has disconnected.
   bool receive();
-  // Returns the next complete frame without its length; valid until the next receive(). Returns nullopt if no
-  // frame is complete, or an error if a frame has an invalid length.
+  // Returns the next complete frame without its length, valid until the next receive(). Returns nullopt if
+  // no complete frame has arrived, or an error if a length is invalid.
   Result<std::optional<std::string_view>> next();
 
-  // Bytes to send: append frames with remote::append_frame, then call flush(), which returns false if the
+  // Bytes to send. Append frames with remote::append_frame and then call flush(). It returns false if the
   // other end has disconnected.
   std::string out;
   bool flush();
@@ -34,7 +34,8 @@ class FrameSocket {
  private:
   int fd_ = -1;
   std::string in_;
-  std::size_t taken_ = 0;  // number of bytes of in_ that next() has returned
+  // bytes of in_ that next() has already returned
+  std::size_t taken_ = 0;
 };
 
 }  // namespace octavo::remote

@@ -1,5 +1,5 @@
-// The pauses of an engine: commands without a response yet, and whether the engine is paused. A restarted
-// engine gets them again. Not thread-safe.
+// Remembers whether an engine process is paused, and the pause commands to which it has not responded.
+// EngineProcess sends both to a restarted engine. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -11,7 +11,6 @@ namespace octavo::remote {
 
 class PauseLedger {
  public:
-  // Returns the message to the engine.
   Pause add(PauseMode mode, EngineClient::Done done) {
     return {commands_.add({mode, std::move(done)}), mode};
   }
@@ -27,9 +26,9 @@ class PauseLedger {
   }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
-  // Called before the requests are sent to a new engine. It appends the pause that is in effect, because a
-  // client that got the response to its pause must not see another token. A pause without a response is sent
-  // after the requests that were running.
+  // Call it before the requests are sent to a new process. A client that has received the response to its
+  // pause must not see another token, so this pause comes before the requests. A pause without a response
+  // comes after the requests that were running.
   void append_before_requests(std::string& out) const {
     if (in_force_) append_frame(out, Pause{});
   }

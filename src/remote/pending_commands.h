@@ -1,5 +1,5 @@
-// Commands to an engine without a response yet, in the order of their numbers. A restarted engine gets them
-// again.
+// Commands to an engine process to which it has not responded, in the order of their numbers. EngineProcess
+// sends them again to a restarted engine.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace octavo::remote {
 
-// Command: a type with a member `done`, which is called once with the result.
+// Command: has a member `done`, which is called once with the result.
 template <class Command>
 class PendingCommands {
  public:
-  // Returns the command's number; numbers start at 1.
+  // Returns the number of the command. Numbers start at 1.
   std::uint64_t add(Command command) {
     pending_.emplace(++last_, std::move(command));
     return last_;
   }
-  // Removes and returns the command, or returns nullopt if it has ended already.
+  // Removes and returns the command, or returns nullopt if the engine has responded to it before.
   std::optional<Command> take(std::uint64_t number) {
     auto found = pending_.extract(number);
     if (found.empty()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Decides whether and when an engine is restarted after its death.
+// Decides whether and when EngineProcess restarts a process that died.
 #pragma once
 
 #include <chrono>
@@ -8,19 +8,20 @@ namespace octavo::remote {
 
 class RestartPolicy {
  public:
-  // Number of consecutive deaths after which the engine is not restarted.
+  // After this number of deaths in a row, the process is not restarted.
   static constexpr int kDeathsMax = 6;
   static constexpr std::chrono::milliseconds kWait{
-      300};  // multiplied by the number of consecutive deaths before this one
+      300};  // wait before a restart; multiplied by the number of earlier deaths in a row
 
-  // Called when the engine has died. worked: the engine had returned a token or lived long, so its start was
-  // not the cause. Returns the wait before the restart; nullopt: no restart.
+  // Call it after a death. worked: the process had returned a token or was old enough, so its start was not
+  // the cause. Returns the time to wait before the restart; nullopt: no restart.
   std::optional<std::chrono::milliseconds> died(bool worked) {
     deaths_ = worked ? 1 : deaths_ + 1;
     if (deaths_ >= kDeathsMax) return std::nullopt;
     return kWait * (deaths_ - 1);
   }
-  int deaths() const { return deaths_; }  // number of consecutive deaths; a restart does not reset it
+  // deaths in a row; a successful restart does not reset the number
+  int deaths() const { return deaths_; }
 
  private:
   int deaths_ = 0;

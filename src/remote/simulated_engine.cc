@@ -47,7 +47,7 @@ class SlowExecutor final : public Executor {
   SimulatedExecutor device_{kDevice};
 };
 
-// Vocabulary in which each lower-case letter is a token; the last token ends a text.
+// The lower-case letters are tokens. The last token ends a text.
 Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary() {
   std::vector<std::string> tokens(static_cast<std::size_t>(kDevice.vocab_size));
   for (int id = 0; id < 26; ++id) tokens[static_cast<std::size_t>(id)] = static_cast<char>('a' + id);

@@ -1,4 +1,4 @@
-// The sleep of an engine, from sleep() to the end of wake_up(). Not thread-safe: the owner locks.
+// State machine of a sleeping engine, from sleep() to the end of wake_up(). The owner must lock.
 //
 //   state         | sleep()       | wake_up()                | process            | next process is ready
 //   Awake         | FallingAsleep | returns at once          |                    |
@@ -10,8 +10,8 @@
 //                 |               | level 2: Waking          |                    |
 //   Waking        | refused       | refused                  |                    | Awake
 //
-// Functions return the callbacks, because the owner must call them without holding its lock. Do not call an
-// empty callback.
+// Functions return callbacks, because the owner must call them without its lock. A returned callback may be
+// empty.
 #pragma once
 
 #include <cstdint>
@@ -26,39 +26,39 @@ class SleepCycle {
  public:
   using Done = EngineClient::Done;
 
-  // Implements sleep(). Returns an error if the level is invalid, or if the engine sleeps already. Takes
-  // `done` only if there is no error.
+  // Implements sleep(). Returns an error if the level is invalid or the engine already sleeps. Takes `done`
+  // only if there is no error.
   Result<> sleep(int level, Done&& done);
 
   struct Wake {
-    bool waits = false;        // true: the wake-up has taken `done`; false: the engine is awake now
-    bool tell_engine = false;  // whether the process may sleep at level 1, so that it must get a message
-    Done cancelled{};          // callback of a cancelled sleep() that had not begun
+    // true: `done` was taken and will be called later; false: the engine is awake now
+    bool waits = false;
+    // true: the process may sleep at level 1 and needs a WakeUp message
+    bool tell_engine = false;
+    Done cancelled{};  // callback of a sleep() that was cancelled
   };
-  // Implements wake_up(). Returns an error if the engine is already waking up.
+  // Implements wake_up(). Returns an error if another wake_up() is in progress.
   Result<Wake> wake(Done&& done);
 
-  // Returns the level that the process must enter as soon as it has no work; 0: the process stays awake.
+  // Returns the level that the process must enter when it has no work; 0: it stays awake.
   int due() const;
   std::uint64_t number() const { return number_; }  // number of the last sleep()
-  // Called for level 2 when the process begins to end.
   void begin_end();
-  // Called when the process has entered sleep `number`, or cannot. Ignored if a wake_up() has cancelled this
-  // sleep.
+  // The process sleeps, or failed to. Does nothing if wake_up() has cancelled sleep `number`.
   Done slept(std::uint64_t number, const Result<>& result);
-  // Called for level 2 when the process has ended.
+  // Level 2: the process has ended.
   Done ended();
-  // Called when the next process is ready.
+  // The next process is ready.
   Done woken();
-  // Called when the engine ends or is broken. Returns all callbacks.
+  // The engine stops or is broken. Returns all callbacks.
   std::vector<Done> give_up();
 
   bool awake() const { return std::holds_alternative<Awake>(state_); }
   bool ending() const { return std::holds_alternative<Ending>(state_); }
   bool waking() const { return std::holds_alternative<Waking>(state_); }
-  int wanted_level() const;   // level of the last sleep() until the engine is awake again; 0: awake
-  int reached_level() const;  // level at which the engine sleeps now; 0: it is awake, or has not entered the
-                              // sleep yet
+  int wanted_level() const;  // level of the last sleep() until the engine is awake; 0: awake
+  // level at which the engine sleeps now; 0: it does not sleep yet, or is awake
+  int reached_level() const;
 
  private:
   struct Awake {};

@@ -5,7 +5,6 @@
 namespace octavo::remote {
 namespace {
 
-// Stores whether the callback was called, and its result.
 struct Call {
   std::optional<Result<>> result;
   SleepCycle::Done done() {

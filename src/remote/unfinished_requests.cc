@@ -36,7 +36,7 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
     mine.deaths = 0;
     if (mine.times.first_token_us == 0) mine.times.first_token_us = now_us;
   }
-  // A restarted engine may end an answer that another engine began, so the arrival time is that of this list.
+  // Several processes may work on one sequence, so the arrival time must not be that of the last process.
   output.times.arrived_us = mine.times.arrived_us;
   if (output.times.first_token_us > mine.times.first_token_us && mine.times.first_token_us != 0)
     output.times.first_token_us = mine.times.first_token_us;

@@ -1,5 +1,5 @@
-// The unfinished requests of an engine, and the output tokens that their answers have so far. An engine that
-// gets both continues the answers with the same bits. Not thread-safe.
+// The unfinished requests of an EngineProcess and their output tokens so far. A restarted engine gets both
+// and continues every request with bit-identical outputs. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,30 @@ namespace octavo::remote {
 
 class UnfinishedRequests {
  public:
-  // A request ends with an error after kDeathsMax deaths of engines that had it, if it got no token in
-  // between. The death of a young engine counts as kYoungDeath deaths, because the engine probably had the
-  // request from its start.
+  // A request ends with an error if kDeathsMax processes that had it died, without a new token between the
+  // deaths. A young process counts kYoungDeath times, because it probably had the request from its start.
   static constexpr int kDeathsMax = 20;
   static constexpr int kYoungDeath = 4;
 
-  // freed: called when a request has ended, with its number of answers.
+  // freed: called with the number of sequences of a request that has ended.
   explicit UnfinishedRequests(std::function<void(int answers)> freed) : freed_(std::move(freed)) {}
 
-  // Sets the engine index in outputs that this client makes itself.
+  // Engine index for outputs that this client creates.
   void set_engine(int engine) { engine_ = engine; }
 
-  // Returns the message to the engine; valid until the request ends.
+  // Returns the message to send, valid until the request ends.
   const Submit& add(RequestId id, Request request, std::shared_ptr<OutputSink> sink, std::int64_t arrived_us);
-  // Appends a Submit for each request, in the order of arrival.
+  // Appends a Submit for each request, in order of arrival.
   void append_all(std::string& out) const;
-  // Records and delivers an output, or ignores it if the answer has ended. Returns true if the output had new
-  // tokens.
+  // Stores the output and passes it to the sink. Ignores outputs of a sequence that has ended. Returns true
+  // if there were new tokens.
   bool take(Output&& output, std::int64_t now_us);
-  // Returns false if the request is unknown or has ended.
+  // Returns false if there is no such request.
   bool mark_aborted(RequestId id);
 
-  // Called when an engine that had the requests has died. It ends the aborted requests, and the requests that
-  // may have caused the death.
+  // Ends the aborted requests, and the requests that may have killed too many processes.
   void engine_died(const Error& death, bool young);
-  // Ends the unfinished answers of the request without a message from the engine.
+  // Ends the request without waiting for the engine.
   void abort(RequestId id);
   void end_all(const Error& error);
 
@@ -52,12 +50,12 @@ class UnfinishedRequests {
 
  private:
   struct Unfinished {
-    Submit message;  // message to the engine; request.answers_so_far has the unfinished answers
+    Submit message;  // request.answers_so_far has the tokens of each sequence so far
     std::shared_ptr<OutputSink> sink;
     int answers = 0;
-    RequestTimes times;  // arrival, and first token in the first engine that had the request
+    RequestTimes times;  // arrival, and first token in any process
     bool aborted = false;
-    int deaths = 0;  // number of deaths since its last token
+    int deaths = 0;  // deaths of processes since the last new token
   };
   using Requests = std::map<RequestId, Unfinished>;
 
@@ -65,7 +63,7 @@ class UnfinishedRequests {
 
   const std::function<void(int)> freed_;
   int engine_ = 0;
-  Requests requests_;  // sorted by order of arrival
+  Requests requests_;  // ids count up, so requests are in order of arrival
 };
 
 }  // namespace octavo::remote

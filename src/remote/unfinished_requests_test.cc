@@ -35,7 +35,7 @@ struct UnfinishedRequestsTest : testing::Test {
   std::shared_ptr<Outputs> sink = std::make_shared<Outputs>();
 };
 
-// Messages that a new engine receives.
+// Returns the messages that a new engine gets.
 std::vector<Submit> messages(const UnfinishedRequests& requests) {
   std::string frames;
   requests.append_all(frames);
@@ -77,7 +77,7 @@ TEST_F(UnfinishedRequestsTest, TheCostOfADeadEngineIsKept) {
   output.cost[CostUnit::compute_nanoseconds] = 500;
   const AnswerCost cost = output.cost;
   (void)requests.take(std::move(output), 200);
-  (void)requests.take(tokens(7, 1, {}), 210);  // progress of a prompt has no cost
+  (void)requests.take(tokens(7, 1, {}), 210);  // progress of the prompt does not count as a token
   const std::vector<Submit> sent = messages(requests);
   EXPECT_EQ(sent[0].request.answers_so_far[0].cost, AnswerCost());
   EXPECT_EQ(sent[0].request.answers_so_far[1].cost, cost);

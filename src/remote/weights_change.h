@@ -1,4 +1,5 @@
-// The weights of an engine's next process, and a change of them. Not thread-safe: the owner locks.
+// State machine for reload_weights(): which weights the next process of an engine loads. The owner must
+// lock.
 //
 //   state     | choose() | begin()  | the process dies | the process is ready
 //   Settled   | Chosen   |          |                  |
@@ -18,19 +19,19 @@ class WeightsChange {
  public:
   using Done = EngineClient::Done;
   struct Ended {
-    Done done{};  // callback of a change that has ended, or empty
+    Done done{};  // callback of reload_weights(), or empty
     Result<> result{};
   };
 
-  // Returns the folder with the weights of the next process; "": the folder in its command.
+  // Returns the folder of weights for the next process; "": the folder in the command line.
   const std::string& path() const { return path_; }
 
-  // Chooses the weights of the next process: those in `path`; "": the current weights, read again. Returns an
-  // error if a change is in progress. Takes `done` only if there is no error.
+  // path: folder of the new weights; "": reads the current folder again. Returns an error if another change
+  // is in progress. Takes `done` only if there is no error.
   Result<> choose(std::string path, Done&& done);
-  // Called when the next process starts with the chosen weights. Returns false if no weights were chosen.
+  // The next process starts. Returns true if it has the chosen weights.
   bool begin();
-  // Called when a process has died. Returns true if the next process gets the previous weights again.
+  // A process died. Returns true if the next process gets the previous weights.
   bool revert(const Error& death);
   Ended ready();
   Done give_up();
@@ -49,7 +50,7 @@ class WeightsChange {
 
   std::string path_;
   std::variant<Settled, Chosen, Changing, Reverting> state_;
-  Done done_;  // empty in state Settled
+  Done done_;
 };
 
 }  // namespace octavo::remote

@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Sends only the counts, because both ends have the bounds of histograms in their code.
+// Sends only the counts, because both ends know the bounds of the histogram.
 template <>
 struct Packed<Histogram> {
   using As = std::pair<std::vector<std::int64_t>, double>;

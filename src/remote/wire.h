@@ -1,7 +1,6 @@
-// Messages between an engine's process and its client.
-//
-// A frame consists of its number of bytes (u32), the index of the message in its variant (u8) and the
-// message's fields (base/pack.h). Both ends send wire_version() first.
+// Messages between an engine's process (EngineHost) and its client (EngineProcess). A frame is its size in
+// bytes (u32), the index of the message type in the variant (u8) and the fields (base/pack.h). Each end
+// first sends wire_version().
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@
 
 namespace octavo::remote {
 
-// Returns a hash of the types of all fields of all messages. It changes automatically when a message changes.
+// Returns a hash of all field types of all messages, so it changes with every change of a message.
 std::uint64_t wire_version();
 
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
@@ -27,12 +26,12 @@ inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 // Messages to the engine.
 struct Hello {
   std::uint64_t version = wire_version();
-  int num_blocks = 0;  // number of KV blocks that the engine had before its death; 0: the engine starts for
-                       // the first time
-  bool keeps_cache = false;  // whether the engine has the descriptor kKeptMemory
+  // KV blocks that the previous process had; 0: first start
+  int num_blocks = 0;
+  bool keeps_cache = false;  // whether the process gets the descriptor kKeptMemory
 };
 struct Submit {
-  RequestId id = 0;  // client's id of the request, which outputs contain
+  RequestId id = 0;  // the client's id; outputs contain it
   Request request;
 };
 struct Abort {
@@ -42,30 +41,31 @@ struct ResetPrefixCache {};
 struct LookAtPrefixes {};
 struct LogState {};
 struct ChangeAdapter {   // see EngineClient::load_adapter and unload_adapter
-  std::uint64_t id = 0;  // id of the response; 0: no response
+  std::uint64_t id = 0;  // number for the response; 0: no response
   AdapterSource source;
   bool unload = false;
 };
-struct Sleep {};  // see EngineClient::sleep, level 1; sent when all requests have finished
+// only for level 1; sent when the engine has no requests
+struct Sleep {};
 struct WakeUp {};
 struct Pause {           // see EngineClient::pause
-  std::uint64_t id = 0;  // id of the response; 0: no response
+  std::uint64_t id = 0;  // number for the response; 0: no response
   PauseMode mode = PauseMode::keep;
 };
 struct Resume {};
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
                               Resume, LookAtPrefixes, LogState>;
 
-// Messages from the engine. Stats are sent several times a second, even without work, so an engine that sends
-// nothing is hung.
+// Messages from the engine. Stats arrive several times a second even without requests, so an engine that
+// sends nothing is hung.
 struct Loading {
-  std::uint64_t done = 0, all = 0;  // bytes of weights: read so far, and in total
+  std::uint64_t done = 0, all = 0;  // bytes of weights: read, and in total
 };
 struct Ready {
   std::uint64_t version = wire_version();
   EngineInfo info;
 };
-struct Failed {  // reports that loading failed
+struct Failed {
   Error error;
 };
 struct AdapterChanged {
@@ -81,11 +81,10 @@ struct Paused {
 };
 using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused>;
 
-// Appends a frame. Message: one of the types above.
 template <class Message>
 void append_frame(std::string& out, const Message& message);
 
-// Reads a frame without its length. Returns an error if it is not a message of this version.
+// frame: without its length. Returns an error if the frame is not a valid message.
 Result<ToEngine> read_to_engine(std::string_view frame);
 Result<FromEngine> read_from_engine(std::string_view frame);
 

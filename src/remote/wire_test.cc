@@ -126,7 +126,7 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
   EXPECT_EQ(std::get<Ready>(ready).info.sound.places, 7);
 }
 
-// Arbitrary bytes must give an error or a message, and never crash.
+// Arbitrary bytes give an error or a message, and never crash.
 TEST(Wire, NonsenseIsAnError) {
   EXPECT_FALSE(read_to_engine(""));
   EXPECT_FALSE(read_to_engine("\xc1"));

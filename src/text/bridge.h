@@ -1,5 +1,5 @@
-// The C ABI of the Rust crate in bridge/, and functions that convert its return values to Results. Only
-// source files of this folder include it.
+// C interface of the Rust crate in bridge/ (tokenizers, minijinja), and helpers that convert its return
+// values to Result. Only source files in this folder include it.
 #pragma once
 
 #include <cstddef>
@@ -77,8 +77,8 @@ Status octavo_template_render(const TemplateHandle* handle, const RenderInput* i
 
 inline Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 
-// Takes ownership of the buffer. Returns its bytes or, if `status` is an error, the error that they describe,
-// for the field `field`.
+// Takes ownership of `bytes`. Returns the bytes or, if `status` is an error, an Error on `field` with the
+// bytes as its message.
 Result<std::string> take(Status status, Bytes bytes, std::string_view field);
 
 }  // namespace octavo::bridge

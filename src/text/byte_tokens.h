@@ -1,4 +1,4 @@
-// Converts vocabularies that list each token's bytes by rank (tiktoken) to byte-level BPE.
+// Converts tiktoken vocabularies, which list the bytes of each token by rank, to byte-level BPE.
 #pragma once
 
 #include <span>
@@ -8,11 +8,10 @@
 
 namespace octavo {
 
-// Returns the bytes in byte-level form: each byte without a visible character is replaced by another
-// character.
+// Returns the bytes as byte-level BPE writes them: each byte becomes a visible character.
 std::string written(std::string_view bytes);
 
-// Returns all merges of two tokens into a third one. `tokens` is ordered by rank.
+// Returns all merges of two tokens into a third. tokens: ordered by rank.
 std::vector<std::string> merges_of(std::span<const std::string> tokens);
 
 }  // namespace octavo

@@ -8,7 +8,7 @@ namespace octavo {
 
 namespace {
 
-// Finds the properties of a template by rendering small conversations.
+// Renders small conversations to find out what the template supports.
 TemplateHabits habits_of(const ChatTemplate& chat_template, std::string_view source) {
   constexpr std::string_view kParts = R"([{"role": "user", "content": [{"type": "text", "text": "octavo"}]}])";
   constexpr std::string_view kSystem = R"([{"role": "system", "content": "first"}, {"role": "user", "content": "a"},

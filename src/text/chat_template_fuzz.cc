@@ -1,4 +1,4 @@
-// Fuzzer: any template with a small conversation must give a text or an error, within the limits.
+// Fuzzer: any template with a small conversation gives a text or an error within the limits.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

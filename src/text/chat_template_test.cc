@@ -38,7 +38,7 @@ std::vector<std::string> template_names() {
   return names;
 }
 
-// Equal to json.loads and json.dumps.
+// Results equal those of json.loads and json.dumps.
 TEST(ChatTemplate, WholeNumbersOfAnySize) {
   for (const std::string n : {"18446744073709551616", "-9223372036854775809", "170141183460469231731687303715884105728",
                               "123456789012345678901234567890123456789012345678901234567890"}) {
@@ -49,7 +49,6 @@ TEST(ChatTemplate, WholeNumbersOfAnySize) {
   }
 }
 
-// Compares every template and every conversation with transformers.
 class ChatTemplateGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(ChatTemplateGolden, RendersAsTransformersDoes) {
@@ -165,7 +164,7 @@ TEST(ChatTemplate, GenerationTagsOnlyScope) {
   EXPECT_EQ(render("{% set x = 1 %}{% generation %}{% set x = 2 %}{% endgeneration %}{{ x }}").value(), "1");
 }
 
-// Malicious templates: each must give an error after a short time.
+// Malicious templates must return an error after a short time.
 class EvilTemplate : public testing::TestWithParam<std::string> {};
 
 TEST_P(EvilTemplate, IsRefused) {
@@ -265,7 +264,7 @@ TEST(ChatTemplate, BoundsItsSourceAndOutput) {
               HasSubstr("21 bytes, the limit is 20"));
 }
 
-// The parser does not limit chains of operators, so the stack must suffice for the longest template.
+// The parser does not limit chains of operators, so the longest template must fit into the stack.
 TEST(ChatTemplate, CompilesLongChains) {
   const int bytes = static_cast<int>(ChatTemplateLimits().source_bytes) - 100;
   for (const std::string_view link :
@@ -283,7 +282,6 @@ TEST(ChatTemplate, CompilesLongChains) {
                   .has_value());
 }
 
-// A server's threads may have small stacks.
 TEST(ChatTemplate, NeedsLittleStackToRender) {
   const ChatTemplate chat =
       ChatTemplate::compile("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", {}).value();
@@ -307,7 +305,7 @@ TEST(ChatTemplate, NeedsLittleStackToRender) {
   pthread_attr_destroy(&attributes);
 }
 
-// Fuel grows with the input, so that even long conversations are rendered.
+// The limits grow with the input.
 TEST(ChatTemplate, RendersLongConversations) {
   std::string messages = "[";
   for (int i = 0; i < 20'000; ++i)

@@ -62,7 +62,7 @@ std::string Detokenizer::push_group(std::int32_t id) {
 std::string Detokenizer::decode_group() {
   if (group_.empty()) return {};
   std::string text = tokenizer_->decode(group_, false, !at_start_).value_or("\uFFFD");
-  // A token that decodes to nothing at the start (a lone "▁") still counts as the first token.
+  // Even a token without text at the start (a lone "▁") is the first token.
   if (at_start_ && text.empty()) return text;
   at_start_ = false;
   group_.clear();

@@ -1,7 +1,6 @@
-// Fuzzer: passes any ids to the detokenizer, and its text to the stop splitter. It checks two rules.
-//
-// - The pieces must be valid UTF-8, and together equal the decoded text of all ids.
-// - The text after the splitter must end at the first stop string, for any division into pieces.
+// Fuzzer: passes arbitrary ids to the detokenizer, and its text to the stop splitter. The pieces must be
+// valid UTF-8 and together equal the decoded ids. The text after the splitter must end at the first stop
+// string, however the text is divided.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +41,7 @@ const std::vector<Tokenizer>& tokenizers() {
   return all;
 }
 
-// The text before the first complete stop string, computed directly from the definition.
+// Returns the text up to the first complete stop string, computed directly.
 std::string cut(const std::string& text, const std::vector<std::string>& stops, bool include) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::size_t longest = 0;

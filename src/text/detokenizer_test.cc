@@ -12,7 +12,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// Checks that every piece is valid UTF-8; returns their concatenation.
+// Returns all pieces together, and checks that each is valid UTF-8.
 std::string stream(const Tokenizer& tokenizer, const Ids& ids, bool skip_special_tokens,
                    const Ids& prompt = {}) {
   Detokenizer detokenizer(tokenizer, skip_special_tokens, prompt);
@@ -57,7 +57,7 @@ TEST_P(DetokenizerTest, JoinsToTheDecodeOfAnyIds) {
   }
 }
 
-// After a prompt whose text is complete, the pieces are the text that the ids add.
+// The prompt ends at a complete character.
 TEST_P(DetokenizerTest, ContinuesAPrompt) {
   if (GetParam() == "gpt1") GTEST_SKIP() << "its decoder needs the whole sequence";
   const std::string prompt_text = GetParam() == "bert" ? "the house" : "The house was";

@@ -1,4 +1,4 @@
-// Reads the fixtures in tests/data/text, for tests. tools/goldens/make_text_goldens.py writes them.
+// For tests: reads tests/data/text, which tools/goldens/make_text_goldens.py writes.
 #pragma once
 
 #include <boost/json.hpp>

@@ -19,7 +19,7 @@ namespace {
 
 namespace json = boost::json;
 
-// values of tokenizer.ggml.token_type
+// Values of tokenizer.ggml.token_type.
 constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6;
 
 constexpr std::size_t kTokenBytesMax = 4096;
@@ -54,8 +54,8 @@ Result<> check_lists(const GgufVocabulary& v) {
 
 std::string json_quoted(std::string_view text) { return json::serialize(view(text)); }
 
-// Writes {"token": id, ..}, or [["token", score], ..] for unigrams. The two long parts of tokenizer.json are
-// written directly as text: JSON trees would need many times the memory.
+// Writes {"token": id, ..}, or [["token", score], ..] for unigrams. The long parts of tokenizer.json are
+// written as text, because JSON trees need many times the memory.
 Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
   std::unordered_set<std::string_view> seen;
   std::string text = unigrams ? "[" : "{";
@@ -82,7 +82,7 @@ class MergesText {
   std::string text_ = "[";
 };
 
-// Tokens that are searched in a text before anything else.
+// Tokens that are recognized in a text before it is split.
 json::array added_tokens(const GgufVocabulary& v) {
   json::array added;
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
@@ -102,7 +102,7 @@ json::array added_tokens(const GgufVocabulary& v) {
 Result<std::string> listed_merges(const GgufVocabulary& v) {
   MergesText merges;
   for (const std::string_view merge : v.merges) {
-    // Byte-level tokens and SentencePiece tokens never contain a space.
+    // No byte-level or SentencePiece token contains a space.
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge))
       return failure(ErrorCode::corrupt, "tokenizer.ggml.merges: \"{}\" is not a pair of tokens", merge);
@@ -111,8 +111,8 @@ Result<std::string> listed_merges(const GgufVocabulary& v) {
   return std::move(merges).end();
 }
 
-// SentencePiece first merges the two neighbours that form the token with the highest score. As a list of
-// merges: every way to make a token from two others, in descending order of scores.
+// SentencePiece first merges the two neighbours that make the token with the highest score. The equivalent
+// list of merges has every way to make a token from two others, in descending order of scores.
 std::string merges_of_scores(const GgufVocabulary& v) {
   std::unordered_map<std::string_view, std::size_t> ids;
   for (std::size_t id = 0; id < v.tokens.size(); ++id) ids.emplace(v.tokens[id], id);
@@ -125,7 +125,7 @@ std::string merges_of_scores(const GgufVocabulary& v) {
     const std::string_view token = v.tokens[id];
     std::vector<std::pair<std::size_t, std::size_t>> ways;
     for (std::size_t at = 1; at < token.size(); ++at) {
-      if ((static_cast<unsigned char>(token[at]) & 0xc0) == 0x80) continue;  // inside a character
+      if ((static_cast<unsigned char>(token[at]) & 0xc0) == 0x80) continue;
       const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
       if (left != ids.end() && right != ids.end()) ways.emplace_back(left->second, right->second);
     }
@@ -135,7 +135,7 @@ std::string merges_of_scores(const GgufVocabulary& v) {
   return std::move(merges).end();
 }
 
-// A tokenizer.json, without added tokens, vocabulary and merges.
+// Returns tokenizer.json for byte-level BPE, without added tokens, vocabulary and merges.
 json::object byte_level(const PreTokenizer& pre) {
   json::array steps;
   for (const std::string_view split : pre.splits)
@@ -174,8 +174,8 @@ json::object sentence_piece(std::string_view unknown, bool prefix) {
             {"byte_fallback", true}}}};
 }
 
-// In GGUF files of BERT, tokens at the start of a word begin with SentencePiece's character, and other
-// tokens lack "##".
+// In GGUF files of BERT, tokens at the start of a word begin with SentencePiece's space, and all others
+// lack "##". Converts them to WordPiece.
 std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   constexpr std::string_view kBegin = kBlank;
   std::vector<std::string> tokens;
@@ -189,8 +189,8 @@ std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   return tokens;
 }
 
-// Special tokens before a text, after it, and between two texts. The second text and the tokens after it have
-// the token type `second_type`.
+// Special tokens before a text, after it, and between two texts. second_type: token type of the second text
+// and of the tokens after it.
 struct Around {
   std::optional<std::int64_t> begin = {}, end = {}, between = {};
   int second_type = 0;
@@ -221,7 +221,7 @@ json::object template_of(const GgufVocabulary& v, const Around& around) {
           {"special_tokens", std::move(tokens)}};
 }
 
-// A tokenizer.json, without added tokens and vocabulary.
+// Returns tokenizer.json for WordPiece, without added tokens and vocabulary.
 Result<json::object> word_piece(const GgufVocabulary& v) {
   const auto found = [&](std::optional<std::int64_t> id, std::string_view token) -> std::int64_t {
     return id ? *id : std::ranges::find(v.tokens, token) - v.tokens.begin();
@@ -254,7 +254,8 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
         {"max_input_chars_per_word", 100}}}};
 }
 
-// A tokenizer.json for T5 or XLM-R (which has a begin token), without added tokens and vocabulary.
+// Returns tokenizer.json for T5 or XLM-R, without added tokens and vocabulary. Only XLM-R has a begin
+// token.
 Result<json::object> unigram(const GgufVocabulary& v) {
   const auto missing = [](std::string_view key) {
     return failure(ErrorCode::corrupt, "tokenizer.ggml.{} is missing", key);
@@ -291,8 +292,8 @@ Result<json::object> unigram(const GgufVocabulary& v) {
         {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
-// A tokenizer.json, without added tokens and vocabulary. The class in tokenizer_config.json selects the code
-// that splits texts (bridge/src/plamo.rs).
+// Returns tokenizer.json for PLaMo, without added tokens and vocabulary. The class in tokenizer_config.json
+// selects the splitter (bridge/src/plamo.rs).
 json::object plamo(const GgufVocabulary& v) {
   return {{"normalizer", nullptr},
           {"pre_tokenizer", nullptr},
@@ -301,7 +302,7 @@ json::object plamo(const GgufVocabulary& v) {
           {"model", {{"type", "Unigram"}, {"unk_id", *v.special.unknown}, {"byte_fallback", true}}}};
 }
 
-// The contents of tokenizer_config.json.
+// Returns the contents of tokenizer_config.json.
 TokenizerConfig config_of(const GgufVocabulary& v) {
   TokenizerConfig config;
   json::object object;
@@ -312,7 +313,7 @@ TokenizerConfig config_of(const GgufVocabulary& v) {
        {std::pair("bos_token", v.special.bos), std::pair("eos_token", v.special.eos),
         std::pair("unk_token", v.special.unknown), std::pair("pad_token", v.special.padding)}) {
     if (!id) continue;
-    // An ordinary token, such as "!", may have the role of the padding or of unknown text: it is not special.
+    // An ordinary token such as "!" may have the role of padding or unknown text. It is not special.
     const std::string_view role = name;
     const bool ends = role == "bos_token" || role == "eos_token";
     if (!ends && type_of(v, static_cast<std::size_t>(*id)) == kNormal) continue;
@@ -329,7 +330,7 @@ TokenizerConfig config_of(const GgufVocabulary& v) {
 
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   GgufVocabulary v = given;
-  // Gemma 4 has SentencePiece tokens, with a list of merges instead of scores.
+  // Gemma 4 has SentencePiece tokens, but a list of merges in place of scores.
   const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert",
              unigrams = v.model == "t5", bytes = v.model == "gpt2", of_plamo = is_plamo(v);
   if (!pieces && !words && !unigrams && !bytes && !of_plamo)
@@ -384,7 +385,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
-  text.back() = model.back() = ',';  // both objects continue
+  text.back() = model.back() = ',';  // Both objects continue in the next line.
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));

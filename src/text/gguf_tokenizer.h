@@ -1,5 +1,5 @@
-// Converts the tokenizer of a GGUF file to the form of tokenizer.json. The file has a list of tokens, with
-// merges (byte-level BPE), scores (SentencePiece's BPE and unigrams) or neither (WordPiece).
+// Makes a tokenizer from the metadata of a GGUF file, by conversion to tokenizer.json. The file has a list
+// of tokens, and merges (byte-level BPE), scores (SentencePiece's BPE and unigrams) or neither (WordPiece).
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,45 @@
 
 namespace octavo {
 
-// Ids of special tokens; nullopt: there is no such token.
+// Ids of special tokens; nullopt: the model has no such token.
 struct SpecialIds {
   std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
-  std::optional<std::int64_t> classifier = {}, separator = {};  // bert: tokens around a text; nullopt: [CLS]
-                                                                // and [SEP]
+  // bert: tokens before and after a text; nullopt: [CLS] and [SEP]
+  std::optional<std::int64_t> classifier = {}, separator = {};
 };
 
-// Metadata whose keys begin with tokenizer.ggml, and tokenizer.chat_template.
+// Values of the keys tokenizer.ggml.* and tokenizer.chat_template.
 struct GgufVocabulary {
   // "gpt2": byte-level BPE; "llama": SentencePiece; "t5": SentencePiece's unigrams; "bert": WordPiece;
   // "plamo2" and "plamo3": PLaMo's unigrams.
   std::string_view model;
-  std::string_view pre;  // gpt2: name of the pre-tokenizer that splits the text into words; "": "default"
+  // gpt2: name of the pre-tokenizer, which splits texts into words; "": "default"
+  std::string_view pre;
   std::vector<std::string_view> tokens = {};
-  std::vector<double> types = {};             // token types; empty: all tokens are ordinary
-  std::vector<std::string_view> merges = {};  // gpt2: "first second"; merges earlier in the list come first
-  // Scores of the tokens. llama: the merge with the highest score comes first. t5, plamo: a text becomes the
-  // tokens with the highest total score.
+  std::vector<double> types = {};  // empty: all tokens are normal
+  // gpt2: "first second", in the order in which they are applied
+  std::vector<std::string_view> merges = {};
+  // Score of each token. llama: merges to the token with the highest score come first. t5, plamo: a text is
+  // split so that the sum of scores is the highest.
   std::vector<double> scores = {};
   SpecialIds special = {};
-  std::optional<bool> lowercase = {}, strip_accents = {};       // bert; nullopt: true for lowercase, and
-                                                                // lowercase's value for strip_accents
+  // bert; if nullopt, lowercase is true and strip_accents equals lowercase
+  std::optional<bool> lowercase = {}, strip_accents = {};
   std::optional<bool> add_bos = {}, add_eos = {}, add_space_prefix = {};
   std::optional<bool> add_separator =
       {};  // t5: adds a separator between the texts of a pair; nullopt: only if texts have a begin token
-  std::optional<bool> single_spaces = {};  // t5: replaces runs of blanks by one and removes blanks at the
-                                           // ends; nullopt: false
-  // plamo3: a run of one character (`repeats`) or of blanks (`blanks`) is split off from this length on;
-  // nullopt: never. GGUF files do not contain these values.
+  // t5: replaces runs of blanks by one blank and removes those at both ends; nullopt: false
+  std::optional<bool> single_spaces = {};
+  // plamo3: minimum length at which a run of one character (`repeats`) or of blanks (`blanks`) is split
+  // off; nullopt: never. GGUF files lack these values.
   std::optional<std::int64_t> repeats = 4, blanks = 2;
-  std::string charsmap = {};  // t5: SentencePiece's compiled normalisation rules, as bytes; "": none
+  // t5: SentencePiece's compiled normalization rules; "": no rules
+  std::string charsmap = {};
   std::vector<NamedTemplate> chat_templates = {};
 };
 
-// The ids equal those of the tokenizer that the file was made from, if its type is known. Errors:
-// unsupported, with a list of the supported types; corrupt, with the key's name.
+// For known types, ids equal those of the original tokenizer. Returns unsupported for an unknown type, with
+// the list of supported ones, or corrupt with the name of the key.
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& vocabulary);
 
 }  // namespace octavo

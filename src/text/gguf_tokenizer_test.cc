@@ -1,4 +1,4 @@
-// Converts the committed tokenizers to GGUF vocabularies, and rebuilds them.
+// Converts tokenizers to GGUF vocabularies and back.
 #include "text/gguf_tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A vocabulary, and the texts to which it refers.
+// A vocabulary, and the memory that it refers to.
 struct Taken {
   std::vector<std::string> tokens, merges;
   GgufVocabulary vocabulary;
@@ -108,7 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bert", "bert", "", {}, {}, 1}, Case{"xlmr", "t5", "default", true, 0, 3}),
     [](const auto& one) { return one.param.name + "_" + one.param.model; });
 
-// Converters give the role of the padding or of unknown text to an ordinary token if the model has none.
+// Converters give the role of padding or of unknown text to an ordinary token if the model has no special
+// one.
 TEST(GgufTokenizer, AnOrdinaryTokenWithARoleIsNotSpecial) {
   for (const auto& [name, model, pre, mark] :
        {std::tuple("qwen", "gpt2", "qwen2", "!"), std::tuple("bert", "bert", "", "\u2581a")}) {
@@ -139,13 +140,13 @@ TEST(GgufTokenizer, UnigramsFramePairs) {
     return tokenizer.encode_texts("How are you?", "Quite well.").value().ids;
   };
   EXPECT_EQ(pair(tokenizer_of(taken.vocabulary).value()), pair(original));
-  // T5's texts have only an end token.
+  // T5 adds only an end token.
   taken.vocabulary.add_bos = {};
   taken.vocabulary.add_eos = {};
   std::vector<std::int32_t> ids = original.encode("Quite well.", false).value();
   ids.push_back(2);
   EXPECT_EQ(tokenizer_of(taken.vocabulary)->encode("Quite well.", true).value(), ids);
-  taken.vocabulary.special.unknown = {};  // no token has the type `unknown`, either
+  taken.vocabulary.special.unknown = {};  // no token has the type `unknown` either
   EXPECT_THAT(tokenizer_of(taken.vocabulary).error().message, HasSubstr("unknown_token_id is missing"));
 }
 

@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kTokensMax = 1 << 22;
-constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6;  // GgufVocabulary::types
+constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6;  // values of GgufVocabulary::types
 
 struct Row {
   std::string token;
@@ -22,7 +22,7 @@ struct Row {
   double type = kNormal;
 };
 
-// Special tokens have the type control, whatever type the file gives them.
+// Special tokens get the type control, whatever the file says.
 double type_of(std::string_view token, std::string_view type) {
   if (type == "BYTE") return kByte;
   if (type == "UNKNOWN") return kUnknown;

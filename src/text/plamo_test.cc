@@ -1,4 +1,4 @@
-// Tests PLaMo's tokenizer.jsonl. tokenizer_test.cc compares ids with PLaMo's own code.
+// tokenizer_test.cc compares ids with PLaMo's own code.
 #include "text/plamo.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,6 @@ std::vector<std::int32_t> ids(const Tokenizer& tokenizer, std::string_view text)
   return tokenizer.encode(text, false).value();
 }
 
-// Converts the vocabulary as the conversion to GGUF does.
 TEST(Plamo, GgufFilesHaveTheSame) {
   for (const std::string name : {"plamo2", "plamo3"}) {
     const auto rows = rows_of(name);
@@ -57,7 +56,7 @@ TEST(Plamo, GgufFilesHaveTheSame) {
   }
 }
 
-// Among splits with equal cost, the one with the longest first token is selected.
+// Among splits with equal scores, the one with the longest first token is chosen.
 TEST(Plamo, TheLongestTokenComesFirst) {
   const Tokenizer tokenizer = fixtures::tokenizer("plamo2");
   const std::int32_t one = *tokenizer.id_of("a"), two = *tokenizer.id_of("aa"),

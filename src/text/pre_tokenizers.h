@@ -1,4 +1,4 @@
-// Rules that split a text into words before byte-level BPE. GGUF files refer to them by name.
+// Regular expressions that split a text into words before byte-level BPE. GGUF files name them.
 #pragma once
 
 #include <span>
@@ -8,18 +8,21 @@ namespace octavo {
 
 struct PreTokenizer {
   std::string_view name;
-  std::span<const std::string_view> splits;  // expressions, applied in this order; each match becomes a piece
-  bool gpt2_words = false;                   // GPT-2's expression is applied last
-  // Properties of all models with this pre-tokenizer:
-  bool ignore_merges = false;  // whether a word that is a token is not split
-  bool add_bos = false;        // default for files without tokenizer.ggml.add_bos_token
-  bool nfc = false;            // texts are normalised to NFC first
+  // applied in this order; each match becomes a piece
+  std::span<const std::string_view> splits;
+  // then GPT-2's expression is applied
+  bool gpt2_words = false;
+  // The values below are common to all models with this pre-tokenizer.
+  // a word that is a token is not split
+  bool ignore_merges = false;
+  bool add_bos = false;  // value for files without tokenizer.ggml.add_bos_token
+  bool nfc = false;  // texts are first normalized to NFC
 };
 
-// Null if the name is unknown.
+// Returns null for an unknown name.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);
 
-// All rules; error messages list their names.
+// Error messages list the names.
 std::span<const PreTokenizer> pre_tokenizers();
 
 }  // namespace octavo

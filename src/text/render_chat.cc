@@ -1,6 +1,6 @@
 // Renders chat templates for tools/goldens/check_real_templates.py. Each input line is a JSON object
 // {"template", "special_tokens", "messages", "tools", "documents", "kwargs", "add_generation_prompt",
-// "now"}; each output line is {"text"} or {"error"}.
+// "now"}. Each output line is {"text"} or {"error"}.
 #include <boost/json.hpp>
 #include <iostream>
 #include <string>

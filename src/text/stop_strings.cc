@@ -56,7 +56,7 @@ std::string StopSplitter::finish() {
   return std::exchange(held_, {});
 }
 
-// Advances all patterns by one byte. Returns the index of the longest pattern that it completes.
+// Adds a byte. Returns the index of the longest stop string that ends at this byte.
 std::optional<std::size_t> StopSplitter::advance(char byte) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < patterns_.size(); ++i) {

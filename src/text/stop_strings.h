@@ -1,4 +1,4 @@
-// Finds stop strings in a text that arrives in pieces. No part of a stop string is returned as text.
+// Finds stop strings in a text that arrives in pieces, before any part of them is sent.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,33 @@ namespace octavo {
 inline constexpr std::size_t kStopStringsMax = 32;
 inline constexpr std::size_t kStopStringBytesMax = 1024;
 
-// Finds the first complete stop string. If several end at the same byte, the longest wins, so that no part of
-// it is returned; of equal stop strings, the first in the list wins. The splitter holds back only the longest
-// end of the text that could begin a stop string. It uses Knuth-Morris-Pratt for each stop string, in linear
-// time.
+// Finds the first complete stop string. If several end at the same byte, the longest one counts. If several
+// stop strings are equal, the first one in the list counts. Holds back only the end of the text that
+// may begin a stop string. Runs Knuth-Morris-Pratt for each stop string, in linear time.
 class StopSplitter {
  public:
   struct Step {
-    std::string text;                 // text to send
-    std::optional<std::size_t> stop;  // index of the stop string, in the step that finds it
+    std::string text;
+    // index of the stop string, when it is found
+    std::optional<std::size_t> stop;
   };
 
-  // Errors: invalid_argument on field "stop" if a string is empty or too long, or if there are too many.
+  // Returns invalid_argument on "stop" if a string is empty or too long, or if there are too many.
   static Result<StopSplitter> create(std::vector<std::string> stops, bool include_stop_string);
 
-  // Adds the next piece. After a stop string, all further text is ignored.
+  // Ignores all text after a stop string.
   Step push(std::string_view piece);
 
-  // Call this after the last piece. Returns the text that was held back.
+  // Call it after the last piece. Returns the text that was held back.
   std::string finish();
 
  private:
   struct Pattern {
     std::string text;
-    std::vector<std::size_t> border;  // border[n]: length of the longest proper prefix of text[0, n) that is
-                                      // also its suffix
-    std::size_t matched = 0;          // length of the pattern's prefix that the text ends with
+    // border[n]: length of the longest proper prefix of text[0, n) that is also a suffix of it
+    std::vector<std::size_t> border;
+    // The last `matched` bytes of the text equal the start of the stop string.
+    std::size_t matched = 0;
   };
 
   explicit StopSplitter(bool include_stop_string) : include_stop_string_(include_stop_string) {}

@@ -28,8 +28,7 @@ StopSplitter splitter(std::vector<std::string> stops, bool include = false) {
   return StopSplitter::create(std::move(stops), include).value();
 }
 
-// Returns the result by the definition: the earliest end, then the longest stop string, then the first in the
-// list.
+// The definition: the earliest end counts, then the longest stop string, then the first one in the list.
 Outcome reference(const std::vector<std::string>& stops, bool include, const std::string& text) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::optional<std::size_t> best;
@@ -82,8 +81,7 @@ TEST(StopSplitter, RefusesBadStops) {
   EXPECT_FALSE(StopSplitter::create(std::vector<std::string>(kStopStringsMax + 1, "x"), false).has_value());
 }
 
-// With a small alphabet, stop strings overlap themselves and each other. Any division into pieces must give
-// the definition's result.
+// With a small alphabet, stop strings overlap. The division into pieces must not matter.
 TEST(StopSplitter, AgreesWithTheDefinitionForAnySplit) {
   std::mt19937 random(7);
   const auto word = [&](std::size_t length_max) {
@@ -106,7 +104,7 @@ TEST(StopSplitter, AgreesWithTheDefinitionForAnySplit) {
   }
 }
 
-// Text that was sent never has to be withdrawn, and only text that could begin a stop string is held back.
+// Only text that may begin a stop string is held back.
 TEST(StopSplitter, SendsAsSoonAsItMay) {
   std::mt19937 random(8);
   for (int round = 0; round < 2'000; ++round) {

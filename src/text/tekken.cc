@@ -17,10 +17,10 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::int64_t kTokensMax = 1 << 22;
-constexpr double kNormal = 1, kControl = 3;  // GgufVocabulary::types
-constexpr std::size_t kBytes = 256;          // number of the first tokens, which are single bytes
+constexpr double kNormal = 1, kControl = 3;  // values of GgufVocabulary::types
+constexpr std::size_t kBytes = 256;  // the first tokens after the special ones are single bytes
 
-// Special tokens of files without a list of them.
+// Special tokens for files that do not list them.
 constexpr std::array<std::string_view, 20> kSpecial = {"<unk>",
                                                        "<s>",
                                                        "</s>",
@@ -62,7 +62,7 @@ std::string_view text_of(const json::value& item, std::string_view field) {
   return text != nullptr ? std::string_view(*text) : std::string_view();
 }
 
-// Special tokens by rank. A token without a name gets a name from its number.
+// Special tokens by rank. Unnamed ones get a name with their number.
 Result<std::vector<std::string>> special_tokens(const json::object& file, std::size_t count) {
   std::vector<std::string> tokens;
   const json::value* given = file.if_contains("special_tokens");
@@ -81,7 +81,7 @@ Result<std::vector<std::string>> special_tokens(const json::object& file, std::s
   return tokens;
 }
 
-// The bytes of each token, by rank.
+// Returns the bytes of each token by rank.
 Result<std::vector<std::string>> byte_tokens(const json::object& file, std::size_t count) {
   const json::value* vocab = file.if_contains("vocab");
   if (vocab == nullptr || !vocab->is_array()) return wrong("vocab must be a list");

@@ -1,4 +1,4 @@
-// Mistral's tokenizer, from tekken.json: first special tokens, then bytes and merged tokens by rank, as in
+// Reads Mistral's tokenizer (tekken.json): special tokens, then bytes and merged tokens by rank as in
 // tiktoken.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Parses the file's text. Chat templates come from `config`. Ids equal those of mistral_common, except that
-// special tokens written in a text are recognised. Errors: corrupt and unsupported, with the field's name.
+// text: contents of the file. config: has the chat templates. Ids equal those of mistral_common, except
+// that special tokens in a text are recognized. Returns corrupt or unsupported, with the name of the field.
 Result<Tokenizer> tokenizer_of_tekken(std::string_view text, const TokenizerConfig& config);
 
 }  // namespace octavo

@@ -17,10 +17,10 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kTokensMax = 1 << 22, kSpecial = 256;
-constexpr double kNormal = 1, kControl = 3;  // GgufVocabulary::types
+constexpr double kNormal = 1, kControl = 3;  // values of GgufVocabulary::types
 constexpr std::string_view kClass = "TikTokenTokenizer";
 
-// The bytes of each token, by rank.
+// Returns the bytes of each token by rank.
 Result<std::vector<std::string>> byte_tokens(std::string_view text) {
   std::vector<std::string> tokens;
   while (!text.empty()) {
@@ -43,7 +43,7 @@ Result<std::vector<std::string>> byte_tokens(std::string_view text) {
   return tokens;
 }
 
-// Tokens that tokenizer_config.json names, and reserved tokens, with ids from `first` on.
+// Returns the named and the reserved special tokens, whose ids begin at `first`.
 std::vector<std::string> special_tokens(const json::object& config, std::size_t first) {
   std::vector<std::string> tokens;
   const json::value* added = config.if_contains("added_tokens_decoder");

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Files that are used if tokenizer.json is missing: Mistral's, PLaMo's, Kimi's.
+// Tokenizer files of Mistral, PLaMo and Kimi, for folders without tokenizer.json.
 struct OtherFile {
   const char* name;
   Result<Tokenizer> (*read)(std::string_view text, const TokenizerConfig& config);

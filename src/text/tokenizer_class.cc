@@ -11,20 +11,20 @@ namespace {
 namespace json = boost::json;
 
 // Whether the flags add_bos_token and add_eos_token replace the post-processor of tokenizer.json, as in
-// transformers 4.57 (transformers 5 ignores them). With by_flags, one of them must be given, and the default
-// of add_bos_token is true. With always, both defaults are false.
+// transformers 4.57 (transformers 5 ignores these flags). by_flags: if at least one flag is given;
+// add_bos_token is true by default. always: both flags are false by default.
 enum class Framing : std::uint8_t { never, by_flags, always };
 
 struct TokenizerClass {
   std::string_view name;  // "Llama" for LlamaTokenizer and LlamaTokenizerFast
   ClassTokens tokens = {};
   Framing framing = Framing::never;
-  bool leading_space = false;  // whether the config decides about a space before a text (GPT-2's classes)
+  bool leading_space = false;  // GPT-2's classes: the config decides whether a space is added before a text
   bool letters =
-      false;  // whether it decides about upper case, accents and Chinese characters (BERT's classes)
+      false;  // BERT's classes: the config decides about upper case, accents and Chinese characters
 };
 
-// InternLM2's class is in its own repositories.
+// InternLM2's class is in the repositories of its models.
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 constexpr TokenizerClass kClasses[] = {
     {.name = "Bert", .letters = true},
@@ -56,7 +56,7 @@ constexpr std::pair<std::string_view, std::string_view> kClassOfModel[] = {
     {"gemma3_text", "GemmaTokenizer"}, {"qwen2", "Qwen2Tokenizer"},    {"qwen2_moe", "Qwen2Tokenizer"},
     {"qwen3", "Qwen2Tokenizer"},       {"qwen3_moe", "Qwen2Tokenizer"}};
 
-// Returns the row of the config's class. A class that is not in the list has no rules.
+// Unknown classes have no rules.
 const TokenizerClass& class_of(const json::object& config) {
   static constexpr TokenizerClass kOther{};
   const auto* given = config.if_contains("tokenizer_class");
@@ -67,7 +67,7 @@ const TokenizerClass& class_of(const json::object& config) {
   return found == std::end(kClasses) ? kOther : *found;
 }
 
-// Sets the field to its value if this is a boolean, else to `usual`.
+// Sets the field to `usual` unless it is a boolean.
 void set_flag(json::object& config, std::string_view field, bool usual) {
   json::value& value = config[field];
   if (!value.is_bool()) value = usual;

@@ -25,7 +25,7 @@ Result<json::object> parse_object(const fs::path& path, std::string_view text) {
   return std::move(value.as_object());
 }
 
-// The text of a token, which is a string or an object with `content`. nullptr: another value.
+// A token is a string or an object with `content`. Returns null for other values.
 const json::string* token_text(const json::value& value) {
   if (const auto* text = value.if_string()) return text;
   const auto* object = value.if_object();
@@ -33,8 +33,8 @@ const json::string* token_text(const json::value& value) {
   return content ? content->if_string() : nullptr;
 }
 
-// Adds the fields that end with _token, and the named tokens of extra_special_tokens. The first token of a
-// name counts.
+// Adds the fields whose names end with _token, and the named tokens of extra_special_tokens. If a name
+// occurs twice, the first token counts.
 void add_special_tokens(const json::object& object, std::vector<SpecialToken>& tokens) {
   const auto add = [&](std::string_view name, const json::value& value) {
     const auto* text = token_text(value);
@@ -48,14 +48,15 @@ void add_special_tokens(const json::object& object, std::vector<SpecialToken>& t
     for (const auto& [key, value] : *named) add(key, value);
 }
 
-// Reads a JSON object from a file; an empty object if the file does not exist.
+// Returns an empty object if the file does not exist.
 Result<json::object> read_object(const fs::path& path) {
   if (!fs::exists(path)) return json::object();
   TRY(const std::string text, read_text_file(path, kConfigBytesMax));
   return parse_object(path, text);
 }
 
-// special_tokens_map.json decides which tokens are special, but its additional ones join those of the config.
+// The tokens of special_tokens_map.json replace those of the config; additional_special_tokens of both
+// files are joined.
 void override_special_tokens(const json::object& map, json::object& config) {
   constexpr std::string_view kAdditional = "additional_special_tokens";
   for (const auto& [key, value] : map) {
@@ -75,7 +76,7 @@ void override_special_tokens(const json::object& map, json::object& config) {
   }
 }
 
-// Reads the files that transformers ignores if tokenizer_config.json has added_tokens_decoder.
+// transformers ignores these files if tokenizer_config.json has added_tokens_decoder.
 Result<> add_older_files(const fs::path& model_dir, json::object& config) {
   TRY(const json::object map, read_object(model_dir / "special_tokens_map.json"));
   override_special_tokens(map, config);
@@ -91,7 +92,6 @@ Result<> add_older_files(const fs::path& model_dir, json::object& config) {
   return {};
 }
 
-// Adds tokenizer_class if the config has none.
 Result<> add_class(const fs::path& model_dir, json::object& config) {
   const auto named = [](const json::object& object, std::string_view key) -> const json::string* {
     const auto* value = object.if_contains(key);
@@ -137,7 +137,7 @@ void set_template(std::vector<NamedTemplate>& templates, std::string name, std::
 }
 
 Result<> add_template_files(const fs::path& model_dir, std::vector<NamedTemplate>& templates) {
-  // Processors read this file, tokenizers do not.
+  // In transformers, processors read this file and tokenizers do not.
   const fs::path older = model_dir / "chat_template.json";
   const bool has_processor =
       fs::exists(model_dir / "preprocessor_config.json") || fs::exists(model_dir / "processor_config.json");

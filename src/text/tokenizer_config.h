@@ -1,4 +1,4 @@
-// The files beside tokenizer.json in a Hugging Face model directory: roles of the special tokens, and chat
+// Reads the files beside tokenizer.json in a Hugging Face model folder: roles of special tokens, and chat
 // templates.
 #pragma once
 
@@ -11,44 +11,45 @@
 
 namespace octavo {
 
-// A special token, with its name in chat templates: {"bos_token", "<s>"}.
+// A special token and its name in chat templates: {"bos_token", "<s>"}.
 struct SpecialToken {
   std::string name;
   std::string text;
 };
 
 struct NamedTemplate {
-  std::string name;  // "default" if the model has only one
+  std::string name;  // "default" if the model has one template
   std::string source;
 };
 
 struct TokenizerConfig {
-  std::string json;  // tokenizer_config.json with the fields of the other files; "" if all are missing
+  // tokenizer_config.json, completed with fields of the other files; "" if no file exists
+  std::string json;
   std::vector<SpecialToken> special_tokens;
   std::vector<NamedTemplate> chat_templates;
 
-  // Text of the token with this name; "": the model has no such token.
+  // Returns the token with this name; "": the model has none.
   std::string_view special_token(std::string_view name) const;
 
-  // Returns the chat template for a request, selected as in transformers: with tools, "tool_use" if it
-  // exists; otherwise the default template. "": the model has no template.
+  // Returns the template that transformers selects for a request: with tools, "tool_use" if it exists,
+  // otherwise "default". "": the model has no template.
   std::string_view chat_template(bool with_tools) const;
 };
 
-// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All are optional,
-// but an existing file must be valid. Errors: io, corrupt.
+// Reads tokenizer_config.json and the files beside it, as transformers 4.57 and 5.24 do. All files are
+// optional, but an existing file must be valid. Returns io or corrupt.
 //
 // Without added_tokens_decoder, special_tokens_map.json overrides the special tokens, and added_tokens.json
-// lists further tokens. Without tokenizer_class, config.json's tokenizer_class or model_type decides.
-// chat_template.jinja overrides the template in the JSON; additional_chat_templates/*.jinja add templates.
-// chat_template.json is read for models with a processor.
+// lists more tokens. Without tokenizer_class, config.json's tokenizer_class or model_type decides.
+// chat_template.jinja overrides the template in the JSON, and additional_chat_templates/*.jinja add
+// templates. chat_template.json is read for models with a processor.
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
 
-// Applies the rules of the tokenizer class to config.json (tokenizer_class.h). Also adds the bos_token and
-// eos_token of the class, if the config does not have the field and tokenizer_json contains the token.
+// Applies the rules of the tokenizer class (tokenizer_class.h). Also adds bos_token and eos_token of the
+// class if the config lacks them and tokenizer_json contains them.
 void apply_class(TokenizerConfig& config, std::string_view tokenizer_json);
 
-// Reads a whole file. Errors: not_found, io, and invalid_argument if it is larger than bytes_max.
+// Returns not_found, io, or invalid_argument if the file is larger than bytes_max.
 Result<std::string> read_text_file(const std::filesystem::path& path, std::size_t bytes_max);
 
 }  // namespace octavo

@@ -68,7 +68,6 @@ TEST_P(TokenizerTest, ServesManyThreads) {
 INSTANTIATE_TEST_SUITE_P(All, TokenizerTest, testing::ValuesIn(fixtures::kTokenizers),
                          [](const auto& test) { return test.param; });
 
-// A lossless tokenizer must return its input after encoding and decoding.
 TEST(Tokenizer, LosslessOnesRoundTrip) {
   for (const std::string name : {"gpt2", "llama3", "llama2", "gemma"}) {
     const bool byte_level = name == "gpt2" || name == "llama3";
@@ -76,7 +75,7 @@ TEST(Tokenizer, LosslessOnesRoundTrip) {
     const boost::json::value expected = fixtures::read_json("tokenizers/" + name + "/expected.json");
     for (const auto& one : expected.at("encodings").as_array()) {
       const std::string text = fixtures::text(one.at("text"));
-      // SentencePiece writes a space as "▁", and adds one before the text after a special token.
+      // SentencePiece writes a space as "▁", and adds one to the text after a special token.
       if (!byte_level && (text.find("▁") != std::string::npos || text.find("<s>") != std::string::npos))
         continue;
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false).value(), false).value(), text) << name;
@@ -111,7 +110,6 @@ TEST(Tokenizer, TokenBytesUndoEachAlphabet) {
   EXPECT_EQ(bert.token_bytes(bert.id_of("##e").value()), "e");
 }
 
-// All 256 bytes must occur exactly once: the alphabet is a bijection.
 TEST(Tokenizer, ByteLevelAlphabetCoversEveryByte) {
   const Tokenizer gpt2 = fixtures::tokenizer("gpt2");
   std::vector<int> seen(256, 0);
@@ -154,7 +152,6 @@ TEST(Tokenizer, RefusesBadFiles) {
   }
 }
 
-// A minimal WordLevel vocabulary, and its tokenizer_config.json.
 constexpr std::string_view kTiny =
     R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
   "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "decoder": null,
@@ -168,7 +165,7 @@ Result<Tokenizer> tiny(std::string config_json) {
 
 using testing::ElementsAre;
 
-// A tokenizer.json whose post-processor adds </s> after texts, or which has no post-processor.
+// with_end: the post-processor adds </s> after a text; otherwise there is no post-processor.
 Result<Tokenizer> framed(std::string_view config_json, bool with_end = true) {
   constexpr std::string_view kEnd = R"({"type": "TemplateProcessing",
       "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
@@ -181,7 +178,7 @@ Result<Tokenizer> framed(std::string_view config_json, bool with_end = true) {
   return Tokenizer::parse(boost::json::serialize(json), std::move(config));
 }
 
-// Values from transformers 5.24 and 4.57, which are equal for these.
+// The values are from transformers 5.24 and 4.57, which agree here.
 TEST(Tokenizer, FlagsOfMostClassesLeaveThePostProcessorAlone) {
   for (const char* name : {"", R"("tokenizer_class": "Qwen2Tokenizer",)", R"("tokenizer_class": "GPT2TokenizerFast",)",
                            R"("tokenizer_class": "PreTrainedTokenizerFast",)", R"("tokenizer_class": null,)"})
@@ -194,7 +191,7 @@ TEST(Tokenizer, FlagsOfMostClassesLeaveThePostProcessorAlone) {
       }
 }
 
-// Values from transformers 4.57 if a flag is given, from 5.24 if not.
+// The values are from transformers 4.57 if a flag is given, otherwise from 5.24.
 TEST(Tokenizer, FlagsOfLlamasKinReplaceThePostProcessor) {
   for (const char* name : {"LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizerFast", "GemmaTokenizer",
                            "CohereTokenizerFast"}) {
@@ -258,7 +255,6 @@ TEST(Tokenizer, AddsTokensThatOnlyTheConfigLists) {
   EXPECT_THAT(gap->encode("a<gap>", false).value(), ElementsAre(1, 5));
 }
 
-// The properties of the config replace those of tokenizer.json.
 TEST(Tokenizer, TheConfigDecidesAboutAddedTokens) {
   constexpr std::string_view kMask =
       R"({"id": 2, "content": "b", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false})";
@@ -278,7 +274,7 @@ TEST(Tokenizer, TheConfigDecidesAboutAddedTokens) {
   EXPECT_TRUE(ids("special", "").second);
 }
 
-// kTiny with another normalizer or splitter.
+// kTiny with another normalizer or pre-tokenizer.
 std::vector<std::int32_t> ids_with(const char* part, std::string_view value, std::string_view config_json,
                                    std::string_view text) {
   boost::json::value json = boost::json::parse(kTiny);
@@ -398,13 +394,13 @@ TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {
   EXPECT_EQ(one.ids, bert.encode(answer, true).value());
   EXPECT_EQ(one.second, std::nullopt);
   EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 5)->ids, framed({first(b, 3)}));
-  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));  // special tokens remain
+  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));
 
   const auto pair = bert.encode_texts(question, answer).value();
   EXPECT_EQ(pair.ids, framed({a, b}));
   EXPECT_EQ(pair.second, static_cast<int>(a.size()) + 2);
   const auto cut = bert.encode_texts(question, answer, a.size() + 3 + 3).value();
-  EXPECT_EQ(cut.ids, framed({a, first(b, 3)}));  // the longer text is truncated
+  EXPECT_EQ(cut.ids, framed({a, first(b, 3)}));
   EXPECT_EQ(cut.second, pair.second);
   EXPECT_EQ(bert.encode_texts("\xff", std::nullopt).error().field, "prompt");
   EXPECT_EQ(bert.encode_texts("a", "\xff").error().field, "prompt");

@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// Properties of a lead byte: length of the code point, and range of its second byte. Length 0: the byte
-// cannot begin a code point.
+// Properties of a code point that its first byte (lead byte) determines: its length, and the range of its
+// second byte. Length 0: the byte cannot begin a code point.
 struct Lead {
   std::size_t length;
   std::uint8_t second_min = 0x80;
@@ -27,12 +27,11 @@ Lead lead(std::uint8_t byte) {
   return {0};
 }
 
-// The next piece of a text: a complete code point, or the longest sequence that could begin one (at least one
-// byte).
+// A complete code point, or the longest sequence (at least one byte) that could begin one.
 struct Piece {
   std::size_t length;
   bool whole;
-  bool cut_short;  // the text ended inside a code point
+  bool cut_short;  // the text ends inside a code point
 };
 
 Piece next_piece(std::string_view text) {

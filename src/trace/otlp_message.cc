@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Writes fields of protobuf messages. Field numbers: opentelemetry/proto/trace/v1/trace.proto.
+// Writes protobuf fields. The numbers are from opentelemetry/proto/trace/v1/trace.proto.
 class ProtoWriter {
  public:
   ProtoWriter& bytes(unsigned field, std::string_view value) {
@@ -44,7 +44,6 @@ std::string from_hex(std::string_view digits) {
   return bytes;
 }
 
-// KeyValue
 std::string attribute(std::string_view key, const SpanValue& value) {
   ProtoWriter any;
   if (const auto* text = std::get_if<std::string>(&value))

@@ -1,4 +1,4 @@
-// The OTLP export request as a protobuf message (ExportTraceServiceRequest).
+// Writes the OTLP export request as protobuf (ExportTraceServiceRequest).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// us_since_1970: offset from now_us() to Unix time.
+// us_since_1970: what to add to now_us() for Unix time.
 std::string otlp_message(const std::vector<Span>& spans, std::string_view service_name,
                          std::int64_t us_since_1970);
 

@@ -19,7 +19,7 @@ bool is_hex(std::string_view text) {
 }
 bool is_zero(std::string_view text) { return text.find_first_not_of('0') == std::string_view::npos; }
 
-// OTLP's JSON has 64-bit integers as strings.
+// OTLP's JSON writes 64-bit integers as strings.
 json::object value_json(const SpanValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return {{"stringValue", *text}};
   if (const auto* integer = std::get_if<std::int64_t>(&value))
@@ -45,7 +45,7 @@ json::object span_json(const Span& span, std::int64_t us_since_1970) {
 
 }  // namespace
 
-// "00-" trace "-" parent "-" flags; later versions may append fields.
+// "00-" trace "-" parent "-" flags. Later versions may append fields.
 std::optional<TraceContext> parse_traceparent(std::string_view header) {
   constexpr std::size_t kSize = 55;
   if (header.size() < kSize || header[2] != '-' || header[35] != '-' || header[52] != '-')

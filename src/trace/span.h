@@ -1,4 +1,4 @@
-// OpenTelemetry spans, and the request that exports them.
+// OpenTelemetry spans, and their export request as JSON.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,36 @@
 
 namespace octavo {
 
-// Trace and parent span of a request, from the W3C header `traceparent`.
+// Trace and parent span of a request, from the header `traceparent` (W3C).
 struct TraceContext {
   std::string trace_id;     // 32 hexadecimal digits
-  std::string parent_span;  // 16 hexadecimal digits; "": the next span is the first of its trace
-  bool sampled = true;      // the caller records the trace
+  // 16 hexadecimal digits; "": the next span is the first one of the trace
+  std::string parent_span;
+  bool sampled = true;  // whether the caller records the trace
 };
 
-// Returns nullopt if the header is invalid: the request begins a new trace.
+// Returns nullopt if the header is invalid. The request then begins a new trace.
 std::optional<TraceContext> parse_traceparent(std::string_view header);
 std::string traceparent(const TraceContext& context);
 
-enum class SpanKind : std::uint8_t { internal = 1, server = 2, client = 3 };  // values of OTLP
+// the values are those of OTLP
+enum class SpanKind : std::uint8_t { internal = 1, server = 2, client = 3 };
 
 using SpanValue = std::variant<std::string, std::int64_t, double>;
 
 struct Span {
   std::optional<TraceContext> context = {};  // nullopt: the span begins a trace
-  std::string id = {};                       // 16 hexadecimal digits; "": the exporter makes an id
+  std::string id = {};  // 16 hexadecimal digits; "": the exporter chooses
   std::string name = {};
   SpanKind kind = SpanKind::server;
   std::vector<std::pair<std::string, SpanValue>> attributes = {};
-  std::int64_t begun_us = 0, ended_us = 0;  // microseconds of now_us()
+  std::int64_t begun_us = 0, ended_us = 0;  // times of now_us()
 };
 
 std::string new_trace_id();
 std::string new_span_id();
 
-// Returns the OTLP export request as JSON. us_since_1970: offset from now_us() to Unix time.
+// us_since_1970: what to add to now_us() for Unix time.
 std::string otlp_body(const std::vector<Span>& spans, std::string_view service_name,
                       std::int64_t us_since_1970);
 

@@ -1,4 +1,4 @@
-// Sends spans to an OpenTelemetry collector: OTLP over HTTP (JSON or protobuf) or gRPC.
+// Exports spans to an OpenTelemetry collector with OTLP over HTTP (JSON or protobuf) or gRPC.
 #pragma once
 
 #include <condition_variable>
@@ -20,12 +20,13 @@ namespace octavo {
 class Tracer {
  public:
   // endpoint: http://HOST:PORT/v1/traces, or grpc://HOST:PORT. protocol: grpc, http/protobuf or http/json;
-  // "": grpc for grpc://, otherwise http/json. Errors: an invalid URL, an unknown protocol, gRPC with TLS.
+  // "": grpc for grpc://, otherwise http/json. Returns an error for an invalid URL, an unknown protocol, or
+  // gRPC with TLS.
   static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name,
                                                std::string_view protocol = {});
-  // Sends the remaining spans.
+  // Exports the remaining spans.
 
-  // Thread-safe, never waits. Drops the span if 2,048 spans are unsent; the log reports the number of dropped
+  // Thread-safe; does not wait. Drops the span if 2,048 spans are waiting, and logs the number of dropped
   // spans.
   void record(Span span);
 

@@ -1,4 +1,3 @@
-// Tests of the export to a collector over gRPC.
 #include "trace/tracer.h"
 #include "base/clock.h"
 #include "base/testing/eventually.h"
@@ -17,8 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Returns the fields of a protobuf message by number. The values of messages, strings and fixed64 are their
-// bytes.
+// Returns protobuf fields by number. Values of messages, strings and fixed64 are their bytes.
 std::multimap<std::uint64_t, std::string> fields_of(std::string_view bytes) {
   std::multimap<std::uint64_t, std::string> fields;
   std::size_t at = 0;
@@ -55,7 +53,7 @@ std::uint64_t number_of(std::string_view fixed64) {
   return value;
 }
 
-// Stores the messages of Export, and answers each with an empty message.
+// Stores each Export request, and responds with an empty message.
 class Collector {
  public:
   std::string endpoint() const { return "grpc://127.0.0.1:" + std::to_string(server_->port()); }

@@ -13,7 +13,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
-// Limits in tokens. Conversations outside of them are skipped, as in vLLM.
+// As in vLLM, conversations outside of these limits (in tokens) are skipped.
 constexpr int kShareGptLeast = 4, kShareGptPromptMost = 1024, kShareGptMost = 2048;
 
 class Chance {
@@ -89,14 +89,14 @@ Result<int> tokens_of(std::string_view text, const Tokenizer& tokenizer) {
   return static_cast<int>(ids.size());
 }
 
-// Returns the text of a message; null if none exists.
+// Returns null if the text is missing.
 const json::string* turn(const json::array& turns, std::size_t i) {
   const json::object* object = turns[i].if_object();
   const json::value* value = object == nullptr ? nullptr : object->if_contains("value");
   return value == nullptr ? nullptr : value->if_string();
 }
 
-// Tokenises only the conversations that are used.
+// Tokenizes only the conversations that are used.
 Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& tokenizer) {
   TRY(const std::string text, read_file(o.path));
   boost::system::error_code wrong;
@@ -161,7 +161,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   return prompts;
 }
 
-// Makes prompts of complete lines. Their number depends on the mean length of the file's lines.
+// Prompts consist of complete lines. Their number depends on the mean length of the file's lines.
 Result<std::vector<Prompt>> sonnet(const DatasetOptions& o, const Tokenizer& tokenizer) {
   constexpr std::string_view kBegin = "Repeat some of these lines:\n";
   TRY(const std::string text, read_file(o.path));

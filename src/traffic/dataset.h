@@ -1,4 +1,4 @@
-// Prompts of vLLM's benchmark datasets that need no download.
+// The datasets of `vllm bench` that need no download.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,30 @@
 namespace octavo::traffic {
 
 struct Prompt {
-  std::vector<std::int32_t> ids;  // token ids; empty: `text` is the prompt
+  std::vector<std::int32_t> ids;  // empty: `text` is the prompt
   std::string text;
   int input_tokens = 0;
-  int output_tokens = 0;  // maximum number of output tokens
+  int output_tokens = 0;  // maximum number
 };
 
 struct DatasetOptions {
   // Name of the dataset:
-  // - random: random ids.
-  // - prefix_repetition: random ids after one of a few common prefixes.
-  // - sharegpt: the first two turns of each conversation in a ShareGPT file.
-  // - sonnet: lines of a text file. The first lines are common to all prompts, the others are random.
-  // - custom: lines of JSON with "prompt" and optionally "output_tokens".
+  // * random: random token ids.
+  // * prefix_repetition: random token ids after one of a few common prefixes.
+  // * sharegpt: the first two turns of each conversation in a ShareGPT file.
+  // * sonnet: lines of a text file. All prompts have the same first lines; the other lines are random.
+  // * custom: JSON lines with "prompt" and optionally "output_tokens".
   std::string name = "random";
-  std::string path = {};  // for sharegpt, sonnet and custom
+  std::string path = {};  // file, for sharegpt, sonnet and custom
   int num_prompts = 1000;
   std::uint64_t seed = 0;
 
   int random_input_len = 1024;
   int random_output_len = 128;
-  double random_range_ratio = 0;  // maximum relative change of lengths, up and down, in [0, 1)
-  int random_prefix_len = 0;      // common first tokens of all prompts, in addition to the input
+  // maximum relative deviation from the mean length, in [0, 1)
+  double random_range_ratio = 0;
+  // common first tokens of all prompts, in addition to the input
+  int random_prefix_len = 0;
 
   int prefixes = 10;
   int prefix_len = 256;
@@ -47,8 +49,8 @@ struct DatasetOptions {
   int custom_output_len = 256;
 };
 
-// If the file has too few prompts, they repeat in random order. Errors: invalid_argument (fields
-// "dataset-name", "dataset-path"), not_found, io, corrupt (names the entry).
+// If the file has too few prompts, they are repeated in random order. Returns invalid_argument on
+// "dataset-name" or "dataset-path", not_found, io, or corrupt with the invalid entry.
 Result<std::vector<Prompt>> load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace octavo::traffic

@@ -45,7 +45,7 @@ class Distribution {
   }
 
   std::vector<Counted> values_;
-  std::vector<std::uint64_t> ends_;  // number of values up to this one
+  std::vector<std::uint64_t> ends_;  // ends_[i]: number of values up to value i
   std::uint64_t count_ = 0;
   double sum_ = 0;
 };
@@ -66,8 +66,8 @@ void put_times(json::object& out, std::string_view name, const Distribution& tim
     out[fmt::format("p{:g}_{}_ms", percent, name)] = times.percentile(percent);
 }
 
-// Adds the maximum number of tokens and of open requests in a second. A response's tokens count as evenly
-// spread between its first and last chunk.
+// Computes the largest number of tokens and of concurrent requests in a second. The tokens of a response
+// are spread evenly between its first and last chunk.
 void put_peaks(json::object& out, std::span<const AnswerTimes> answers) {
   std::map<std::int64_t, double> tokens;
   std::map<std::int64_t, int> opened;

@@ -1,4 +1,4 @@
-// Histogram of times between tokens, in microseconds. Needs less memory than a list.
+// Histogram of the times between chunks in microseconds. It needs less memory than a list.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class GapCounts {
     }
   }
 
-  // Calls visit(gap_us, count) for each gap, in ascending order.
+  // Calls visit(gap_us, count) in ascending order.
   template <class Visit>
   void each(Visit&& visit) const {
     for (std::int64_t gap = 0; gap < kShort; ++gap)

@@ -68,7 +68,7 @@ void KnobSearch::add(double score) {
   best_ = current_;
   unchanged_ = 0;
   if (!refines_) return;
-  // The other candidates are neighbours of the old best setting.
+  // The remaining candidates are neighbours of the previous best setting.
   waiting_.clear();
 }
 

@@ -1,4 +1,5 @@
-// Searches for the values of several settings ("knobs", such as flags) with the highest score.
+// Searches for the flag values with the highest score, for `octavo tune`. A knob is one flag and its
+// possible values.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +13,28 @@ namespace octavo::traffic {
 
 struct Knob {
   std::string flag;
-  std::vector<std::string> values;  // values of a flag; "": without the flag
-  std::size_t usual = 0;            // index of the value without tuning
-  // neighbouring values have similar scores, so a refinement tries only neighbours of the best value
+  std::vector<std::string> values;  // "": the flag is not given
+  std::size_t usual = 0;  // index of the value without tuning
+  // Neighbouring values have similar scores, so a refinement only tries the neighbours of the best value.
   bool ordered = false;
-  std::vector<std::size_t> coarse = {};  // indices of values in the grid; empty: only the usual value
+  // indices of the values in the grid; empty: only the usual value
+  std::vector<std::size_t> coarse = {};
 };
 
 // Tries settings in this order:
 // 1. The usual setting.
 // 2. The grid of all coarse values.
-// 3. Changes of one knob of the best setting: neighbours of its value if the knob is ordered, otherwise all
-// values. The search ends when no change is better.
-// No setting is tried twice.
+// 3. The best setting with one knob changed: to neighbouring values if the knob is ordered, otherwise to
+// any value. The search ends when no change is better.
+// It tries no setting twice.
 class KnobSearch {
  public:
-  using Setting = std::vector<std::size_t>;  // [knob] index of its value
+  using Setting = std::vector<std::size_t>;  // index of the value of each knob
 
   explicit KnobSearch(std::vector<Knob> knobs);
 
   std::optional<Setting> next();  // nullopt: the search has ended
-  void add(double score);         // score of the last setting of next()
+  void add(double score);  // score of the last setting from next()
 
   const std::vector<Knob>& knobs() const { return knobs_; }
   const Setting& best() const { return best_; }
@@ -49,8 +51,9 @@ class KnobSearch {
   Setting current_, best_;
   double best_score_ = 0;
   bool refines_ = false;
-  std::size_t knob_ = 0;       // index of the next knob to refine
-  std::size_t unchanged_ = 0;  // knobs refined since the best setting changed
+  std::size_t knob_ = 0;  // next knob to refine
+  // knobs that were refined since the best setting changed
+  std::size_t unchanged_ = 0;
 };
 
 }  // namespace octavo::traffic

@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kTimeoutMs = 6 * 3'600'000;  // timeout of a response, as in vLLM
+constexpr int kTimeoutMs = 6 * 3'600'000;  // limit for a response, as in vLLM
 
 const json::value* at_path(const json::value& root, std::string_view pointer) {
   boost::system::error_code missing;
@@ -74,7 +74,7 @@ class Reader {
     piece(choices->get_array().front());
   }
 
-  // Records a chunk with a choice. It counts even without text, because its tokens may be a part of a
+  // Records a chunk with a choice. A chunk without text also counts, because its tokens may be a part of a
   // character. A chunk with only the role does not count.
   void piece(const json::value& choice) {
     if (const json::value* role = at_path(choice, "/delta/role"); role != nullptr && role->is_string()) {
@@ -120,7 +120,7 @@ std::shared_ptr<const std::string> body_of(const Prompt& prompt, const LoadOptio
   return std::make_shared<const std::string>(json::serialize(body));
 }
 
-// All functions run on the client's only thread.
+// The client's only thread calls all functions.
 class Run {
  public:
   Run(std::span<const Prompt> prompts, std::span<const std::int64_t> due_us, const LoadOptions& options,
@@ -196,7 +196,7 @@ class Run {
   std::size_t ended_count_ = 0;
   int open_ = 0;
   bool waiting_ = false;
-  // The last member is destroyed first: its thread uses the others.
+  // Must be the last member, so that its thread stops before the other members are destroyed.
   http::AsyncClient client_{{.idle_connections_max = 4096}};
   http::ClientLoop& loop_ = client_.next_loop();
 };

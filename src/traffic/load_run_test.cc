@@ -28,7 +28,7 @@ class LoadRun : public testing::Test {
     options_.server = {"127.0.0.1", server_->port()};
     options_.model = "m";
   }
-  // Responds with two chunks, and with the usage in the request's text.
+  // Responds with two chunks. The request's text contains the usage to report.
   void serve_answers() {
     serve([this](std::shared_ptr<http::Exchange> e) {
       {

@@ -1,6 +1,7 @@
-// Format of a KV block outside of its engine: a header, then all layers of its cache group in the layout of
-// kernels/kv_exchange.h. States of recurrent layers belong to the end of a block (f32, layer after layer).
-// They are split into pieces of the same size as a block.
+// Format in which a KV block leaves its engine, for disks, stores and other engines. A block consists of a
+// header and of all layers of its cache group, in the layout of kernels/kv_exchange.h. Recurrent layers
+// have one state (f32) at the end of a block. These states follow each other layer by layer, and are cut
+// into pieces of the size of a block.
 #pragma once
 
 #include <array>
@@ -17,15 +18,18 @@ namespace octavo {
 
 // Format of an engine's blocks. Two engines can exchange blocks if their formats are equal.
 struct BlockFormat {
-  std::string fingerprint{};  // identity of the model: its files, and the encoding of its matrices
+  std::string fingerprint{};  // identity of the model: its files and its quantization
   std::string dtype{};        // data type of keys and values
   int block_size = 0;         // tokens per block
-  std::int64_t bytes = 0;     // bytes of a piece, which is a block with all layers of the largest cache group
-  // Window of each cache group in tokens; 0: no window. The pieces of smaller cache groups are padded.
+  // bytes of one piece: a block with all layers of the largest cache group
+  std::int64_t bytes = 0;
+  // Sliding window of each cache group in tokens; 0: no window. Blocks of the other groups are padded to
+  // `bytes`.
   std::vector<int> windows{0};
-  int state_pieces = 0;  // number of pieces of recurrent states; the last one is padded
-  // Layout of a block's bytes: planes one after another, each with block_size tokens. It depends only on the
-  // model, so engines do not compare it. Empty: blocks have another layout.
+  // number of pieces that hold the recurrent states; the last piece is padded
+  int state_pieces = 0;
+  // A block consists of `count` planes, each with token_bytes for each of block_size tokens. Engines do not
+  // compare this field, because the model determines it. count 0: the block cannot be split by tokens.
   struct Planes {
     int count = 0;
     int token_bytes = 0;
@@ -36,34 +40,34 @@ struct BlockFormat {
 
   bool operator==(const BlockFormat&) const = default;
 
-  // Returns the bytes from one packed block to the next, including headers.
+  // Returns the distance in bytes between two packed blocks (header and contents).
   std::size_t stride() const;
-  // Returns a hash of all compared fields, which the header of a block contains.
+  // Returns a hash of all fields that operator== compares. The header of each block contains it.
   Hash128 digest() const;
 };
 
 // Returns the name of the first field that differs: "model", "dtype", ...; "" if the formats are equal.
 std::string difference(const BlockFormat& a, const BlockFormat& b);
 
-// Returns the part of a packed block that contains keys and values. packed: format.stride() bytes.
+// Returns the contents of a packed block, without its header. packed: format.stride() bytes.
 std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
 std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
 
 // Returns the bytes of a packed block, padded to a multiple of `alignment` (a power of two).
 std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment);
 
-// Returns a buffer of packed_bytes() bytes with this alignment. It belongs to the calling thread and is valid
-// until the thread's next call.
+// Returns a thread-local buffer of packed_bytes() bytes with this alignment, valid until the thread's next
+// call.
 std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment = 1);
 
-// Header of a block: its format (BlockFormat::digest()), the hash of its tokens, its size and its checksum.
+// Contains BlockFormat::digest(), the block's key, its size and a checksum.
 using BlockHeader = std::array<std::byte, 64>;
 BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> contents);
-// Checks a header against the contents. Returns the errors of verify() below.
+// Checks that the header belongs to the contents. Returns the same errors as verify() below.
 Result<> verify(const BlockHeader& header, Hash128 format, Hash128 key, std::span<const std::byte> contents);
 
-// Writes the header of a packed block; called when the contents are complete. key: chained hash of all tokens
-// up to the block's end (transfer_keys).
+// Writes the header of a packed block after its contents are complete. key: hash of all tokens up to the
+// end of the block (transfer_keys).
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed);
 
 // Checks a packed block. Returns invalid_argument if the format or the key differs, or corrupt if the header

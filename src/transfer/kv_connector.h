@@ -1,10 +1,11 @@
-// Interface to a source or destination of KV blocks outside of an engine's cache: another engine, or a tier
-// below the cache. A connector is one file, and one row of the table in kv_transfer_options.cc. The engine
-// (engine/cache/kv_transfers.h) treats all connectors in the same way.
+// Interface to a place outside of the engine's cache that KV blocks are loaded from or stored to: another
+// engine, or a tier (host memory, disk, store). To add a connector, write one file and one row in
+// kv_transfer_options.cc. The engine (engine/cache/kv_transfers.h) calls all connectors in the same way.
 //
-// A connector identifies pieces (kv_pieces.h) by hashes that are equal in all processes. A hash covers all
-// tokens up to a block's end, with images, adapter and salt. A connector copies the bytes on separate
-// threads. The engine chooses the cache blocks for them and keeps these blocks reserved during the copy.
+// A connector identifies each piece (kv_pieces.h) by a hash of all tokens up to the end of its block,
+// including images, adapter and salt. The hash is equal in all processes. The engine chooses the cache
+// blocks to load into or store from, and reserves them until the copy ends. Connectors copy on separate
+// threads.
 #pragma once
 
 #include <array>
@@ -31,41 +32,47 @@
 
 namespace octavo {
 
-// Parts of a prompt that connectors use.
+// A prompt as connectors see it.
 struct KvPrompt {
   RequestId id = 0;
-  std::string_view name{};  // name of the request
+  std::string_view name{};
   int tokens = 0;
-  std::span<const TokenId> text{};  // tokens of the prompt without the last one; empty if the prompt has
-                                    // images
-  Hash128 identity{};               // see transfer_keys()
-  std::span<const Hash128> keys{};  // keys of the prompt's full blocks, except a block that contains the last
-                                    // token
-  const KvTransferParams* params = nullptr;  // transfer parameters of the request; null if it has none
-  int cached = 0;                            // number of blocks, from the first on, that are in the cache
+  // tokens of the prompt without the last one; empty if the prompt has images
+  std::span<const TokenId> text{};
+  // see transfer_keys()
+  Hash128 identity{};
+  // keys of the prompt's full blocks; a block that contains the last token is excluded
+  std::span<const Hash128> keys{};
+  // parameters in the request (kv_transfer_params); null if it has none
+  const KvTransferParams* params = nullptr;
+  // number of leading blocks that are in the engine's cache
+  int cached = 0;
 };
 
 struct LoadTask {
   RequestId id = 0;
-  KvTransferParams from{};        // transfer parameters of the request; empty if it has none
+  KvTransferParams from{};  // parameters in the request; empty if it has none
   int first = 0;                  // the task loads pieces [first, keys.size()) of the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
-  std::vector<KvPlace> blocks{};  // destination of piece first + i; empty: the task loads no blocks
-  std::shared_ptr<const std::atomic<bool>> cancelled{};  // becomes true when the request has ended
+  // cache block to load piece first + i into; empty: the task only ends a lease
+  std::vector<KvPlace> blocks{};
+  // becomes true when the request has ended
+  std::shared_ptr<const std::atomic<bool>> cancelled{};
 };
 
 struct LoadResult {
   RequestId id = 0;
-  int loaded = 0;  // number of loaded pieces, from `first` on
-  std::array<int, kKvSources> from{};  // number of loaded pieces for each KvSource
+  int loaded = 0;  // number of pieces loaded, counted from `first`
+  // the same number for each source
+  std::array<int, kKvSources> from{};
   std::int64_t bytes = 0;
   double seconds = 0;
-  std::optional<KvTransferFailure> failure{};  // reason why the load ended early; nullopt: the load is
-                                               // complete
+  // why the load stopped early; nullopt: it is complete
+  std::optional<KvTransferFailure> failure{};
   std::string message{};
 };
 
-// Returns the metric label for the error of a load.
+// Converts the error of a load to a metric label.
 constexpr KvTransferFailure failure_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::unavailable:
@@ -79,27 +86,30 @@ constexpr KvTransferFailure failure_of(ErrorCode code) {
   }
 }
 
-// Pieces of a computed prompt to store. Steps do not write their blocks until take_stored() returns the
-// owner.
+// Pieces of a computed prompt that a connector stores. Until take_stored() returns the owner, steps do not
+// write to these blocks.
 struct StoreTask {
-  std::uint64_t owner = 0;        // id that the engine has chosen
+  std::uint64_t owner = 0;  // the engine's id for this task
   int prefix = 0;                 // number of prompt blocks in the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
   std::vector<KvPlace> blocks{};
 };
 
-// Functions to access the engine's cache. They receive (piece, contents in BlockFormat). Any thread.
+// Functions by which connectors access the engine's cache. Any thread may call them. A span has the layout
+// of BlockFormat.
 struct CacheAccess {
   std::function<void(KvPlace, std::span<std::byte>)> read{};
   std::function<void(KvPlace, std::span<const std::byte>)> write{};
-  NativeBlocks native{};  // the same blocks in their native layout
-  // Allocates memory for copies of blocks.
+  NativeBlocks native{};  // access without conversion of the layout
+  // Allocates host memory for copies of blocks; with a GPU, the memory is pinned.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
-  std::function<void(LoadResult)> loaded{};  // completes a load; called once for each task with blocks
-  std::function<void()> wake{};              // called when take_stored() or matched() has a new result
+  // reports the result of a load, once for each task that has blocks
+  std::function<void(LoadResult)> loaded{};
+  // reports that take_stored() or matched() has a new result
+  std::function<void()> wake{};
 };
 
-// Properties of the engine for which a connector starts.
+// Arguments to start a connector.
 struct KvConnectorSite {
   BlockFormat format{};
   int engine = 0;
@@ -108,51 +118,50 @@ struct KvConnectorSite {
   CacheAccess cache{};
 };
 
-// All functions are called on the engine's thread and must return without waiting. A connector calls no
-// callbacks after its destructor.
+// The engine's thread calls all functions, so they must not wait. After its destructor, a connector calls
+// no callbacks.
 class KvConnector {
  public:
   virtual ~KvConnector() = default;
 
-  // Returns the number of prompt blocks, from the first on, that can be loaded. nullopt: not known yet; the
-  // engine calls again after CacheAccess::wake, or at wake_at_us().
+  // Returns the number of leading prompt blocks that can be loaded, or nullopt if it is not known yet. In
+  // that case the engine calls again after CacheAccess::wake, or at wake_at_us().
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
-  // Returns true if loading these blocks, which consist of `pieces`, is faster than computing them.
-  // compute_seconds: time for one prompt token in seconds; 0: unknown.
+  // Returns true if loading these blocks is faster than computing them. `pieces` are the pieces of the
+  // blocks. compute_seconds: time to compute one prompt token; 0: unknown.
   virtual bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
-  // Returns the loads whose source hangs, each once. The engine computes their prompts. It frees their blocks
-  // when CacheAccess::loaded ends the loads.
+  // Returns requests whose loads hang, each request once. The engine then computes these prompts, and
+  // reserves the destination blocks until CacheAccess::loaded reports the load.
   virtual std::vector<RequestId> take_stuck(std::int64_t /*now_us*/) { return {}; }
-  // Called if the cache does not have enough free blocks for the prompt yet. load() or decline() follows.
+  // The prompt waits because the cache has too few free blocks. load() or decline() follows later.
   virtual void wait(const KvPrompt&) {}
-  // Called when the prompt will not be loaded from this connector.
+  // The engine will not load this prompt from this connector.
   virtual void decline(const KvPrompt&) {}
 
-  // Returns true if store() should get the prompt together with the output tokens (KvPrompt::keys and text
-  // then contain both).
+  // Returns true if the engine should also store output tokens. KvPrompt::keys and text then include them.
   virtual bool stores_answers() const { return false; }
-  // Returns true if the connector stores blocks of this computed prompt.
+  // Returns true if the connector would store blocks of this computed prompt.
   virtual bool wants(const KvPrompt& prompt) = 0;
-  // Stores the blocks. Returns the transfer parameters for the response, if any. take_stored() does not
-  // return tasks without blocks.
+  // Stores the blocks. Returns the kv_transfer_params for the response, if any. For a task without blocks,
+  // take_stored() returns no owner.
   virtual std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task,
                                                 std::int64_t now_us) = 0;
   virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
-  // Returns the latest time, in microseconds, at which take_stored() or matched() has a new result.
+  // Returns the time in microseconds at which the engine must call take_stored() or matched() again.
   virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }
-  // Ends a task because the engine needs its blocks; take_stored() then returns its owner. Returns false if
+  // The engine needs cache blocks: ends one task, whose owner take_stored() then returns. Returns false if
   // no task can end now.
   virtual bool give_way() = 0;
 
-  // Returns for each key whether the block is stored in this medium. Only for tiers that no other engine
-  // uses.
+  // Returns for each key whether this medium has the block. For a medium that other engines also use, all
+  // values are false.
   virtual std::vector<bool> held(KvMedium, std::span<const Hash128> keys) const {
     return std::vector<bool>(keys.size());
   }
-  // Returns the keys of blocks that the tier has removed since the last call.
+  // Returns the keys of blocks that the tier evicted since the last call.
   virtual std::vector<Hash128> take_gone(KvMedium) { return {}; }
-  // Returns the keys of blocks that were copied from host memory to the next tier since the last call.
+  // Returns the keys of blocks that were copied from host memory to the tier below since the last call.
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
   virtual void add_stats(EngineStats& stats) const = 0;

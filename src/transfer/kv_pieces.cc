@@ -52,8 +52,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
     const std::vector<bool> there = known_of_part(keys.first(static_cast<std::size_t>(end)), g, known);
     end = static_cast<int>(std::ranges::find(there, false) - there.begin());
   }
-  // For the other parts, only pieces at the end of the prefix are needed; a missing piece makes the prefix
-  // shorter.
+  // Sliding windows and states need only the pieces near the end of the prefix. If one is missing, a
+  // shorter prefix may still be complete.
   keys = keys.first(static_cast<std::size_t>(end));
   std::vector<std::vector<bool>> windows;
   for (int g = 0; g < group_count(format); ++g)
@@ -61,7 +61,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
                                                                        : known_of_part(keys, g, known));
   const auto states =
       format.state_pieces > 0 ? known_of_part(keys, group_count(format), known) : std::vector<bool>();
-  // Returns the length of the longest shorter prefix that is possible if pieces of this prefix are missing.
+  // Returns `prefix` if all its pieces are stored, otherwise a smaller prefix that does not need the
+  // missing piece.
   const auto end_of = [&](int prefix) {
     for (std::size_t g = 0; g < windows.size(); ++g) {
       if (windows[g].empty()) continue;

@@ -1,5 +1,6 @@
-// Pieces of a cached prefix and their keys. The pieces are the blocks of each cache group to which later
-// tokens attend, and the states of recurrent layers at the end of the prefix.
+// Keys of the pieces that connectors transfer. A piece is a KV block of one cache group, or a part of the
+// recurrent states. The pieces of a prefix are those that later tokens need: for a sliding window only the
+// last blocks, for recurrent layers only the state at the end of the prefix.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@
 
 namespace octavo {
 
-// Returns the keys of a prompt's full blocks, which are equal in all processes. A key is a hash of all tokens
-// up to the block's end, with identity and extras as in PrefixHasher.
+// Returns the keys of a prompt's full blocks. A key is a hash of all tokens up to the end of the block, of
+// `identity` and of `extras` (PrefixHasher). It is equal in all processes.
 std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
                                    std::span<const Hash128> extras = {});
 
-// A piece that belongs to a block of the prompt. part: index of the cache group; values from the number of
-// groups on are pieces of the states.
+// part: index of the cache group; a value of at least the number of groups is a piece of the recurrent
+// states.
 struct KvPiece {
   int block = 0;  // index of the block in the prompt
   int part = 0;
@@ -29,27 +30,27 @@ struct KvPiece {
 // Location of a piece in an engine's cache.
 struct KvPlace {
   int part = 0;
-  std::int32_t number = 0;  // index of the cache block, or of the state slot
+  std::int32_t number = 0;  // index of the cache block or of the state slot
 
   bool operator==(const KvPlace&) const = default;
 };
 
 inline int group_count(const BlockFormat& format) { return static_cast<int>(format.windows.size()); }
 
-// Returns the pieces of the blocks [begin, end) of a prefix of `end` blocks, in the order of blocks. If the
-// first `begin` blocks are available already, these are the last pieces of the complete list.
+// Returns the pieces of a prefix of `end` blocks, without those of the first `begin` blocks, ordered by
+// block. The result is always the tail of the list for begin = 0.
 std::vector<KvPiece> pieces_of(const BlockFormat& format, int begin, int end);
 
-// Returns the key of a piece. key: key of its block (KvPrompt::keys).
+// key: key of the block that the piece belongs to (KvPrompt::keys).
 inline Hash128 piece_key(Hash128 key, int part) {
   return {.low = key.low, .high = key.high ^ static_cast<std::uint64_t>(part) * 0x9E3779B97F4A7C15u};
 }
-// Returns the keys of pieces. keys: keys of the prompt's blocks.
+// keys: keys of the prompt's blocks.
 std::vector<Hash128> piece_keys(std::span<const KvPiece> pieces, std::span<const Hash128> keys);
 
-// Function that returns for each key whether the piece is known to be stored.
+// Returns for each key whether the piece is known to be stored.
 using KnownPieces = std::function<std::vector<bool>(std::span<const Hash128>)>;
-// Returns the number of blocks of the longest prefix whose pieces are all stored.
+// Returns the largest number of leading blocks for which all pieces are stored.
 int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, const KnownPieces& known);
 
 }  // namespace octavo

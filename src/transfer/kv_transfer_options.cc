@@ -34,7 +34,7 @@ Result<> read_role(const json::value& value, KvTransferOptions& out) {
   return {};
 }
 
-// Calls take(field name, value) for each field of a connector's extra config.
+// Calls take(field name, value) for each field of kv_connector_extra_config.
 template <class Take>
 Result<> for_extra(const json::object& extra, Take&& take) {
   for (const auto& [key, item] : extra)
@@ -63,13 +63,12 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        // fields that only NIXL uses are ignored
+        // NIXL has these fields; they have no effect here.
         if (key != "backends" && key != "num_threads") return no_field(key);
         return {};
       });
 }
 
-// Reads a folder or the URL of a store.
 Result<> read_place(const json::value& value, std::string_view field, std::string& out) {
   TRY_VOID(read_field(value, field, out));
   if (!is_store_url(out)) return {};
@@ -77,7 +76,6 @@ Result<> read_place(const json::value& value, std::string_view field, std::strin
   return {};
 }
 
-// Reads the compression of blocks below host memory; JSON null means no compression.
 Result<> read_compression(const json::value& value, std::string_view field, BlockCompression& out) {
   if (value.is_null()) return {};
   std::string name;
@@ -131,7 +129,7 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
     } else if (key == "use_odirect") {
       TRY_VOID(read_field(item, field, tier.use_odirect));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
-      // Accepted and ignored: the number of threads is fixed.
+      // The number of threads is fixed, so these fields have no effect.
       TRY_VOID(read_field(item, field, 1, 1024, threads));
     } else {
       return invalid(kField, "the field {} does not exist", quoted_text(key));
@@ -154,8 +152,8 @@ Result<> read_policy(const json::value& value, std::string_view field, EvictionP
   return {};
 }
 
-// Reads host memory (CPUOffloadingSpec) and the tier below it (TieringOffloadingSpec). Without a spec name,
-// the fields determine the spec.
+// Reads the fields of vLLM's CPUOffloadingSpec (host memory) and TieringOffloadingSpec (host memory and a
+// tier below it). If the JSON names no spec, the fields determine it.
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kHost = "CPUOffloadingSpec", kTiers = "TieringOffloadingSpec";
   KvTierOptions& tier = out.tier.emplace();
@@ -169,7 +167,7 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     if (key == "cpu_bytes_to_use") return read_bytes(item, field, tier.host_bytes);
     if (key == "eviction_policy") return read_policy(item, field, tier.eviction);
     if (key == "load_always") return read_field(item, field, tier.load_always);
-    // Accepted but ignored: prefixes are found block by block, and events always contain all fields.
+    // These fields have no effect: prefixes match block by block, and events always contain all fields.
     if (key == "block_size" || key == "blocks_per_chunk") return read_field(item, field, 1, 1 << 30, tokens);
     if (key == "self_describing_kv_events") return read_field(item, field, flag);
     if (key == "offload_prompt_only") return read_field(item, field, tier.prompt_only);
@@ -248,7 +246,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
       return field_failure(field, ErrorCode::unsupported, "must be \"LRU\", got {}", quoted_text(policy));
     }
     int tokens = 0;
-    // Accepted but ignored: blocks are transferred one by one.
+    // This field has no effect: blocks are transferred one by one.
     if (name == "chunk_size") return read_field(item, field, 1, 1 << 30, tokens);
     return no_field(key);
   };
@@ -298,7 +296,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
-// Selects a store in a shared library, which reads the extra config itself.
+// The library parses the extra config itself.
 Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   tier.place = library_url(path, json::serialize(extra));
@@ -310,11 +308,10 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
   return {};
 }
 
-// Table of the values of kv_connector.
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // whether every kv_role is accepted; otherwise only kv_both
+  bool peers;  // true: any kv_role is valid; false: only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},
@@ -347,7 +344,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       TRY_VOID(read_field(item, name, policy));
       if (policy != "recompute") return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // ignored: fields that other connectors use
+               // These fields of other connectors have no effect.
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "the field {} does not exist", quoted_text(name));
     }

@@ -1,5 +1,5 @@
-// --kv-transfer-config: vLLM's JSON object. It selects the sources and destinations of KV blocks outside of
-// an engine's cache: other engines, and tiers below the cache.
+// Parses --kv-transfer-config, the JSON object of vLLM that selects where KV blocks are loaded from and
+// stored to: other engines, and tiers below the engine's cache.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,37 @@
 
 namespace octavo {
 
-// Credentials of an S3-style store. Requests are signed if an access key is set.
+// Credentials of an S3 store. Requests are signed if `access` is set.
 struct StoreKeys {
   std::string access{}, secret{}, session{};
   std::string region{};  // "": us-east-1
 };
 
-// Tiers of blocks: host memory, and below it a folder on a disk, or a store that several engines share.
+// Options of the KV tiers: host memory, and below it a folder on a disk, or a store that several engines
+// share.
 struct KvTierOptions {
-  std::int64_t host_bytes = 0;  // capacity of host memory in bytes; 0: this tier is disabled
-  std::string place{};          // folder, or URL of a store (is_store_url); "": no tier below host memory
+  std::int64_t host_bytes = 0;  // capacity in bytes; 0: no tier in host memory
+  // path of a folder, or URL of a store (is_store_url); "": no tier below host memory
+  std::string place{};
   StoreKeys keys{};
-  std::int64_t bytes = std::int64_t{16} << 30;  // capacity of the folder in bytes, for all engines together
-  BlockCompression compression = BlockCompression::none;  // compression of blocks at `place`
-  // true: host_bytes applies only if the engine's cache is on a device; otherwise `place` is used
+  // capacity of the folder in bytes, for all engines together
+  std::int64_t bytes = std::int64_t{16} << 30;
+  BlockCompression compression = BlockCompression::none;
+  // true: the tier in host memory is used only if the engine's cache is on a GPU. If the engine's cache is
+  // in host memory, only `place` is used.
   bool on_host_of_device = false;
-  EvictionPolicy eviction = EvictionPolicy::lru;  // eviction policy of host memory and of the folder
-  int store_threshold = 0;  // number of prompts that must use a block before it is written; 0 or 1: all
-                            // blocks are written
-  int max_tracker_size = 64'000;       // maximum number of blocks whose uses are counted
-  bool load_always = false;            // whether blocks are loaded even if computing them is faster
-  bool prompt_only = true;             // whether blocks of output tokens are not stored
-  bool use_odirect = false;            // whether the folder's files bypass the page cache
-  int store_silence_ms = 5'000;        // time without a response, in ms, after which a store counts as failed
-  std::int64_t stuck_us = 20'000'000;  // time to read a piece, in microseconds, after which the file system
-                                       // counts as hung
+  EvictionPolicy eviction = EvictionPolicy::lru;  // applies to host memory and to the folder
+  // A block is written after this number of prompts have used it. 0 or 1: every block is written.
+  int store_threshold = 0;
+  // number of blocks for which store_threshold counts uses
+  int max_tracker_size = 64'000;
+  bool load_always = false;  // true: blocks are loaded even if computing them is faster
+  bool prompt_only = true;  // true: blocks of output tokens are not stored
+  bool use_odirect = false;  // true: files bypass the page cache
+  // time in ms without a response after which a store counts as failed
+  int store_silence_ms = 5'000;
+  // A read of one piece that takes longer counts as hung. In microseconds.
+  std::int64_t stuck_us = 20'000'000;
 };
 
 class KvConnector;
@@ -50,28 +56,30 @@ using StartConnector = std::function<Result<std::unique_ptr<KvConnector>>(const 
 struct KvTransferOptions {
   bool enabled = false;
 
-  bool produces = false;    // whether the engine keeps blocks of prompts for other engines
+  bool produces = false;  // whether the engine keeps blocks of prompts for other engines
   bool consumes = false;    // whether the engine loads blocks of prompts from other engines
   std::string engine_id{};  // "": chosen at random at each start
 
-  // Address on which a producer listens. The producer sends it to consumers.
+  // Address on which a producer listens. Responses of the producer contain it, for the consumers.
   std::string host{};         // "": 127.0.0.1
-  std::optional<int> port{};  // port of engine 0; engine n adds n. 0: the operating system chooses; nullopt:
-                              // 5600
+  // Port of engine 0. Engine n listens on this port plus n. 0: the operating system chooses. nullopt: 5600.
+  std::optional<int> port{};
 
-  int lease_seconds = 30;       // time in seconds for which blocks are kept for a consumer
-  int recompute_threshold = 0;  // prompts with at most this number of uncached tokens are computed by
-                                // consumers
-  bool one_host = true;         // false: TCP is used even between processes of the same host
-  bool ucx = false;             // whether UCX is used if the producer supports it
+  // time in seconds for which the producer keeps blocks for a consumer
+  int lease_seconds = 30;
+  // A consumer does not fetch a prompt with at most this number of uncached tokens, but computes it.
+  int recompute_threshold = 0;
+  // false: TCP also between processes of one host
+  bool one_host = true;
+  bool ucx = false;  // whether UCX is used if the producer also has it
 
   std::optional<KvTierOptions> tier{};
-  std::vector<StartConnector> others{};  // other connectors
+  std::vector<StartConnector> others{};
 };
 
-// Parses the options. It accepts the fields of vLLM's NixlConnector (other engines), OffloadingConnector
-// (host memory, a disk), LMCacheConnectorV1 (host memory, a disk or a store), SharedStorageConnector (a
-// disk), and of a MultiConnector of these. Errors name the field.
+// Accepts the fields of these connectors of vLLM: NixlConnector (other engines), OffloadingConnector (host
+// memory, a disk), LMCacheConnectorV1 (host memory, a disk or a store), SharedStorageConnector (a disk),
+// and a MultiConnector that lists several of them. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// KV blocks in their engine's memory layout. Engines with the same layout transfer them without conversion
-// and without an extra copy.
+// Access to KV blocks in the layout of the engine's own memory. Engines with equal layouts transfer blocks
+// without conversion and without an extra copy.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 namespace octavo {
 
 struct NativeBlocks {
-  // Name of the layout. Two engines may exchange native blocks if model, format and layout are equal. "":
-  // other engines cannot read the memory of blocks.
+  // Name of the layout. Two engines may exchange native blocks if model, BlockFormat and layout are equal.
+  // "": blocks must be packed, because transports cannot read this memory.
   std::string layout{};
-  // Returns the memory of a piece, which is contiguous. Any thread; during the access, steps may not write or
-  // use the block.
+  // Returns the contiguous memory of a piece. Any thread may call it. Steps must not use the block during
+  // the access.
   std::function<std::span<std::byte>(KvPlace)> memory{};
 };
 

@@ -31,7 +31,7 @@ Result<Addresses> resolve(const std::string& host, int port, int flags) {
   return Addresses(found, &freeaddrinfo);
 }
 
-// Returns "" if the connection is established, otherwise the reason why not.
+// Returns "" if the connection succeeds, otherwise the reason for the failure.
 std::string connect_within(int ms, int fd, const addrinfo& address) {
   const int flags = fcntl(fd, F_GETFL);
   fcntl(fd, F_SETFL, flags | O_NONBLOCK);
@@ -86,8 +86,8 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, int port, const 
   return failure(ErrorCode::unavailable, "{}:{}: {}", host, port, error);
 }
 
-// Limits the time of a complete message: a peer that sends single bytes is never silent, but delays the
-// request just as much.
+// Limits the time for a complete message. The silence limit is not enough: a peer that sends single bytes
+// is never silent, but delays the request as well.
 Result<> PeerSocket::in_time(std::int64_t since_us) const {
   if (now_us() - since_us <= std::int64_t{answer_ms_} * 1000) return {};
   return failure(ErrorCode::io, "the other engine took longer than {} ms", answer_ms_);

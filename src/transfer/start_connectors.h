@@ -1,4 +1,4 @@
-// Starts the connectors that the options select.
+// Starts the KV connectors that --kv-transfer-config selects. The engine calls it at start.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace octavo {
 
-// Returns the connectors in the order of lookup: the tier, other engines, other connectors. Returns the
-// errors of TierConnector::open and PeerConnector::start.
+// Returns the connectors in the order in which a prompt is looked up: the tier, other engines, other
+// connectors. Returns the errors of TierConnector::open and PeerConnector::start.
 Result<std::vector<std::unique_ptr<KvConnector>>> start_connectors(const KvTransferOptions& options,
                                                                    const KvConnectorSite& site);
 

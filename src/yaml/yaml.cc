@@ -19,7 +19,7 @@ constexpr int kDepthMax = 32;
 
 bool quoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
-// Converts a scalar. Without quotes, it may be a number, a boolean or null.
+// An unquoted scalar may be a number, a boolean or null.
 json::value scalar(const YAML::Node& node) {
   const std::string& text = node.Scalar();
   bool truth = false;
@@ -59,7 +59,8 @@ Result<json::value> as_json(const YAML::Node& node, std::string_view what, int d
 }  // namespace
 
 Result<json::value> parse_yaml(const std::string& text, std::string_view what) {
-  try {  // yaml-cpp reports invalid YAML by exceptions
+  // yaml-cpp throws for invalid YAML
+  try {
     return as_json(YAML::Load(text), what);
   } catch (const YAML::Exception& error) {
     return invalid(what, "is not YAML: {}", error.what());

@@ -1,4 +1,4 @@
-// Parses YAML into JSON values, so that readers of configurations need only one type.
+// Converts YAML to JSON values, so that configuration files in both formats have one reader.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -9,11 +9,11 @@
 
 namespace octavo {
 
-// Unquoted scalars may be numbers, booleans (as in YAML 1.1) or null. what: field of errors. Errors: invalid
-// YAML, more than 32 levels.
+// Unquoted scalars may be numbers, booleans (as in YAML 1.1) or null. what: name that errors report in
+// Error::field. Returns an error for invalid YAML, or above 32 levels.
 Result<boost::json::value> parse_yaml(const std::string& text, std::string_view what);
 
-// Parses a file of at most 1 MiB.
+// The file may have at most 1 MiB.
 Result<boost::json::value> read_yaml_file(const std::string& path, std::string_view what);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-"""octavo chat at a scripted server: thoughts, calls and their results, images."""
+"""Tests `octavo chat` with a scripted server: reasoning, tool calls and their results, images."""
 
 import base64
 import contextlib

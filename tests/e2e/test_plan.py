@@ -15,7 +15,7 @@ def plan(*arguments):
 
 @pytest.fixture
 def trace(tmp_path):
-    """Ten minutes in Mooncake's format: few requests, then many, then few."""
+    """Writes a trace of ten minutes in Mooncake's format: few requests, then many, then few."""
     lines = []
     for minute, count in enumerate([6, 6, 6, 60, 120, 120, 6, 6, 6, 6]):
         for i in range(count):

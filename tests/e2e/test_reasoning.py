@@ -1,4 +1,4 @@
-"""A reasoning model: the demo model with two renamed tokens, and a template that opens the thoughts."""
+"""A reasoning model: the demo model with two renamed tokens, and a template that begins the reasoning."""
 
 import json
 import re
@@ -20,7 +20,7 @@ MESSAGES = [{"role": "user", "content": "Tell me a short story about Mira."}]
 
 @pytest.fixture(scope="module")
 def thinking(tmp_path_factory):
-    """Yields a client, and the id of the token that ends thoughts."""
+    """Yields a client, and the id of the token that ends the reasoning."""
     folder = tmp_path_factory.mktemp("thinking") / "model"
     shutil.copytree(DEMO, folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
@@ -41,7 +41,7 @@ def thinking(tmp_path_factory):
 
 
 def ask(thinking, stream=False, bias=13, extra=None, **fields):
-    """Returns [(reasoning, content, calls)] of eight answers, and the usage. The bias makes the end of thoughts
+    """Returns [(reasoning, content, calls)] of eight answers, and the usage. The bias makes the end of the reasoning
     likely."""
     client, end = thinking
     reply = client.chat.completions.create(

@@ -1,4 +1,4 @@
-"""octavo tune: a server with the file that it writes meets the SLO."""
+"""Tests that a server with the file that `octavo tune` writes meets the SLO."""
 
 import json
 import re

@@ -236,7 +236,7 @@ def test_a_trainer_sends_tensors(answers, trained, tmp_path):
 
 
 def test_tokens_name_the_weights_that_made_them(trained):
-    """A stream that is held while the weights change has both versions, and its tokens are those of both."""
+    """A stream that is held while the weights change reports both versions, and has tokens of both."""
     body = {"token_ids": [5, 6, 7], "stream": True, "sampling_params": {"max_tokens": 600, "temperature": 0, "ignore_eos": True}}
     with serve(f"--model={DEMO}", *FLAGS) as base:
         ids, spans, paused = [], None, False

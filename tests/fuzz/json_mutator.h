@@ -1,5 +1,5 @@
-// A libFuzzer mutator for JSON inputs. Random byte changes almost never result in valid JSON, so without this
-// mutator a fuzzer tests only the parser. The mutator changes the value as a tree.
+// libFuzzer mutator that changes JSON as a tree. Random changes of bytes almost never give valid JSON, so
+// without it a fuzzer tests only the JSON parser.
 #pragma once
 
 #include <boost/json/parse.hpp>
@@ -19,7 +19,7 @@ namespace octavo::fuzz {
 
 class JsonMutator {
  public:
-  // `seeds`: valid inputs that together contain every field; mutations use parts of them.
+  // seeds: valid inputs that together contain every field.
   explicit JsonMutator(const std::vector<std::string>& seeds) {
     for (const std::string& seed : seeds) {
       seeds_.push_back(boost::json::parse(seed));
@@ -27,7 +27,7 @@ class JsonMutator {
     }
   }
 
-  // Returns a mutation of `text`, or of a seed if `text` is not JSON. One result in sixteen is not JSON.
+  // If `text` is not JSON, mutates a seed. One of sixteen results is not JSON.
   std::string mutate(std::string_view text, unsigned seed) const {
     std::mt19937 random(seed);
     boost::system::error_code not_json;
@@ -43,7 +43,7 @@ class JsonMutator {
     return mutated;
   }
 
-  // Implements LLVMFuzzerCustomMutator for inputs that consist only of JSON.
+  // Implements LLVMFuzzerCustomMutator.
   std::size_t operator()(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) const {
     const std::string mutated = mutate({reinterpret_cast<const char*>(data), size}, seed);
     if (mutated.size() > max_size) return size;
@@ -106,7 +106,6 @@ class JsonMutator {
     return edges[random() % edges.size()];
   }
 
-  // Makes one change in the tree.
   void change(Value& root, std::mt19937& random) const {
     std::vector<Value*> nodes;
     list_nodes(root, nodes);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Simulates the table of llm-d's optimised baseline: Qwen3-32B on 16 H100 in pairs, prompts of 6,000 shared and 1,200
-own tokens, answers of 1,000 tokens, increasing request rates. Prints Markdown; see docs/design/measurements.md.
+separate tokens, answers of 1,000 tokens, increasing request rates. Prints Markdown; see docs/design/measurements.md.
 
     tools/fleet_report/ladder.py [OCTAVO]    (build/release/octavo)
 """

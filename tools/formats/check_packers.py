@@ -5,7 +5,7 @@ Needs the package compressed-tensors and, for GPTQ and AWQ, the unpacked sources
 
     check_packers.py [--gptqmodel DIR] [--autoawq DIR]
 
-Of the latter two, it extracts and runs only the packing functions, because importing the packages needs many more
+From gptqmodel and autoawq, it extracts and runs only the packing functions, because importing the packages needs many more
 dependencies.
 """
 import argparse

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 ARCHITECTURES = {"BertModel": "bert", "RobertaModel": "bert", "NomicBertModel": "nomic-bert", "ModernBertModel": "modern-bert", "Gemma3TextModel": "gemma-embedding",
                  "JinaEmbeddingsV3Model": "jina-bert-v3", "Qwen3Model": "qwen3", "XLMRobertaForSequenceClassification": "bert", "ModernBertForSequenceClassification": "modern-bert",
-                 # Qwen3ForCausalLM: a reranker of words
+                 # Qwen3ForCausalLM: a reranker whose score is computed from the logits of two words
                  "Qwen3ForCausalLM": "qwen3", "T5ForConditionalGeneration": "t5", "T5EncoderModel": "t5encoder", "EuroBertModel": "eurobert"}
 WORDS = (7, 11)  # tokens for yes and for no
 # others use the mean

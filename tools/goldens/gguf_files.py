@@ -127,7 +127,7 @@ def untiled(tensor, axis, keys, values, dim):
 
 
 def delta_transform(name, config):
-    """Returns these functions for a gated delta net. Qwen3.5's value heads alternate, Qwen3-Next's do not."""
+    """Returns the functions of transform() for a gated delta net. Qwen3.5's value heads alternate, Qwen3-Next's do not."""
     keys, values, dim = config.linear_num_key_heads, config.linear_num_value_heads, config.linear_value_head_dim
     there, back = (tiled, untiled) if config.model_type.startswith("qwen3_5") else (lambda t, *_: t, lambda t, *_: t)
     first = 2 * keys * config.linear_key_head_dim
@@ -158,7 +158,7 @@ def falcon_h1_factor(name, config):
 
 
 def mamba_transform(name, config):
-    """Returns these functions for a Mamba mixer. Rates replace their logarithms. Mamba2's values of heads are
+    """Returns the functions of transform() for a Mamba mixer. Rates replace their logarithms. Mamba2's values of heads are
     columns, and its norms have one row for each group."""
     second = hasattr(config, "n_groups") or hasattr(config, "mamba_n_groups")
     column = (lambda t: t.reshape(-1, 1)) if second else (lambda t: t)

@@ -122,7 +122,7 @@ def decided_routers(model, generator):
 
 
 def biased_routers(model, generator):
-    """Sets biases that decide most selections, for the same reason: sigmoids of large numbers are nearly equal."""
+    """Sets biases that decide most selections of experts, because sigmoids of large numbers are nearly equal."""
     for name, b in model.named_buffers():
         if name.endswith(("e_score_correction_bias", "expert_bias")):
             b.copy_(torch.randn(b.shape, generator=generator))

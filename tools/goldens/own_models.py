@@ -432,7 +432,7 @@ class GroupedLightning(nn.Module):
 
 
 class BailingMoeV2_5ForCausalLM(DeepseekV3ForCausalLM):
-    """DeepSeek-V3 with such attention in all layers except every layer_group_size-th one."""
+    """DeepSeek-V3 with GroupedLightning in all layers except every layer_group_size-th one."""
 
     def __init__(self, config):
         super().__init__(config)

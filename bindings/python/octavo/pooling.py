@@ -95,7 +95,7 @@ def scoring(item: dict[str, Any]) -> ScoringOutput:
 
 
 class Reading:
-    """Receives the one output of a text."""
+    """Receives the result of one text."""
 
     def __init__(self, request_id: str, read: Any):
         self._request_id = request_id

@@ -1,5 +1,4 @@
-// In a separate file, so that the compiler does not inline new and delete and then report them as
-// mismatched.
+// A separate file, because the compiler would otherwise inline new and delete and report a mismatch.
 #include "base/testing/allocations.h"
 
 #include <atomic>
@@ -38,8 +37,7 @@ void* operator new(std::size_t bytes) { return octavo::counted_or_thrown(bytes, 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return octavo::counted_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }
-// Used by std::stable_sort and others. Without this operator, AddressSanitizer's would be used, whose memory
-// free() does not accept.
+// std::stable_sort uses it. The operator of AddressSanitizer would return memory that free() rejects.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return octavo::counted(bytes, alignof(std::max_align_t));
 }

@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-// Waits until the condition is true. Returns false if it did not become true within two minutes, which is
-// enough on a busy machine.
+// Waits until the condition is true. Returns false after two minutes, which is enough even on a busy
+// machine.
 template <class Condition>
 bool eventually(Condition&& condition) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);

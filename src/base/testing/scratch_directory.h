@@ -27,7 +27,7 @@ class ScratchDirectory {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
 
-  // Creates or replaces the file, and creates its parent directories.
+  // Also creates parent directories.
   void write(std::string_view name, std::string_view bytes) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());

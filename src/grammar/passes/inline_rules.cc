@@ -7,11 +7,11 @@ namespace octavo::grammar {
 
 namespace {
 
-// Maximum size of rules that are inlined, in states.
+// Larger rules are not inlined. In automaton states.
 constexpr std::size_t kInlineStatesMax = 24;
 
-// Returns whether most of the rule's text is free (long loops over many bytes). Such a rule is not inlined:
-// its token masks are large, and all callers share one mask.
+// Returns true if most of the rule's text is unconstrained (a loop over many bytes). Such a rule is not
+// inlined: its masks are large, and its callers should share them.
 bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
   const Expr& expr = grammar.exprs[id];
   if (const auto* set = std::get_if<ByteSet>(&expr.node)) {
@@ -40,7 +40,7 @@ bool calls_any(const Grammar& grammar, ExprId id) {
   return found;
 }
 
-// Replaces calls of a rule that only calls another rule with calls of that other rule.
+// If a rule only calls another rule, its callers call that rule directly.
 void skip_forwarding_rules(Grammar& grammar) {
   const auto next = [&](RuleId rule) -> const Call* {
     const Rule& r = grammar.rules[rule];
@@ -50,7 +50,8 @@ void skip_forwarding_rules(Grammar& grammar) {
     auto* call = std::get_if<Call>(&expr.node);
     if (!call) continue;
     RuleId target = call->rule;
-    constexpr int kStepsMax = 8;  // limit, because a rule may only call itself
+    // limit for a rule that only calls itself
+    constexpr int kStepsMax = 8;
     for (int step = 0; step < kStepsMax && next(target); ++step) target = next(target)->rule;
     call->rule = target;
   }
@@ -60,7 +61,7 @@ void skip_forwarding_rules(Grammar& grammar) {
 
 Grammar inline_rules(Grammar grammar) {
   skip_forwarding_rules(grammar);
-  // Only rules without calls are inlined, so a round ends. Each round makes new rules without calls.
+  // Each round inlines rules without calls, which may leave other rules without calls.
   for (int round = 0; round < 4; ++round) {
     const std::vector<std::size_t> sizes = expression_sizes(grammar);
     std::vector<bool> fits(grammar.rules.size());
@@ -71,7 +72,7 @@ Grammar inline_rules(Grammar grammar) {
                    grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
                    !has_wide_loop(grammar, r.body, false);
     }
-    // Counted bodies and parts in any order must stay rules.
+    // Bodies of counted rules and parts in any order must stay rules.
     const auto keep = [&](ExprId call) { fits[std::get<Call>(grammar.exprs[call].node).rule] = false; };
     for (const Rule& r : grammar.rules) {
       if (r.counted()) keep(r.body);

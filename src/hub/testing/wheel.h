@@ -1,4 +1,4 @@
-// A ZIP archive with one deflated member, for tests.
+// For tests: a ZIP archive with one deflated member.
 #pragma once
 
 #include <zlib.h>
@@ -9,7 +9,7 @@
 
 namespace octavo::hub {
 
-// The archive has only a local header and data, because unzip_first reads nothing else.
+// Only has what unzip_first() reads: a local header and data.
 inline std::string test_wheel(std::string_view member, std::string_view content) {
   std::string data(compressBound(content.size()), '\0');
   z_stream z{};

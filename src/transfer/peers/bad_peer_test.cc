@@ -1,4 +1,4 @@
-// Tests peers that die, hang or send wrong bytes while blocks are fetched.
+// Tests fetches from peers that die, hang or send wrong bytes.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ std::vector<std::byte> packed_block(int number, std::int32_t block) {
   return packed;
 }
 
-// Sends `good` blocks of the first piece, then sends `last` instead of the next block.
+// Sends `good` valid blocks and then `last`.
 void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
   (void)receive_message(socket);
   (void)send_message(socket, Ready{.blocks = kBlocks, .shared_memory = false});
@@ -50,7 +50,8 @@ void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> la
   if (!last) return;
   (void)socket.send(*last);
   for (int i = good + 1; i < get.count; ++i) (void)socket.send(packed_block(i, 100 + i));
-  std::byte rest;  // reads everything, because closing with unread data would discard the sent data
+  // Reads everything first: closing a socket with unread data would discard what was sent.
+  std::byte rest;
   while (socket.receive(std::span(&rest, 1))) {
   }
 }
@@ -75,11 +76,10 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
   }
 }
 
-// The peer continuously sends bytes, but never completes its message.
 TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
   BadPeer peer([](PeerSocket& s) {
     (void)receive_message(s);
-    const std::uint32_t size = 60'000;  // size of a message that is sent byte by byte
+    const std::uint32_t size = 60'000;  // bytes of a message that is never completed
     (void)s.send(std::as_bytes(std::span(&size, 1)));
     const std::byte letter{'{'};
     while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -147,7 +147,7 @@ TEST(Transfer, APeerThatDiesWhileItSendsOverUcxIsNoticed) {
     const BlockHeader header = header_of(kFormat.digest(), some_keys()[0], block);
     for (int i = 0; i < get.count; ++i) (void)s.send(header);
     const std::span<const std::byte> one = block;
-    (void)channel->send(std::span(&one, 1), s.fd());  // sends only some of the pieces
+    (void)channel->send(std::span(&one, 1), s.fd());  // fewer pieces than requested
   });
   const LoadResult result = Consumer().fetch(task_for(peer.port), way);
   EXPECT_EQ(result.failure, KvTransferFailure::lost);
@@ -198,7 +198,7 @@ TEST(Transfer, NonsenseIsAnError) {
   for (const TransferMessage& message : out_of_range)
     EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }),
               KvTransferFailure::corrupt);
-  // A server that receives such bytes continues to work.
+  // The server continues to work after these bytes.
   Producer producer;
   for (const std::uint32_t size : {0u, 3u, 1u << 31}) {
     PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();

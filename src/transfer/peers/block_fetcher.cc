@@ -41,12 +41,14 @@ void BlockFetcher::post(LoadTask task) {
 }
 
 void BlockFetcher::run(Worker& worker) {
-  lower_priority(kMoves);  // low priority, so that steps of running requests are not slowed down
+  // Copies must not slow down the steps of running requests.
+  lower_priority(kMoves);
   std::unique_lock lock(mutex_);
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    // Loads for which requests wait come first. A lease that is not ended expires by itself.
+    // Tasks with blocks come first, because requests wait for them. Ending a lease is less urgent, because
+    // the lease also expires.
     auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
     if (next == tasks_.end()) next = tasks_.begin();
     const LoadTask task = std::move(*next);
@@ -65,7 +67,7 @@ void BlockFetcher::run(Worker& worker) {
   }
 }
 
-// Returns false if the fetcher is stopping.
+// Returns false if the fetcher stops.
 bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
   const std::lock_guard lock(mutex_);
   worker.socket = socket;
@@ -78,7 +80,7 @@ Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& r
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
                                          : fetch_over(worker, socket, task, result);
   set_socket(worker, nullptr);
-  // The producer may still write to the offered memory, so this memory must not be used again.
+  // After a failure, the producer may still write to the offered memory, so later tasks get new memory.
   if (!task.blocks.empty() && (!fetched || *task.cancelled)) {
     worker.slots.reset();
     worker.ucx.reset();
@@ -102,7 +104,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
                                      .key = task.keys.back(),
                                      .segment = one_host_ ? worker.slots->offer() : SegmentOffer{},
                                      .ucx = ucx_ ? worker.ucx->address() : ""}));
-  // Receives the next message, which must have the expected type.
+  // Receives the next message. Returns an error if its type is not that of `out`.
   const auto expect = [&]<class Message>(Message& out) -> Result<> {
     TRY(TransferMessage message, receive_message(socket));
     if (const auto* refused = std::get_if<Refused>(&message)) {
@@ -147,18 +149,18 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     at += count;
     TRY_VOID(ask(slot));
   }
-  (void)send_message(socket, Done{task.from.remote_request_id});  // if sending fails, the lease expires
+  // If sending fails, the lease expires later.
+  (void)send_message(socket, Done{task.from.remote_request_id});
   return {};
 }
 
-// Selects native or packed blocks. Over shared memory, converting the layout is as fast as the copy that it
-// replaces. Over a socket, it would be an additional copy.
+// Chooses native or packed blocks. Over a socket, native blocks save one copy. Over shared memory they save
+// nothing: packing copies the block, and that copy is needed anyway.
 BlockWay BlockFetcher::way_of(const Ready& ready) const {
   const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
   return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;
 }
 
-// Copies packed blocks into the cache, one by one.
 Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::byte> packed,
                                    LoadResult& result) {
   for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
@@ -172,8 +174,8 @@ Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::by
   return {};
 }
 
-// Receives directly into the destination blocks. Invalid contents cause no error, because no other request
-// uses these blocks yet.
+// Receives directly into the cache blocks. If the contents turn out to be invalid, this does no harm,
+// because no other request uses these blocks yet.
 Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
                                    LoadResult& result) {
   std::vector<BlockHeader> headers(static_cast<std::size_t>(count));

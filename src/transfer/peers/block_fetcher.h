@@ -1,6 +1,5 @@
-// Consumer side: fetches blocks from other engines, on separate threads.
-//
-// The caller of post() must keep the task's destination blocks reserved until the result arrives.
+// Fetches KV blocks from other engines on separate threads (consumer side of a transfer). PeerConnector
+// uses it. The caller of post() must reserve the task's destination blocks until `done` reports the result.
 #pragma once
 
 #include <array>
@@ -24,27 +23,29 @@ namespace octavo {
 
 class BlockFetcher {
  public:
-  // Writes contents into the cache; called with (piece, contents). Any thread.
+  // Writes the contents of a piece into the cache. Any thread calls it.
   using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: called on a fetching thread, once for each task that has blocks. one_host: whether shared memory
-  // may be used between processes of one host; otherwise TCP. ucx: whether UCX is used for native blocks if
-  // the producer supports it.
+  // `done` is called on a fetching thread, once for each task that has blocks. If `one_host` is true, shared
+  // memory is used for a producer on the same host; otherwise TCP is used. If `ucx` is true, native blocks
+  // are sent over UCX if the producer also has it.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
-  // Ends running fetches and removes waiting ones, without calling `done`.
+  // Stops running fetches and drops waiting tasks, without calling `done`.
   ~BlockFetcher();
 
-  void post(LoadTask task);  // never waits; a task without blocks only ends the lease
+  // Does not wait. A task without blocks only ends its lease.
+  void post(LoadTask task);
 
  private:
   static constexpr int kThreads = 4;
 
   struct Worker {
-    std::optional<TransferSlots> slots;  // used only by this worker's thread
-    std::unique_ptr<UcxChannel> ucx;     // used only by this worker's thread
-    const PeerSocket* socket = nullptr;  // socket of the current connection, or null; guarded by mutex_
+    std::optional<TransferSlots> slots;  // only the worker's thread uses it
+    std::unique_ptr<UcxChannel> ucx;  // only the worker's thread uses it
+    // current connection or null; guarded by mutex_
+    const PeerSocket* socket = nullptr;
     std::thread thread;
   };
 
@@ -58,7 +59,7 @@ class BlockFetcher {
   bool set_socket(Worker& worker, const PeerSocket* socket);
 
   const BlockFormat format_;
-  const Hash128 digest_;  // digest of format_
+  const Hash128 digest_;
   const bool one_host_, ucx_;
   const PeerTimes times_;
   const WriteBlock write_;

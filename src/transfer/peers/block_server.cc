@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kConnectionsMax = 64;
 
-// Returns null if UCX cannot be used, so that another transport is needed.
+// Returns null if UCX is not available; the caller then uses another transport.
 std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   if (address.empty()) return nullptr;
   auto channel = open_ucx_channel();
@@ -30,8 +30,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Returns the keys of the requested pieces in the other engine's format, including pieces that this engine
-// does not have.
+// Returns the keys of the requested pieces in the consumer's format. It includes keys of pieces that this
+// engine does not have.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;
@@ -81,12 +81,13 @@ void BlockServer::accept_all() {
       return;
     }
     if (fd < 0) {
-      // descriptors or memory are exhausted at the moment: tries again later
+      // The process has no free descriptors or memory, so it tries again later.
       if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     if (connections_.size() >= kConnectionsMax) {
-      close(fd);  // too many connections: the consumer computes the prompt itself
+      // too many connections; the consumer then computes the prompt itself
+      close(fd);
       continue;
     }
     Connection& connection = connections_.emplace_back(fd);
@@ -113,7 +114,8 @@ void BlockServer::drop_ended() {
 
 void BlockServer::serve(PeerSocket& socket) {
   const Result<> served = answer(socket);
-  socket.interrupt();  // the socket exists until the next accept()
+  // only shuts the connection down; the next accept() removes the object
+  socket.interrupt();
   if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
 }
 
@@ -132,7 +134,7 @@ Result<> BlockServer::answer(PeerSocket& socket) {
   return give_blocks(socket, *pull);
 }
 
-// Renews leases until the other engine has sent all of them.
+// Renews leases with each Keep message until the consumer closes the connection.
 Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   for (;;) {
     leases_.use(next.request_id, now_us(), [](const Lease&) {});
@@ -143,7 +145,7 @@ Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   }
 }
 
-// Returns the reason to reject the request; "": the request is accepted.
+// Returns the reason to refuse the request, or "" to accept it.
 std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
   reason = KvTransferFailure::mismatch;
   if (std::string what = difference(options_.format, pull.format);
@@ -163,7 +165,7 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   Result<> given;
-  // the lease is in use while its blocks may be read
+  // use() keeps the lease alive while its blocks are read.
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
   if (!leased) return send_message(socket, Refused{KvTransferFailure::expired, "the blocks were freed"});
@@ -171,7 +173,8 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   return given;
 }
 
-// Sends pieces until the other engine is done. It converts the blocks if the block sizes differ.
+// Sends the pieces that the consumer requests, until Done. If the block sizes differ, it regroups the
+// blocks.
 Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease) {
   const BlockFormat& own = options_.format;
   const bool regroups = pull.format.block_size != own.block_size;

@@ -1,7 +1,6 @@
-// Producer side: sends leased blocks to other engines.
-//
-// Each connection has a thread that runs the protocol (messages.h) step by step. There are few connections,
-// and each lasts for one fetch. These threads read the blocks; steps do not write leased blocks.
+// Sends leased KV blocks to other engines (producer side of a transfer). Each connection serves one fetch,
+// on a separate thread that runs the protocol of messages.h. This thread reads the blocks while steps run;
+// steps do not write to leased blocks.
 #pragma once
 
 #include <functional>
@@ -24,18 +23,18 @@ namespace octavo {
 
 struct BlockServerOptions {
   std::string host{};
-  int port = 0;  // port to listen on; 0: the operating system chooses
+  int port = 0;  // 0: the operating system chooses
   std::string engine_id{};
   BlockFormat format{};
 };
 
 class BlockServer {
  public:
-  // Writes the contents of a piece in BlockFormat to `out`; called with (piece, out). Any thread.
+  // Writes the contents of a piece, in BlockFormat, to the span. Any thread calls it.
   using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
 
-  // Starts to listen. on_finished: called on any thread when the blocks of a lease have been fetched. Returns
-  // an error if the address is not available.
+  // Starts to listen. on_finished: called on any thread after a consumer has fetched the blocks of a lease.
+  // Returns an error if the address is in use.
   static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,
                                                     ReadBlock read, NativeBlocks native,
                                                     std::function<void()> on_finished);
@@ -54,7 +53,7 @@ class BlockServer {
   BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
               std::function<void()> on_finished);
 
-  // writes piece n of the prompt to the span
+  // Writes piece n of the prompt to the span.
   using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;
 
   void accept_all();
@@ -74,7 +73,7 @@ class BlockServer {
   LeaseTable& leases_;
   const ReadBlock read_;
   const NativeBlocks native_;
-  const Hash128 digest_;  // digest of the format
+  const Hash128 digest_;
   const std::function<void()> on_finished_;
   int listening_ = -1;
 

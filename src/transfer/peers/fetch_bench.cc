@@ -1,6 +1,6 @@
-// Measures a fetch of KV blocks: the time of each step and the total time. For comparison, it also measures a
-// plain copy and a plain loopback socket with the same number of bytes. The blocks are those of the demo
-// model (12 MB, a prompt of 4,096 tokens) and of a 1B model (134 MB).
+// Measures the transfer of KV blocks between two engines: each step, and the total. For comparison it
+// measures a plain copy and a plain socket. Sizes: a prompt of 4,096 tokens of the demo model (12 MB) and
+// of a 1B model (134 MB).
 #include <benchmark/benchmark.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -109,7 +109,7 @@ void plain_socket(benchmark::State& state) {
   count(state, format);
 }
 
-// Runs one step of the transfer for all blocks. All packed blocks use the memory of one slot.
+// Runs `step` for each block. All packed blocks share one slot.
 template <class Step>
 void each_block(benchmark::State& state, Step step) {
   Cache cache(kShapes[state.range(0)]);

@@ -10,7 +10,8 @@
 namespace octavo {
 namespace {
 
-constexpr int kMessagesOfALease = 6;  // number of messages per lease duration, as in vLLM
+// heartbeats for each lease duration, as in vLLM
+constexpr int kMessagesOfALease = 6;
 
 Result<> tell(const std::string& host, int port, const std::vector<std::string>& leases) {
   TRY(PeerSocket socket, PeerSocket::connect(host, port));
@@ -36,7 +37,7 @@ void LeaseKeeper::let_go(RequestId id) {
 void LeaseKeeper::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stops_.wait_for(lock, stop, interval_, [&] { return stop.stop_requested(); })) {
-    std::map<std::pair<std::string, int>, std::vector<std::string>> leases;  // lease ids by producer
+    std::map<std::pair<std::string, int>, std::vector<std::string>> leases;  // lease ids of each producer
     for (const auto& [id, from] : kept_)
       leases[{from.remote_host, from.remote_port}].push_back(from.remote_request_id);
     lock.unlock();

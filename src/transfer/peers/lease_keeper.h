@@ -1,5 +1,5 @@
-// Consumer side: renews the leases of blocks that the consumer cannot use yet. It sends several messages per
-// lease duration to the producers (vLLM's heartbeats).
+// Renews the leases of blocks that a consumer will fetch later, so that the producers keep them. It sends
+// heartbeats as vLLM does.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace octavo {
 
 class LeaseKeeper {
  public:
-  // lease: duration of a lease, in which six messages are sent.
+  // lease: duration of a lease. Six heartbeats are sent in this time.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
 
-  // Any thread. keep() and let_go() do not wait.
+  // Any thread may call these functions. They do not wait.
   void keep(RequestId id, const KvTransferParams& from);
   void let_go(RequestId id);
 

@@ -1,7 +1,6 @@
-// Blocks of prompts that an engine keeps for other engines, until they are fetched or their lease expires.
-//
-// The engine's thread adds leases and takes ended ones. Any thread may read the blocks of an active lease.
-// The time is an argument.
+// Leases of a producer. A lease keeps the blocks of a prompt until a consumer has fetched them, or until
+// the lease expires. The engine's thread adds and ends leases; any thread may read blocks of an active
+// lease.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +20,8 @@ namespace octavo {
 struct Lease {
   std::vector<KvPlace> blocks{};
   std::vector<Hash128> keys{};
-  std::uint64_t owner = 0;  // id that the engine has chosen
-  // Fields of the prompt, see KvPrompt. Engines with another block size need them, because their keys differ.
+  std::uint64_t owner = 0;  // the engine's id for the blocks
+  // See KvPrompt. A consumer with another block size needs these fields to compute its own keys.
   std::vector<TokenId> text{};
   Hash128 identity{};
 };
@@ -31,19 +30,20 @@ class LeaseTable {
  public:
   explicit LeaseTable(int seconds) : duration_us_(std::int64_t{seconds} * 1'000'000) {}
 
-  // Adds a lease; only on the engine's thread.
+  // Only the engine's thread may call it.
   void add(std::string id, Lease lease, std::int64_t now_us);
-  // Returns the owners of ended leases whose blocks are not being read.
+  // Returns the owners of leases that have ended and whose blocks no thread reads any more.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);
-  // Ends the lease that would expire first, because the engine needs its blocks. Returns its owner, or
-  // nullopt if there is no lease or all leases are being read.
+  // Ends the lease that expires first, because the engine needs its blocks. Returns its owner, or nullopt
+  // if threads are reading the blocks of all leases.
   std::optional<std::uint64_t> end_first();
-  // Returns the time at which take_ended() will have a result; INT64_MAX: never.
+  // Returns the time in microseconds at which take_ended() has a result; INT64_MAX: never.
   std::int64_t next_end_us() const;
-  // Returns the number of leases that expired before they were fetched.
+  // Returns the number of leases that expired before a consumer fetched the blocks.
   std::int64_t expired() const;
 
-  // Calls read(lease) and renews the lease. Returns false if the lease is unknown or has ended. Any thread.
+  // Renews the lease and calls read(lease). Returns false if the lease is unknown or has ended. Any thread
+  // may call it.
   template <class Read>
   bool use(const std::string& id, std::int64_t now_us, Read&& read) {
     std::unique_lock lock(mutex_);
@@ -58,14 +58,16 @@ class LeaseTable {
     --entry.readers;
     return true;
   }
-  // Ends the lease, because its blocks are fetched or not needed.
+  // Ends the lease, because its blocks were fetched or are not needed.
   void finish(const std::string& id);
 
  private:
   struct Entry {
     Lease lease;
-    std::int64_t end_us = 0;  // time of expiry in microseconds; 0: the blocks are fetched
-    int readers = 0;          // number of running reads; an entry with readers is not removed
+    // expiry in microseconds; 0: the blocks were fetched
+    std::int64_t end_us = 0;
+    // number of threads that read the blocks; the entry stays until it is 0
+    int readers = 0;
   };
 
   const std::int64_t duration_us_;

@@ -1,4 +1,4 @@
-// Protocol between the engine that decodes (consumer) and the engine that has the blocks (producer).
+// Protocol between the engine that decodes (consumer) and the engine that computed the prompt (producer).
 //
 //   consumer              producer
 //   Pull           ->                 lease id, model, number of blocks
@@ -7,15 +7,14 @@
 //                  <-     Piece       the blocks are written, or follow
 //   Done           ->                 end of the lease
 //
-// A connection may also contain only Done, if no block is needed, or only Keep messages, one for each lease
-// to renew. Packed blocks (block_format.h) are written to the slot that Get names, or follow the Piece
-// message (transport.h). If blocks are native (native_blocks.h), their headers follow the Piece message;
-// their contents come next, on the connection or over UCX. The lease does not expire while the connection is
-// open.
+// A connection can also consist of one Done message, if the consumer needs no blocks, or of Keep messages,
+// which renew one lease each. Packed blocks (block_format.h) are written to the slot that Get names, or
+// follow the Piece message on the connection (transport.h). For native blocks (native_blocks.h), the
+// headers follow the Piece message. Their contents follow the headers, or are sent over UCX. A lease does
+// not expire while its connection is open.
 //
-// The producer may send Refused at any time, and then closes the connection. A frame consists of its number
-// of bytes (u32), a hash of the types of all fields below (u64, the version) and a TransferMessage
-// (base/pack.h).
+// The producer may send Refused at any time, and then closes the connection. A frame is its size in bytes
+// (u32), the version (u64, a hash of the types of all fields below) and a TransferMessage (base/pack.h).
 #pragma once
 
 #include <cstdint>
@@ -30,29 +29,33 @@
 
 namespace octavo {
 
-// Memory of the consumer that a process on the same host can open. slot_bytes 0: the consumer offers no
-// memory.
+// Shared memory of the consumer, which a process on the same host can open. slot_bytes 0: the consumer
+// offers no memory.
 struct SegmentOffer {
   std::int64_t process = 0;
   std::int64_t descriptor = 0;
   std::int64_t slot_bytes = 0;
-  std::string secret{};  // text at the beginning of the memory, which identifies it
+  // random text at the start of the memory; the producer checks it
+  std::string secret{};
 };
 
 struct Pull {
   BlockFormat format{};
   std::string engine_id{};
   std::string request_id{};
-  int blocks = 0;  // number of pieces of the prompt (kv_pieces.h), from the first on, in this format
-  Hash128 key{};   // key of the last of these pieces
+  // number of leading pieces (kv_pieces.h) of the prompt, in the consumer's format
+  int blocks = 0;
+  Hash128 key{};  // key of the last one of these pieces
   SegmentOffer segment{};
-  std::string ucx{};  // address of the consumer's UCX channel; "": UCX is not used
+  std::string ucx{};  // address of the consumer's channel; "": no UCX
 };
 struct Ready {
-  int blocks = 0;              // number of requested pieces, from the first on, that are available
-  bool shared_memory = false;  // whether packed blocks are written to the offered slots
+  int blocks = 0;  // number of requested pieces that are available, counted from the first one
+  // whether packed blocks are written to the consumer's slots
+  bool shared_memory = false;
   std::string layout{};        // layout of native blocks; "": blocks are packed
-  bool ucx = false;            // whether contents of native blocks are sent over UCX, to the offered channel
+  // whether the contents of native blocks are sent over UCX
+  bool ucx = false;
 };
 enum class BlockWay : std::uint8_t { packed, native };
 inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};
@@ -78,9 +81,8 @@ struct Refused {
 };
 using TransferMessage = std::variant<Pull, Ready, Get, Piece, Done, Keep, Refused>;
 
-// Sends a message. Returns the errors of the socket (io).
 Result<> send_message(PeerSocket& socket, const TransferMessage& message);
-// Receives a message. Returns the errors of the socket (io), or corrupt if the message is invalid.
+// Returns corrupt if the message is invalid.
 Result<TransferMessage> receive_message(PeerSocket& socket);
 
 }  // namespace octavo

@@ -18,16 +18,16 @@ bool names_blocks(const KvTransferParams& from) {
          from.remote_port != 0 && !from.remote_block_ids.empty() && !from.remote_block_ids[0].empty();
 }
 
-// Returns the maximum number of this engine's blocks that may be available. An engine with another block size
-// sends its own number of blocks and the prompt's tokens; its Ready message has the exact number.
+// Returns an upper bound for the number of available blocks, in this engine's block size. If the block
+// sizes differ, it is computed from the number of tokens; Ready has the exact number.
 std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   const std::size_t told = from.remote_block_ids[0].size();
   if (format.planes.empty() || from.remote_num_tokens <= 0) return told;
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
-// Returns block ids in the form in which vLLM reports them, for each cache group. A block outside of the
-// window has id 0 (vLLM's null block).
+// Returns the block ids of each cache group as vLLM reports them. A block outside of the window has id 0,
+// vLLM's null block.
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
   std::vector<std::vector<std::int64_t>> ids(format.windows.size());
@@ -83,7 +83,7 @@ Result<> PeerConnector::listen() {
   return {};
 }
 
-// Returns true if another engine keeps blocks for the prompt until this engine ends the lease.
+// Returns true if a producer keeps blocks for the prompt until this engine ends the lease.
 bool PeerConnector::leased(const KvPrompt& prompt) const {
   return fetcher_ != nullptr && prompt.params != nullptr && prompt.params->do_remote_prefill &&
          names_blocks(*prompt.params);
@@ -104,7 +104,7 @@ void PeerConnector::wait(const KvPrompt& prompt) {
 }
 
 void PeerConnector::load(LoadTask task) {
-  keeper_->keep(task.id, task.from);  // renews the lease until its blocks are loaded
+  keeper_->keep(task.id, task.from);  // renews the lease until the blocks are loaded
   fetcher_->post(std::move(task));
 }
 
@@ -112,7 +112,8 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Ends the lease, because its blocks will not be fetched. A prompt without a full block has a lease, too.
+// Ends the lease, because the engine does not fetch the blocks. Even a prompt without a full block has a
+// lease.
 void PeerConnector::decline(const KvPrompt& prompt) {
   if (!leased(prompt)) return;
   keeper_->let_go(prompt.id);
@@ -151,7 +152,7 @@ std::vector<std::uint64_t> PeerConnector::take_stored(std::int64_t now_us) {
   return owners;
 }
 
-// Ends the oldest lease, because its blocks are the least likely to be fetched.
+// Ends the oldest lease: its blocks are the least likely to be fetched.
 bool PeerConnector::give_way() {
   const auto owner = leases_.end_first();
   if (owner) given_way_.push_back(*owner);

@@ -1,6 +1,6 @@
-// Connector for prefill and decode on two engines. It keeps blocks of prompts until other engines fetch them,
-// and fetches blocks from other engines. As in vLLM's NixlConnector, the kv_transfer_params of a request name
-// the engine that has its blocks.
+// Connector for disaggregated prefill: one engine computes prompts and keeps their blocks until another
+// engine has fetched them. As in vLLM's NixlConnector, the kv_transfer_params of a request name the engine
+// that has the blocks.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace octavo {
 
 class PeerConnector final : public KvConnector {
  public:
-  // Starts the connector, and listens if the engine is a producer. engine: index of the engine, which is
-  // added to the port. Returns an error if options are invalid, or if the address is in use.
+  // A producer also listens. engine: index of this engine; its port is the configured port plus this index.
+  // Returns an error if options are invalid, or if the address is in use.
   static Result<std::unique_ptr<KvConnector>> start(KvTransferOptions options, BlockFormat format, int engine,
                                                     CacheAccess cache);
 
@@ -45,15 +45,16 @@ class PeerConnector final : public KvConnector {
   const KvTransferOptions options_;
   const BlockFormat format_;
   const CacheAccess cache_;
-  std::vector<std::uint64_t> given_way_;  // owners of ended leases, for take_stored()
+  std::vector<std::uint64_t> given_way_;  // owners of leases that give_way() ended
 
   mutable std::mutex mutex_;
-  KvTransferStats loads_;  // guarded by mutex_; only the histograms are used
+  // guarded by mutex_; only the histograms are used
+  KvTransferStats loads_;
 
   LeaseTable leases_;
-  std::unique_ptr<BlockServer> server_;    // set for producers
-  std::unique_ptr<LeaseKeeper> keeper_;    // set for consumers
-  std::unique_ptr<BlockFetcher> fetcher_;  // set for consumers
+  std::unique_ptr<BlockServer> server_;  // null unless the engine is a producer
+  std::unique_ptr<LeaseKeeper> keeper_;  // null unless the engine is a consumer
+  std::unique_ptr<BlockFetcher> fetcher_;  // null unless the engine is a consumer
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Converts blocks of one size to blocks of another size, for engines with different block sizes.
+// Converts KV blocks between block sizes, so that engines with different block sizes can exchange them.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,28 @@
 
 namespace octavo {
 
-// kRegroupMost: maximum ratio of the block sizes. can_regroup: returns true if blocks of `to` can be made
-// from blocks of `from`. The formats may differ only in block_size. It returns false if a cache group has a
-// window or the model has states, because these belong to the end of a block.
+// can_regroup() returns true if the formats differ only in block_size, by a factor of at most kRegroupMost.
+// It returns false for sliding windows and recurrent states.
 inline constexpr int kRegroupMost = 16;
 bool can_regroup(const BlockFormat& from, const BlockFormat& to);
 
 class BlockRegrouper {
  public:
-  // Writes the contents of a block to `out`; called with (index of a block of `from` in its prompt, out).
+  // Writes block `number` of the source to the span.
   using ReadBlock = std::function<void(std::size_t, std::span<std::byte>)>;
 
   // Requires can_regroup(from, to). Both formats must outlive this object.
   BlockRegrouper(const BlockFormat& from, const BlockFormat& to, ReadBlock read);
 
-  // Makes the contents of block `number` of `to`; all its tokens must be available in blocks of `from`.
+  // Writes block `number` in format `to`. The source must have all its tokens.
   void make(std::size_t number, std::span<std::byte> out);
 
  private:
   const BlockFormat& from_;
   const BlockFormat& to_;
   const ReadBlock read_;
-  std::vector<std::byte> block_;  // the last block read
-  std::size_t number_;            // index of the last block read
+  std::vector<std::byte> block_;
+  std::size_t number_;  // index of the block in block_
 };
 
 }  // namespace octavo

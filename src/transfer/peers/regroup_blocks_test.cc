@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Returns a format with two layers, each with three planes of 4 bytes per token and one plane of scales.
+// Returns a format with two layers. Each has three planes of 4 bytes per token and one plane of scales.
 BlockFormat format_of(int block_size) {
   return {.fingerprint = "model",
           .dtype = "i8",
@@ -14,7 +14,7 @@ BlockFormat format_of(int block_size) {
           .planes = {{3, 4}, {1, 1}, {3, 4}, {1, 1}}};
 }
 
-// Returns a block of a prompt whose bytes are numbered, modulo 256.
+// The bytes of a prompt are numbered, modulo 256.
 std::vector<std::byte> block_of(const BlockFormat& format, std::size_t number) {
   std::vector<std::byte> block;
   int plane = 0;

@@ -1,8 +1,7 @@
-// Transport in which the producer writes into the consumer's memory.
-//
-// The consumer offers the memory as (process, descriptor, secret). A process on the same host, with the same
-// user and process namespace, can open it in /proc. The secret at the beginning of the memory proves that it
-// is the right memory.
+// Transport for two processes of one host: the producer writes into the consumer's memory. The consumer
+// sends (process, descriptor, secret). The producer opens the memory through /proc, which works only with
+// the same user and process namespace. The secret at the beginning of the memory proves that it is the
+// offered one.
 #include <unistd.h>
 
 #include <cstring>
@@ -12,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kHead = 64;  // space before the first slot
+constexpr std::size_t kHead = 64;  // bytes before the first slot
 constexpr std::size_t kSecretBytes = 32;
 
 class SharedMemorySender final : public BlockSender {

@@ -1,4 +1,4 @@
-// Transport in which the bytes follow the messages on the same connection.
+// Transport in which the blocks follow the Piece messages on the TCP connection.
 #include <vector>
 
 #include "transfer/peers/transport.h"
@@ -10,7 +10,7 @@ class TcpSender final : public BlockSender {
  public:
   explicit TcpSender(PeerSocket& socket) : socket_(socket) {}
 
-  // One slot suffices, because it is free again after the send.
+  // Ignores the slot number: after send(), the same memory can be used again.
   std::span<std::byte> slot(int, std::size_t bytes) override {
     bytes_.resize(bytes);
     return bytes_;

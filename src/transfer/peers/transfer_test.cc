@@ -33,7 +33,7 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
     EXPECT_EQ(result.bytes, (kBlocks - first) * kFormat.bytes);
     EXPECT_TRUE(consumer.right);
     EXPECT_EQ(std::ssize(consumer.written), kBlocks - first);
-    // Waits for the end of the lease, and adds another lease for the next round.
+    // Waits until the lease has ended, and adds one for the next round.
     while (producer.finished == 0) std::this_thread::yield();
     EXPECT_EQ(producer.leases.take_ended(now_us()), std::vector<std::uint64_t>{9});
     producer.finished = 0;
@@ -70,11 +70,11 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   LoadTask engine = task_for(port);
   engine.from.remote_engine_id = "another";
   EXPECT_EQ(failure(std::move(engine)), KvTransferFailure::expired);
-  // none of these failures ended the lease
+  // None of these failures ended the lease.
   EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
 }
 
-// The producer's blocks have 16 tokens; those of the consumer have more or fewer.
+// The producer's blocks have 16 tokens, the consumer's blocks more or fewer.
 TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
   constexpr int kPlanes = 4, kTokenBytes = 1024, kHeld = kBlocks * 16;
   BlockFormat own = kFormat;
@@ -94,7 +94,8 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
           [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
           [] {})
           .value();
-  std::vector<TokenId> text(kHeld + 70);  // prompt that is only partly available
+  // The producer has only a part of this prompt.
+  std::vector<TokenId> text(kHeld + 70);
   std::iota(text.begin(), text.end(), 1);
   for (const auto& [size, one_host] :
        {std::pair(32, true), std::pair(8, false), std::pair(48, true), std::pair(256, false)}) {
@@ -109,7 +110,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
     task.first = 1;
     task.blocks.clear();
     for (int b = 1; b < std::ssize(task.keys); ++b) task.blocks.push_back({.number = b});
-    std::array<std::promise<LoadResult>, 2> results;  // by id of the task
+    std::array<std::promise<LoadResult>, 2> results;
     bool right = true;
     BlockFetcher fetcher(
         other, one_host, false,
@@ -140,7 +141,7 @@ TEST(Transfer, ALeaseLastsWhileSomebodyWants) {
   LeaseKeeper keeper(std::chrono::milliseconds(60));
   KvTransferParams unknown = task_for(producer.server->port()).from;
   unknown.remote_request_id = "another";
-  keeper.keep(1, unknown);  // the lease is unknown, so this has no effect
+  keeper.keep(1, unknown);  // no effect, because the lease is unknown
   keeper.keep(2, task_for(producer.server->port()).from);
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (producer.leases.next_end_us() == first_end && std::chrono::steady_clock::now() < until)

@@ -1,6 +1,6 @@
-// Transports for the bytes of blocks. Two engines first agree on one transport over their connection. Each
-// transport is one file. The consumer owns the memory, which has a few slots, so that one slot can be filled
-// while another is read.
+// Transports that carry packed blocks between engines: shared memory, or the TCP connection. Each transport
+// is one file. The consumer owns the memory. It has several slots, so that the producer can fill one while
+// the consumer reads another.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
-inline constexpr std::size_t kPieceBytes = std::size_t{512}  // slot size that fits into a CPU cache; larger
-                                                             // if one block is larger
+// Minimum slot size. It fits into a CPU cache.
+inline constexpr std::size_t kPieceBytes = std::size_t{512}
                                            << 10;
 
 inline int piece_blocks(const BlockFormat& format) {
@@ -28,25 +28,24 @@ inline std::size_t slot_bytes(const BlockFormat& format) {
   return format.stride() * static_cast<std::size_t>(piece_blocks(format));
 }
 
-// Producer side of one connection.
 class BlockSender {
  public:
   virtual ~BlockSender() = default;
-  // Returns the memory of slot `number`, for blocks.
+  // Returns the memory to write the blocks of slot `number` to.
   virtual std::span<std::byte> slot(int number, std::size_t bytes) = 0;
-  // Sends or announces a slot that was written. Returns io if the connection fails.
+  // Sends the blocks, or does nothing if the consumer shares the memory. Returns io if the connection
+  // fails.
   virtual Result<> send(std::span<const std::byte> slot) = 0;
 };
 
-// Consumer side of one connection.
 class BlockReceiver {
  public:
   virtual ~BlockReceiver() = default;
-  // Returns the blocks that the producer has written to a slot, or io.
+  // Returns the blocks that the producer has written to the slot, or io.
   virtual Result<std::span<const std::byte>> receive(int number, std::size_t bytes) = 0;
 };
 
-// Slots of the consumer, in shared memory that the producer tries to open.
+// Shared memory of the consumer. The producer opens it if it runs on the same host.
 class TransferSlots {
  public:
   // Returns io if shared memory cannot be created.
@@ -59,8 +58,7 @@ class TransferSlots {
   std::size_t slot_bytes_ = 0;
 };
 
-// Returns null if this process cannot open the memory, for example because it runs on another host or in
-// another container.
+// Returns null if this process cannot open the memory, for example because it runs in another container.
 std::unique_ptr<BlockSender> shared_memory_sender(const SegmentOffer& offer);
 std::unique_ptr<BlockReceiver> shared_memory_receiver(const TransferSlots& slots);
 

@@ -8,12 +8,12 @@ namespace octavo {
 namespace {
 
 Result<OpenUcxChannel> load() {
-  // Variables that UCX reads when it is loaded: it must neither handle signals nor intercept the memory
-  // functions of the C library.
+  // UCX reads these variables when it is loaded. It must not handle signals, and must not replace malloc.
   setenv("UCX_HANDLE_ERRORS", "none", 0);
   setenv("UCX_ERROR_SIGNALS", "", 0);
   setenv("UCX_MEM_EVENTS", "no", 0);
-  setenv("UCX_LOG_LEVEL", "error", 0);  // without this, UCX warns about data of cancelled fetches
+  // otherwise UCX warns about data of cancelled fetches
+  setenv("UCX_LOG_LEVEL", "error", 0);
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
   if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);
   return reinterpret_cast<OpenUcxChannel>(*function);

@@ -1,5 +1,5 @@
-// Optional UCX transport, which uses RDMA if the hardware supports it. The channel is in a separate library,
-// which is built only if UCX's headers are installed, so the program itself does not depend on UCX.
+// Optional transport over UCX, which uses RDMA if the hardware has it. The code is in a separate library
+// that is built if UCX's headers are installed. So the program itself does not depend on UCX.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,29 @@
 
 namespace octavo {
 
-// One end of a channel; its calls block. beside: a socket to the other end, which detects that the other end
-// has ended; shutting the socket down ends a wait. After an error, the channel is unusable. After its
-// destruction, it writes no memory.
+// One end of a UCX channel. Calls block. `beside` is a TCP socket to the other end; it shows whether that
+// process still runs, and shutting it down stops a call. After an error the channel is unusable. After its
+// destruction, UCX writes to no buffer of the caller.
 class UcxChannel {
  public:
   virtual ~UcxChannel() = default;
 
-  // Returns an address in bytes, which the other end passes to connect().
+  // Returns the address (binary) that the other end passes to connect().
   virtual std::string address() const = 0;
-  // Connects send() to the other end. Returns unavailable, with UCX's message.
+  // Returns unavailable with UCX's message on failure.
   virtual Result<> connect(std::string_view address) = 0;
 
-  // Transfer all pieces, in order. Both ends must pass the same number of pieces with the same lengths.
-  // Return io if the other end has ended, or if there is no progress for some seconds.
+  // Both functions transfer all pieces in order. Both ends must pass the same number of pieces with the
+  // same lengths. They return io if the other process ends, or if nothing arrives for some seconds.
   virtual Result<> send(std::span<const std::span<const std::byte>> pieces, int beside) = 0;
   virtual Result<> receive(std::span<const std::span<std::byte>> pieces, int beside) = 0;
 };
 
-// Opens a channel. Returns unsupported if the library or UCX is not installed, or unavailable with UCX's
-// message.
+// Returns unsupported if the library or UCX is not installed, or unavailable with UCX's message.
 Result<std::unique_ptr<UcxChannel>> open_ucx_channel();
 
-// Name of the function that the library exports. It returns a channel that the caller owns, or null and the
-// reason in `why`.
+// Name of the function that the library exports. The caller owns the returned channel. On failure it
+// returns null and writes the reason to `why`.
 inline constexpr const char* kOpenUcxChannel = "octavo_open_ucx_channel";
 using OpenUcxChannel = UcxChannel* (*)(char* why, std::size_t why_size);
 

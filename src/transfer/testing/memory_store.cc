@@ -1,4 +1,4 @@
-// Implements octavo_kv_store.h in the memory of this process, for tests and as an example.
+// Implements octavo_kv_store.h in memory, for tests and as an example of a store in a shared library.
 #include <cstring>
 #include <map>
 #include <mutex>

@@ -1,4 +1,4 @@
-// An engine that offers blocks over the network, and one that fetches them, for tests.
+// For tests: an engine that offers blocks over the network, and one that fetches them.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace octavo::peer_rig {
 
-// Format whose blocks are so large that a prompt needs several transfers.
+// The blocks are large, so a prompt needs several transfers.
 inline const BlockFormat kFormat{.fingerprint = "m", .dtype = "bf16", .block_size = 16, .bytes = 64 << 10};
 constexpr int kBlocks = 40;
 
@@ -26,8 +26,8 @@ inline std::vector<Hash128> some_keys(int count = kBlocks) {
   return keys;
 }
 
-// Transport under test. native: whether both engines have the same layout, in which blocks are slightly
-// larger than their contents.
+// Transport to test. native: both engines have the same layout, and blocks in it are slightly larger than
+// their contents.
 struct Way {
   const char* name;
   bool one_host = true;

@@ -1,4 +1,4 @@
-// A Redis server in this process that can return errors and wrong data, for tests.
+// For tests: a Redis server in this process that can return errors and wrong data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ class TestRedis {
     return parts;
   }
 
-  // Serves a connection. It closes connections that are idle for longer than the limit, as real servers do.
+  // Serves one connection. As a real server does, it closes a connection that is idle for too long.
   void serve(PeerSocket& socket) {
     for (;;) {
       const auto parts = command(socket);

@@ -1,4 +1,4 @@
-// An S3-style store in this process that checks signatures and can return errors and wrong data, for tests.
+// For tests: an S3 store in this process that checks signatures and can return errors and wrong data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,7 +64,6 @@ class TestS3 {
             .body = std::string("<Error><Code>") + code + "</Code></Error>"};
   }
 
-  // Checks the signature against the time in the request.
   bool is_signed(const http::Request& request) const {
     std::tm parts{};
     const std::string time(request.headers.find("x-amz-date").value_or(""));

@@ -1,4 +1,4 @@
-// A tier connector with a vector of numbers as the cache, for tests.
+// For tests: a tier connector whose cache is a vector of numbers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,8 @@ struct Tier {
   explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
   ~Tier() { slow = false; }
 
-  // Stores the cache's blocks first, first + 1, ... Returns false if the tier does not store them.
+  // Stores the cache's blocks first, first + 1, ... under the keys. Returns false if the tier does not want
+  // them.
   bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.id = ++last_owner, .keys = keys})) return false;
     StoreTask task{.owner = last_owner, .keys = keys};
@@ -102,12 +103,12 @@ struct Tier {
   KvTierStats host_stats() const { return all_stats().kv_host_tier; }
 };
 
-// Waits until the tier has looked up the prompt; returns the number of blocks.
+// Waits for the lookup and returns the number of blocks found.
 inline int matched(Tier& tier, const KvPrompt& prompt) {
   for (;;)
     if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
 }
-// Same for a prompt that has not been looked up before.
+// For a prompt that has not been looked up before.
 inline int matched(Tier& tier, const std::vector<Hash128>& keys) {
   tier.connector->decline({.id = 99});
   return matched(tier, {.id = 99, .keys = keys});
@@ -117,7 +118,7 @@ inline KvTierOptions on_host(int blocks) {
   return {.host_bytes = blocks * kFormat.bytes, .load_always = true};
 }
 
-// tier: has a capacity of 20 blocks.
+// tier: 20 blocks fit into it.
 inline void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
   tier.options.eviction = policy;
   tier.open();

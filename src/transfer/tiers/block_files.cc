@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".kv";
 constexpr std::string_view kUnfinished = ".part";
-// An engine reads the folder again when other engines have changed more than 1/16 of the files.
+// An engine reads the folder again after other engines have changed more than 1/16 of the files.
 constexpr std::size_t kStaleShare = 16;
 
 std::string name_of(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
@@ -114,14 +114,14 @@ fs::path BlockFiles::path_of(Hash128 key) const {
   return folder_ / name.substr(0, 2) / (name + std::string(kSuffix));
 }
 
-// Returns a path that no other writer uses.
+// Returns a path for a temporary file that no other writer uses.
 fs::path BlockFiles::unfinished_path(Hash128 key) {
   const std::lock_guard lock(mutex_);
   return fmt::format("{}.{:x}-{:x}{}", path_of(key).string(), writer_, ++writes_, kUnfinished);
 }
 
-// Finds the files of all engines and orders them by last use. It removes unfinished files that no engine will
-// complete.
+// Lists the files of all engines, ordered by last use. Deletes temporary files that no engine writes any
+// more.
 Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
   std::int64_t unfinished = 0;
@@ -155,7 +155,7 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   for (const auto& [time, key] : found) {
     const bool is_new = !order_->contains(key);
     if (is_new) order_->add(key);
-    // ARC counts uses, and the uses by this engine are already counted.
+    // ARC counts uses; it has already counted those by this engine.
     if (is_new || policy_ == EvictionPolicy::lru) order_->use(key);
   }
   return {};
@@ -171,21 +171,21 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Evicts until the folder has at most `files` files. Returns the number of evicted files. The last evicted
-// file is renamed to `reuse`, unless a reader may have it open; if `reuse` is null, all are removed. The
-// mutex is not locked during file operations, because the engine's thread calls contains().
+// Evicts until the folder has at most `files` files, and returns the number of evicted files. The last
+// evicted file is renamed to `reuse` (null: deleted), unless a reader may have it open. The mutex is free
+// during file operations, because the engine's thread calls contains().
 std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
   const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
   const bool stale = others > static_cast<std::int64_t>(most_ / kStaleShare);
-  // if the folder cannot be read, the order in memory stays valid
+  // If the folder cannot be read, the order in memory is still usable.
   if (too_many() && (stale || count() == 0)) (void)read_folder(locked);
   std::int64_t evicted = 0;
   while (too_many()) {
     Hash128 key;
     {
       const std::lock_guard lock(mutex_);
-      if (order_->size() == 0) break;  // all other files are being written
+      if (order_->size() == 0) break;  // other engines or threads are still writing the remaining files
       key = order_->evict();
       gone_.push_back(key);
       ++evicted_;
@@ -199,9 +199,8 @@ std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t fil
   return evicted;
 }
 
-// Removes a block's file. Returns true if the number of files must be reduced: the file was removed now, or a
-// program other than an engine had removed it. If another engine had removed it, that engine has updated the
-// number.
+// Deletes a block's file. Returns true if the caller must reduce the number of files. It need not do so if
+// another engine deleted the file, because that engine reduced the number.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
   const bool others = locked.state.changes != changes_read_ + own_changes_;
@@ -232,7 +231,7 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
   }
 }
 
-// Looks up a file that another engine may have written. Returns true if it exists.
+// Returns true if the block exists, because another engine may have written it.
 bool BlockFiles::look_up(Hash128 key) {
   const bool exists = access(path_of(key).c_str(), R_OK) == 0;
   const std::lock_guard lock(mutex_);
@@ -256,14 +255,15 @@ std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   return there;
 }
 
-// Gives each file a later time than the file before, so that other engines read the same order.
+// Gives each file a later time than the previous one, so that other engines read the same order.
 void BlockFiles::touch(std::span<const Hash128> keys) {
   timespec times[2]{};
   clock_gettime(CLOCK_REALTIME, &times[0]);
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     times[0].tv_nsec = std::min(times[0].tv_nsec + 1, 999'999'999L);
     times[1] = times[0];
-    utimensat(AT_FDCWD, path_of(*key).c_str(), times, 0);  // if this fails, the order is less exact
+    // If this call fails, the order is only less exact.
+    utimensat(AT_FDCWD, path_of(*key).c_str(), times, 0);
     const std::lock_guard lock(mutex_);
     order_->use(*key);
   }
@@ -289,7 +289,7 @@ Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
   return good;
 }
 
-// Reads until the block is complete. The padding after the block may be missing.
+// Reads until the block is complete. The file may lack the padding.
 Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
   const std::span<std::byte> packed = room.first(format_.stride());
@@ -303,7 +303,7 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return refused("read", path);
     done += static_cast<std::size_t>(got);
-    // Only the last read of a file can have a size that is not a multiple of the alignment.
+    // With direct I/O, only the last read of a file can end at an unaligned offset.
     const bool ends = got == 0 || done % alignment_ != 0;
     if (ends && done < packed.size())
       return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
@@ -311,13 +311,13 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   return verify(format_, key, packed);
 }
 
-// Skips a block that another engine has already written.
+// Does nothing if another engine has already written the block.
 Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   if (look_up(key)) return {};
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
-  // overwrites bytes of an earlier file in the buffer
+  // Clears bytes that an earlier block left in the buffer.
   std::ranges::fill(room.subspan(packed.size()), std::byte{});
   const fs::path path = path_of(key), unfinished = unfinished_path(key);
   std::error_code error;
@@ -336,7 +336,8 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   }
   if (written) written = write_all(file->fd(), room, unfinished);
   SharedFolder::Locked locked(*shared_);
-  const bool exists = access(path.c_str(), F_OK) == 0;  // whether another engine has written the block first
+  // another engine may have written the block in the meantime
+  const bool exists = access(path.c_str(), F_OK) == 0;
   if (written && rename(unfinished.c_str(), path.c_str()) != 0) written = refused("rename", unfinished);
   if (!written) fs::remove(unfinished, error);
   if (!written || exists) --locked.state.files;

@@ -1,19 +1,19 @@
-// KV blocks as files in a folder: one file per block, with a limit on the total size.
+// KV tier on a disk: a folder with one file for each block, and a limit on the total size.
 //
 //   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
-// Several engines and processes may use a folder at the same time. They find each other's blocks, and the
-// limit applies to all of them together. A file is a packed block (block_format.h). It is written under a
-// temporary name, and renamed when it is complete. Key and checksum detect files that a crash or a full disk
-// has left incomplete.
+// Several engines and processes may use a folder at the same time. They load each other's blocks and share
+// the size limit. A file is a packed block (block_format.h). It is written under a temporary name and then
+// renamed. After a crash or on a full disk a file may still be incomplete; readers detect this by its key
+// and checksum.
 //
-// The times of the files store the order of use, across restarts and engines. Each engine has this order in
-// memory. When an engine needs space, and other engines have used or written a certain fraction of the files,
-// it reads the folder again. If no other engine has the folder open, the evicted block's file is overwritten.
-// Creating and deleting files would take most of the time of small writes.
+// File times store the order of use, so it survives restarts and other engines can read it. Each engine
+// also keeps the order in memory. Before an engine evicts, it reads the folder again if other engines have
+// changed a certain share of the files. If no other engine has the folder open, a new block overwrites the
+// evicted block's file, because creating and deleting files takes most of the time of small writes.
 //
-// With direct I/O, a file is padded to the required alignment. Readers ignore the padding, so files can be
-// read with and without direct I/O. Any thread.
+// With direct I/O, files are padded to the required alignment. Readers ignore the padding, so both modes
+// can read all files. Any thread may call the functions.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Creates the folder, or reads its contents. direct_io: whether to bypass the page cache. Returns an error
-  // if bytes_max is less than one block, or after a system error; returns unsupported for the field
-  // use_odirect if the file system has no direct I/O.
+  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Returns an error if
+  // bytes_max is less than one block, or after a system error. Returns unsupported for `use_odirect` if the
+  // file system has no direct I/O.
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
@@ -77,18 +77,23 @@ class BlockFiles final : public BlockStore {
   const std::filesystem::path folder_;
   const BlockFormat format_;
   const std::size_t most_;
-  const std::size_t alignment_;  // alignment of direct I/O in bytes; 1: the page cache is used
+  // bytes; 1: no direct I/O
+  const std::size_t alignment_;
   const EvictionPolicy policy_;
   const std::unique_ptr<SharedFolder> shared_;
-  const std::uint64_t writer_;  // random number in the names of files that are being written
+  // random number in the names of this engine's temporary files
+  const std::uint64_t writer_;
 
-  // Guarded by the lock of shared_.
-  std::int64_t changes_read_ = 0;  // SharedFolder::State::changes when the folder was last read
-  std::int64_t own_changes_ = 0;   // number of changes by this engine since then
+  // Access these two only while shared_ is locked.
+  // value of SharedFolder::State::changes when the folder was last read
+  std::int64_t changes_read_ = 0;
+  // changes by this engine since the folder was last read
+  std::int64_t own_changes_ = 0;
 
   mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<EvictionOrder> order_;
-  std::vector<Hash128> reading_;  // keys of blocks being read, whose files must not be overwritten
+  // blocks that threads are reading; their files must not be overwritten
+  std::vector<Hash128> reading_;
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
   std::uint64_t writes_ = 0;

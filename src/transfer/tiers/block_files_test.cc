@@ -38,7 +38,6 @@ std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
   return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
 }
 
-// Returns the packed block, as it is in the file.
 std::vector<std::byte> block(int i) {
   std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
   seal(kFormat, key(i), packed);
@@ -144,8 +143,8 @@ TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
 
 TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
   Files f(4, GetParam());
-  const int turns = GetParam() ? 300 : 3000;  // fewer rounds with direct I/O, because every write goes to the
-                                              // disk and is slow
+  // Direct I/O gets fewer rounds, because each write goes to the disk.
+  const int turns = GetParam() ? 300 : 3000;
   std::atomic<int> last = 0;
   int seen = 0;
   std::thread reader([&] {
@@ -193,10 +192,10 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(1, flip(2000)), ErrorCode::corrupt);
   EXPECT_EQ(spoil(2, flip(0)), ErrorCode::corrupt);
-  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // the block has another format
+  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
   EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
   EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
-  // After a system crash, a file may have its final name although part of its data is missing.
+  // After a system crash, a file can have its final name although part of its data is missing.
   const auto half_of_another = [](std::ptrdiff_t begin, std::ptrdiff_t end) {
     return [=](std::fstream& file) {
       const auto other = block(7);
@@ -205,7 +204,7 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(8, half_of_another(0, 4096)), ErrorCode::invalid_argument);
   EXPECT_EQ(spoil(9, half_of_another(4096, kStride)), ErrorCode::corrupt);
-  // the file contains a valid block with another key
+  // This file contains a valid block with another key.
   EXPECT_EQ(spoil(6,
                   [&](std::fstream& file) {
                     const auto other = block(7);
@@ -235,7 +234,7 @@ TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
 TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   Files f(100, GetParam());
   ASSERT_TRUE(f.put(1));
-  // Limits the file size: as on a full disk, one write is cut short, and the next one fails.
+  // With this limit on the file size, one write is cut short and the next one fails, as on a full disk.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -288,13 +287,14 @@ TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
     f.direct_io = GetParam();
     f.open(8);
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
-    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // overwrites files of both modes
+    // overwrites files that the other mode has written
+    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;
     for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
     EXPECT_EQ(f.count_on_disk(), 8);
   }
 }
 
-// With direct I/O, files are padded to the alignment; the padding counts as used space.
+// With direct I/O, the padding of files counts as used space.
 TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
   Files f(3, GetParam());
   std::uintmax_t bytes = 0;
@@ -331,7 +331,6 @@ TEST(BlockFiles, RoomForABlockInAFolder) {
   EXPECT_EQ(BlockFiles::open(f.folder / "file", kFormat, kStride).error().code, ErrorCode::io);
 }
 
-// Two engines that use one folder.
 struct Shared {
   Files one;
   std::unique_ptr<BlockFiles> other;
@@ -396,8 +395,8 @@ TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
 }
 
 TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
-  constexpr int kMost = 64;  // maximum number of files; the other engine changes too few of them for the
-                             // first one to read the folder
+  // files; the other engine changes fewer than 1/16 of them, so the first one does not read the folder
+  constexpr int kMost = 64;
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
   auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();
@@ -408,7 +407,7 @@ TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
 }
 
 TEST(BlockFiles, AFileThatMadeRoomForAFailedWriteIsCountedOnce) {
-  constexpr int kMost = 64;  // same as in the test before
+  constexpr int kMost = 64;
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
   auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();

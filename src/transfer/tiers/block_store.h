@@ -1,6 +1,6 @@
-// Interface of a tier's storage: host memory, files in a folder, or a server on the network. Functions of the
-// first group do not wait. Functions of the second group copy bytes or send requests and may wait; the tier
-// calls them on separate threads.
+// Interface of the storage of a KV tier: host memory, files, or a server. TierConnector calls the functions
+// of the second group on separate threads, because they copy or send and may wait. It calls the others on
+// the engine's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@
 
 namespace octavo {
 
-// Functions for the contents of a block, BlockFormat::bytes long. FillBlock writes them, TakeBlock reads
-// them.
+// FillBlock writes the contents of a block, TakeBlock reads them. The span has BlockFormat::bytes bytes.
 using FillBlock = std::function<void(std::span<std::byte>)>;
 using TakeBlock = std::function<void(std::span<const std::byte>)>;
 
@@ -29,39 +28,39 @@ class BlockStore {
   // Returns for each key whether the block is known to be stored.
   virtual std::vector<bool> contains(std::span<const Hash128> keys) const = 0;
   bool contains(Hash128 key) const { return contains(std::span(&key, 1))[0]; }
-  // Returns true if contains() is not sufficient and look_up() must be called, because other engines also
-  // write and remove blocks.
+  // Returns true if other engines also write and remove blocks. The caller must then call look_up() before
+  // contains().
   virtual bool must_look_up() const { return false; }
-  // Returns false if the store cannot be reached at the moment.
+  // Returns false while the store cannot be reached.
   virtual bool reachable() const { return true; }
   virtual std::size_t most() const = 0;
-  // Treats the store as empty.
+  // Forgets all blocks; contains() then returns false for them.
   virtual void forget_all() = 0;
 
-  // Returns the store in this medium if only this engine uses it; otherwise null.
+  // Returns the store that this engine alone uses in this medium, or null.
   virtual BlockStore* own(KvMedium) { return nullptr; }
-  // Functions for the stores that own() returns:
+  // Only stores that own() returns implement the next three functions.
   virtual std::int64_t count() const { return 0; }
   virtual std::int64_t evicted() const { return 0; }
-  // Returns the keys of blocks that were removed since the last call.
+  // Returns the keys of blocks that the store evicted since the last call.
   virtual std::vector<Hash128> take_gone() { return {}; }
-  // For two tiers: bytes copied between them, and the keys of blocks that were copied to the lower one since
-  // the last call.
+  // Only a store of two tiers implements these: the bytes copied between the tiers, and the keys of blocks
+  // that were copied to the lower tier since the last call.
   virtual KvTierStats moved() const { return {}; }
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
   // --- Second group: functions that may wait; any thread ---
 
-  // Looks up the keys, up to the first missing one. look_up_each() looks up all keys.
+  // look_up() stops at the first missing key, look_up_each() does not.
   virtual void look_up(std::span<const Hash128>) {}
   virtual void look_up_each(std::span<const Hash128>) {}
-  // Marks the blocks as used together: the last blocks of a prompt are evicted before the first ones.
+  // Marks the blocks of one prompt as used. Eviction takes the last blocks of a prompt first.
   virtual void touch(std::span<const Hash128> keys) = 0;
-  // Calls `take` with a valid block; its argument is valid during the call. Returns not_found if the block
-  // was removed in the meantime, corrupt or invalid_argument if the content is not this block (it is then
-  // removed), unavailable for temporary failures, or io for permanent failures.
+  // Calls `take` with the block's contents. Returns not_found if the block has been removed, and
+  // unavailable after a temporary or io after a permanent failure. If the content is not this block, it is
+  // removed, and corrupt or invalid_argument is returned.
   virtual Result<> read(Hash128 key, const TakeBlock& take) = 0;
-  // Calls `fill`, which must write the complete contents. Returns unavailable or io, as in read().
+  // Calls `fill`, which must write the complete contents. Returns unavailable or io, as read() does.
   virtual Result<> write(Hash128 key, const FillBlock& fill) = 0;
   virtual void remove(std::span<const Hash128> keys) = 0;
 };

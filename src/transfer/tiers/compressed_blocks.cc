@@ -44,7 +44,7 @@ Number rounded(float x) {
   }
 }
 
-// Converts each vector to a scale and one code per number. numbers: scratch memory.
+// Writes a scale and one code for each number. numbers: scratch memory for one vector.
 template <class Number, class Code>
 void compress(std::span<const std::byte> plain, std::span<float> numbers, std::span<std::byte> out) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -63,7 +63,7 @@ void expand(std::span<const std::byte> packed, std::span<std::byte> out) {
   float scale = 0;
   std::memcpy(&scale, packed.data(), sizeof scale);
   const std::span codes = packed.subspan(sizeof scale);
-  // a scale that was rounded up could exceed the largest number
+  // A scale that was rounded up could exceed the largest number.
   constexpr float kMost = std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto number = rounded<Number>(std::clamp(Code::number(codes[i]) * scale, -kMost, kMost));
@@ -82,14 +82,14 @@ constexpr Codec codec{dtype_of<Number>, Code::kBy, compress<Number, Code>, expan
 constexpr std::array kCodecs{codec<float, Int8>, codec<Float16, Int8>, codec<BFloat16, Int8>,
                              codec<float, Fp8>,  codec<Float16, Fp8>,  codec<BFloat16, Fp8>};
 
-// Returns null if these numbers cannot be compressed.
+// Returns null if there is no codec for the data type and the compression.
 const Codec* codec_of(const BlockFormat& format, BlockCompression by) {
   const auto found = std::ranges::find_if(
       kCodecs, [&](const Codec& each) { return name(each.dtype) == format.dtype && each.by == by; });
   return found == kCodecs.end() ? nullptr : &*found;
 }
 
-// Offset and size of a vector in a plain block and in a compressed block.
+// Position of a vector in a plain and in a compressed block.
 struct Extent {
   std::size_t begin = 0, bytes = 0;
 };
@@ -107,8 +107,8 @@ void for_each_vector(const BlockFormat& format, std::size_t number_bytes, Do&& a
   }
 }
 
-// Returns a buffer for a plain block. It belongs to the calling thread and is valid until the thread's next
-// call. packed_block() cannot be used here, because the other store uses it at the same time.
+// Returns a thread-local buffer for a plain block, valid until the thread's next call. The other store uses
+// packed_block() at the same time, so this function needs a separate buffer.
 std::span<std::byte> plain_block(const BlockFormat& format) {
   thread_local std::vector<std::byte> room;
   const auto bytes = static_cast<std::size_t>(format.bytes);

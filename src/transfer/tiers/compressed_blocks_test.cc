@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHeadDim = 24, kTokens = 4, kVectors = 3, kLayers = 2;
-constexpr int kAll = kLayers * kVectors * kTokens;  // number of vectors of a block
+constexpr int kAll = kLayers * kVectors * kTokens;
 constexpr Hash128 kKey{1, 2};
 
 BlockFormat format_of(DType dtype) {
@@ -37,7 +37,6 @@ BlockFormat format_of(DType dtype) {
           .planes = std::vector<BlockFormat::Planes>(kLayers, {kVectors, bytes})};
 }
 
-// Converts numbers to a block in the cache's format.
 std::vector<std::byte> block_of(DType dtype, const std::vector<float>& numbers) {
   std::vector<std::byte> block(numbers.size() * size_of(dtype));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -125,8 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
              std::string(kBlockCompressionNames[static_cast<std::size_t>(std::get<1>(each.param))]);
     });
 
-// Returns vectors with magnitudes from the smallest to the largest number, some constant, some with mixed
-// magnitudes.
+// Returns vectors of small, large, mixed and constant magnitudes.
 std::vector<float> some_numbers(DType dtype, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -236,7 +234,7 @@ TEST_P(CompressedBlocksOf, PlainAndCompressedOnesAreNotTakenForEachOther) {
   ASSERT_TRUE(files->write(Hash128{3, 4}, [](std::span<std::byte>) {}));
   EXPECT_FALSE(c.blocks->contains(Hash128{3, 4}));
 
-  // A block of the same size and name has another format; its header shows this.
+  // A plain block of the same size is rejected, because its header has another format.
   BlockFormat same = plain;
   same.bytes = small.bytes;
   std::vector<std::byte> packed(small.stride());

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t kPage = 4096, kSector = 512;
 
-// Returns the required alignment for this open file; 0: no direct I/O.
+// Returns 0 if the file has no direct I/O.
 std::size_t alignment_of(int file) {
-  // Since Linux 6.6, tmpfs accepts O_DIRECT, but its files are in memory.
+  // Since Linux 6.6, tmpfs accepts O_DIRECT, but has no effect because its files are in memory.
   struct statfs system{};
   if (fstatfs(file, &system) == 0 && system.f_type == TMPFS_MAGIC) return 0;
 #ifdef STATX_DIOALIGN
@@ -33,14 +33,15 @@ std::size_t alignment_of(int file) {
 
 }  // namespace
 
-// Tests with a file in the folder, because statx and open() work only for files.
+// Creates a file in the folder, because statx and open() report the alignment only for files.
 Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "direct_io.part";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_DIRECT | O_CLOEXEC, 0600);
   const int refused = errno;
   const std::size_t alignment = file < 0 ? 0 : alignment_of(file);
   if (file >= 0) close(file);
-  unlink(path.c_str());  // removed, because open() may have created the file before it failed
+  // open() may have created the file even if it failed
+  unlink(path.c_str());
   if (file < 0 && refused != EINVAL)
     return failure(ErrorCode::io, "cannot open {}: {}", path.string(), std::strerror(refused));
   if (alignment == 0)

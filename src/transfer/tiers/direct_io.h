@@ -1,4 +1,4 @@
-// Files that bypass the operating system's page cache (O_DIRECT).
+// Support for files that bypass the page cache (O_DIRECT).
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// Returns the required alignment of addresses, offsets and sizes for files in this folder: the value of
-// statx, or 4096 if statx reports no value. Returns unsupported if the folder has no direct I/O, or io after
-// a system error.
+// Returns the alignment that addresses, offsets and sizes need for files in this folder: the value of
+// statx, or 4096 if statx reports none. Returns unsupported if the folder has no direct I/O, or io after a
+// system error.
 Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder);
 
 }  // namespace octavo

@@ -8,9 +8,8 @@
 namespace octavo {
 namespace {
 
-using Keys = std::list<Hash128>;  // the first key is the next to evict
+using Keys = std::list<Hash128>;  // The first key is evicted next.
 
-// Evicts the least recently used block.
 class Lru final : public EvictionOrder {
  public:
   void add(Hash128 key) override {
@@ -42,10 +41,10 @@ class Lru final : public EvictionOrder {
   std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
 };
 
-// ARC (Megiddo and Modha, FAST 2003). ARC separates blocks that one prompt used from blocks that several
-// prompts used. For each of the two parts, it also remembers the same number of evicted keys. If an evicted
-// key is needed again, its part was too small and grows. So prompts that occur once do not evict common
-// prefixes.
+// ARC (Megiddo and Modha, FAST 2003). ARC has one list of blocks that one prompt has used, and one of
+// blocks that several prompts have used. For each list it also remembers the keys that it evicted last. If
+// a remembered key is requested, its list was too small and gets a larger share. So prompts that occur once
+// do not evict common prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
@@ -98,7 +97,7 @@ class Arc final : public EvictionOrder {
   enum List : std::uint8_t { kOnce, kOften, kOnceGone, kOftenGone };
   struct Place {
     List list;
-    bool used = false;  // whether the prompt for which the block was written has used it
+    bool used = false;  // whether the prompt that wrote the block was counted
     Keys::iterator at{};
   };
 
@@ -119,7 +118,8 @@ class Arc final : public EvictionOrder {
   }
 
   const std::size_t most_;
-  std::size_t share_once_ = 0;  // target number of blocks with one use, at most most_
+  // target size of the list of blocks with one use
+  std::size_t share_once_ = 0;
   std::array<Keys, 4> keys_;
   std::unordered_map<Hash128, Place, HashOfHash> places_;
 };

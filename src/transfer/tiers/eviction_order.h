@@ -1,4 +1,4 @@
-// Eviction policies, which choose the next block to evict.
+// Eviction policies, which choose the KV block that a tier evicts next.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,14 @@ class EvictionOrder {
  public:
   virtual ~EvictionOrder() = default;
 
-  // Adds a new, unused block.
+  // Adds a block that no prompt has used yet.
   virtual void add(Hash128 key) = 0;
-  // Called when a prompt uses a block that was written or loaded for it. Unknown blocks are ignored.
+  // Counts a use. Also call it for the prompt for which the block was written or loaded. Unknown blocks are
+  // ignored.
   virtual void use(Hash128 key) = 0;
-  // Removes and returns the block to evict. The order must not be empty.
+  // Removes and returns the next block to evict. There must be at least one.
   virtual Hash128 evict() = 0;
-  // Removes a block; returns false if the block is unknown.
+  // Returns false if the block is unknown.
   virtual bool remove(Hash128 key) = 0;
 
   virtual bool contains(Hash128 key) const = 0;

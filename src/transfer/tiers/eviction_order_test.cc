@@ -12,7 +12,7 @@ Hash128 key(std::uint64_t i) { return {.low = i, .high = i * 0x9E3779B97F4A7C15}
 
 class EvictionOrders : public testing::TestWithParam<EvictionPolicy> {};
 
-// Compares with a set: every block is returned exactly once, and no other block is returned.
+// Every block is returned exactly once.
 TEST_P(EvictionOrders, NameEachBlockThatIsThereOnce) {
   constexpr std::size_t kMost = 20;
   const auto order = make_eviction_order(GetParam(), kMost);
@@ -82,7 +82,7 @@ TEST(Arc, LearnsThatWhatIsNewComesAgain) {
     for (int again = 0; again < 3; ++again)
       for (std::uint64_t i = 0; i < 80; ++i) tier->ask(i);
     tier->hits = 0;
-    // each prompt occurs twice, 40 prompts apart
+    // Each prompt occurs twice, 40 prompts apart.
     for (std::uint64_t i = 1000; i < 9000; ++i) {
       tier->ask(i);
       tier->ask(i - 40);

@@ -1,5 +1,4 @@
-// Time limit for the end of a thread that writes KV blocks: until this limit, the thread writes the pending
-// blocks.
+// Limits the time for which a thread writes pending KV blocks when the engine stops.
 #pragma once
 
 #include <atomic>
@@ -11,12 +10,12 @@ namespace octavo {
 
 class FlushLimit {
  public:
-  // limit in microseconds; clients kill an engine that needs 5 s to end
+  // Microseconds. EngineProcess kills an engine that takes 5 s to stop.
   static constexpr std::int64_t kUs = 4'000'000;
 
   void begin() { until_us_ = now_us() + kUs; }
   bool begun() const { return until_us_ != 0; }
-  // Returns true if no more blocks may be written.
+  // Returns true if the time has passed.
   bool is_over() const {
     const std::int64_t until = until_us_;
     return until != 0 && now_us() > until;

@@ -89,7 +89,7 @@ Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
   return {};
 }
 
-// Returns a free slot; waits while all slots are being read or written.
+// Returns a free slot. Waits while threads read or write all slots.
 std::size_t HostBlocks::take_place() {
   std::unique_lock lock(mutex_);
   while (free_.empty() && used_ == places_.size()) {
@@ -112,10 +112,10 @@ Result<> HostBlocks::write(Hash128 key, const FillBlock& fill) {
   fill(bytes_of(place));
   const std::lock_guard lock(mutex_);
   if (!place_of_.try_emplace(key, place).second) {
-    free_place(place);  // another thread has written the block in the meantime
+    free_place(place);  // another thread has just written the same block
   } else {
     order_->add(key);
-    freed_.notify_one();  // a thread that waits for a slot may now evict this block
+    freed_.notify_one();  // a waiting writer can now evict this block
   }
   return {};
 }

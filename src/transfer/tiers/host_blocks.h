@@ -1,10 +1,10 @@
-// KV blocks in host memory, with a limit on the total size.
+// KV tier in host memory, with a limit on the total size.
 //
-// The engine's allocator reserves all memory at the start. With a GPU, the memory is pinned, so that copies
-// are direct, and all of it is allocated at the start. Otherwise, the operating system provides memory when
-// the writing thread writes a block for the first time; the engine's thread never waits for this. Blocks are
-// contiguous and in the transfer layout, but without header and checksum: they never leave the process, so
-// they need no more checks than the cache itself. Any thread.
+// The engine's allocator reserves the memory at start. With a GPU, the memory is pinned and allocated at
+// once, so that copies are direct. Without one, a memory page is allocated when the writer thread first
+// writes to it; the engine's thread never waits for this. Blocks are contiguous and have the transfer
+// layout. They have no header and no checksum, because they never leave the process. Any thread may call
+// the functions.
 #pragma once
 
 #include <condition_variable>
@@ -28,9 +28,8 @@ using AllocateHost = std::function<Result<Buffer>(std::size_t bytes)>;
 
 class HostBlocks final : public BlockStore {
  public:
-  // Reserves the memory. block_bytes: bytes of a block. machine_bytes: memory that this process may use; 0:
-  // unknown. Returns an error if bytes_max is less than one block or more than machine_bytes, or after a
-  // system error.
+  // machine_bytes: memory that this process may use; 0: unknown. Returns an error if bytes_max is less than
+  // one block or more than machine_bytes, or after a system error.
   static Result<std::unique_ptr<HostBlocks>> open(std::int64_t block_bytes, std::int64_t bytes_max,
                                                   EvictionPolicy policy, std::uint64_t machine_bytes,
                                                   const AllocateHost& allocate);
@@ -38,7 +37,7 @@ class HostBlocks final : public BlockStore {
   using BlockStore::contains;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   void touch(std::span<const Hash128> keys) override;
-  // A block does not change while it is read, even if it is evicted in the meantime.
+  // A block that is evicted during the read stays valid until the read ends.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -53,7 +52,8 @@ class HostBlocks final : public BlockStore {
  private:
   struct Place {
     int readers = 0;
-    bool gone = false;  // whether the slot is freed when its last reader ends
+    // whether the slot becomes free when its last reader ends
+    bool gone = false;
   };
 
   HostBlocks(std::int64_t block_bytes, std::size_t most, EvictionPolicy policy, Buffer memory);
@@ -68,10 +68,12 @@ class HostBlocks final : public BlockStore {
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable freed_;
   std::unique_ptr<EvictionOrder> order_;
-  std::unordered_map<Hash128, std::size_t, HashOfHash> place_of_;  // slots of the blocks in order_
+  // slots of the evictable blocks
+  std::unordered_map<Hash128, std::size_t, HashOfHash> place_of_;
   std::vector<Place> places_;
-  std::vector<std::size_t> free_;  // free slots that have been used before
-  std::size_t used_ = 0;           // number of slots used so far
+  // free slots that have been used before
+  std::vector<std::size_t> free_;
+  std::size_t used_ = 0;  // number of slots that have been used; later slots are still unused
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t kBytes = 5000;  // bytes of a block
+constexpr std::int64_t kBytes = 5000;
 
 Hash128 key(int i) {
   return {static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15, static_cast<std::uint64_t>(i)};
@@ -108,7 +108,6 @@ TEST(HostBlocks, WhatIsRemovedMakesRoom) {
   EXPECT_TRUE(host.get(4));
 }
 
-// A writer needs the slot of the block while the block is read.
 TEST(HostBlocks, ABlockThatIsEvictedWhileItIsReadStaysWhatItIs) {
   Host host(2 * kBytes);
   host.put(1);
@@ -153,7 +152,7 @@ TEST(HostBlocks, WhereAllIsBeingWrittenAWriterWaitsForTheFirst) {
   go_on.set_value();
   one.join();
   EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  host.blocks->forget_all();  // frees slots, because the writer may wait for one
+  host.blocks->forget_all();  // the writer may wait for a free slot
   other.wait();
   EXPECT_EQ(host.blocks->evicted(), 1);
 }

@@ -1,4 +1,4 @@
-// Tests the tier connector with host memory: without a lower tier, and above a disk or a store.
+// Tests the tier connector with host memory alone and above a disk or a store.
 #include <gtest/gtest.h>
 
 #include "base/testing/eventually.h"
@@ -62,7 +62,7 @@ TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
   EXPECT_EQ(tier.host_stats().evicted_blocks, 10);
   EXPECT_EQ(tier.connector->held(KvMedium::storage, first), std::vector<bool>(10, true));
   EXPECT_EQ(tier.connector->take_written_below().size(), 20u);
-  for (int from : {0, 1}) {  // first from the disk, then from host memory
+  for (int from : {0, 1}) {  // 0: loads from the disk, 1: loads from host memory
     EXPECT_EQ(matched(tier, first), 10);
     EXPECT_EQ(tier.load(first, 0, 500).loaded, 10);
     for (int i = 0; i < 10; ++i)

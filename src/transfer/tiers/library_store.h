@@ -1,4 +1,5 @@
-// A store in a shared library (octavo_kv_store.h) that is loaded at run time.
+// Loads a KV store from a shared library, which implements octavo_kv_store.h. For --kv-transfer-config with
+// a library.
 #pragma once
 
 #include <string>
@@ -11,8 +12,7 @@ namespace octavo {
 std::string library_url(std::string_view path, std::string_view config);
 bool is_library_url(std::string_view text);
 
-// Loads the library. Returns invalid_argument if it cannot be loaded, or if its interface has another
-// version.
+// Returns invalid_argument if the library cannot be loaded or has another version of the interface.
 Result<ConnectStore> library_store_at(std::string_view url);
 
 }  // namespace octavo

@@ -9,8 +9,8 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup, in
-                                               // microseconds
+// time limit of a lookup in microseconds
+constexpr std::int64_t kLookUpUs = 1'000'000;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::int64_t PromptLookUps::wake_at_us() const {
   return first;
 }
 
-// Looks up prompts, the oldest first. It skips prompts that no longer wait.
+// Looks up the oldest prompt first, and skips prompts that no longer wait.
 void PromptLookUps::loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -1,4 +1,5 @@
-// Lookups of prompts in a store, on a separate thread and with a short time limit.
+// Looks up prompts in a shared KV store, on a separate thread and with a short time limit, so that the
+// engine does not wait.
 #pragma once
 
 #include <condition_variable>
@@ -17,16 +18,16 @@ namespace octavo {
 
 class PromptLookUps {
  public:
-  // look_up: looks up these block keys in the store; called on the separate thread. wake: called after each
-  // lookup.
+  // look_up: looks up the keys in the store; the separate thread calls it. wake: called after each lookup.
   PromptLookUps(std::function<void(std::span<const Hash128>)> look_up, std::function<void()> wake);
 
-  // Starts the lookup of a new prompt. Returns true if the prompt has been looked up, or if its time limit is
-  // over.
+  // Returns true if the lookup of the prompt is complete or its time limit has passed. The first call for a
+  // prompt starts the lookup.
   bool done(const KvPrompt& prompt);
-  // Called when the prompt no longer waits.
+  // The prompt no longer needs the lookup.
   void forget(RequestId id);
-  // Returns the time, in microseconds, at which done() changes without a call of wake.
+  // Returns the time in microseconds at which the next time limit passes; done() may then change without a
+  // call of `wake`.
   std::int64_t wake_at_us() const;
 
  private:
@@ -43,7 +44,8 @@ class PromptLookUps {
 
   mutable std::mutex mutex_;  // guards look_ups_
   std::condition_variable_any came_;
-  std::map<RequestId, LookUp> look_ups_;  // lookups of prompts that wait for a result or for free blocks
+  // Prompts stay here while they wait for the lookup or for free cache blocks.
+  std::map<RequestId, LookUp> look_ups_;
 
   std::jthread thread_;
 };

@@ -1,5 +1,5 @@
-// A blocking connection to a server with the Redis protocol (Redis, Valkey and others). It implements the
-// part of RESP2 that is needed for values of a known size.
+// A blocking connection to a Redis or Valkey server, for KV blocks in a shared store. It implements the
+// part of RESP2 that values of a known size need.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,17 @@ struct RedisAddress {
   int port = 6379;
   std::string user{}, password{};  // "": no authentication
   int database = 0;
-  int silence_ms = 5'000;  // maximum time in ms without a byte from the server
+  int silence_ms = 5'000;  // time limit in ms without a byte from the server
 };
 
-// Parses redis://[[user]:password@]host[:port][/database], or the same with valkey://. Errors explain what
-// is invalid.
+// Format: redis://[[user]:password@]host[:port][/database], or valkey:// instead of redis://. Errors
+// explain the invalid part.
 Result<RedisAddress> parse_redis_url(std::string_view url);
-// Returns true if the text has the scheme of such a URL.
 bool is_redis_url(std::string_view text);
 
 class RedisClient final : public StoreClient {
  public:
-  // Connects. Returns the errors of StoreClient.
+  // Returns the errors of StoreClient.
   static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
@@ -50,7 +49,8 @@ class RedisClient final : public StoreClient {
   Result<> expect_ok();
 
   PeerSocket socket_;
-  std::string line_{};  // last line received, without its line end
+  // last line from the server, without the line end
+  std::string line_{};
 };
 
 }  // namespace octavo

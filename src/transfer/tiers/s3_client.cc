@@ -16,8 +16,8 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"http://", "https://"};
-constexpr std::int64_t kHungUpUs = 1'000'000;  // duration in microseconds above which a failed request is not
-                                               // retried
+// A request that failed after more than this time, in microseconds, is not retried.
+constexpr std::int64_t kHungUpUs = 1'000'000;
 constexpr std::size_t kErrorBytesMax = 64 << 10;
 
 Result<http::Client> connected(const S3Address& address) {
@@ -66,8 +66,8 @@ Result<std::unique_ptr<StoreClient>> S3Client::connect(const S3Address& address,
   return std::unique_ptr<StoreClient>(new S3Client(address, keys, std::move(client)));
 }
 
-// Sends a request and reads the head of the response. If the server has closed the idle connection, it tries
-// again with a new one.
+// Sends a request and reads the head of the response. Retries once on a new connection if the server has
+// closed the idle one.
 Result<http::Response> S3Client::open(std::string_view method, std::string_view key,
                                       std::span<const std::byte> body) {
   std::string path = address_.folder + std::string(key);
@@ -89,7 +89,7 @@ Result<http::Response> S3Client::open(std::string_view method, std::string_view 
   return failure(ErrorCode::io, "{}", head.error().message);
 }
 
-// Reads the rest of a response whose body is not a value.
+// Reads the rest of a response whose body is not a KV block.
 Result<std::string> S3Client::rest() {
   std::string body;
   for (;;) {
@@ -101,7 +101,7 @@ Result<std::string> S3Client::rest() {
   }
 }
 
-// Returns true if the object exists, or if the operation succeeded.
+// Returns false if the server responds 404.
 Result<bool> S3Client::ask(std::string_view method, std::string_view key, std::span<const std::byte> body) {
   TRY(const http::Response head, open(method, key, body));
   TRY(const std::string text, rest());

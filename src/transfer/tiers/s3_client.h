@@ -1,5 +1,5 @@
-// A connection to an S3-style store over HTTP. It reads and writes the objects of a bucket under a prefix.
-// It implements HEAD, GET, PUT and DELETE for values of a known size; the bucket is part of the path.
+// A connection to an S3 store over HTTP, for KV blocks in a shared store. It uses HEAD, GET, PUT and DELETE
+// on the objects of one bucket under one prefix. URLs are path style: the bucket is part of the path.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,18 @@ struct S3Address {
   std::uint16_t port = 80;
   bool tls = false;
   std::string folder{};    // "/bucket/prefix/"
-  int silence_ms = 5'000;  // maximum time in ms without a byte from the server
+  int silence_ms = 5'000;  // time limit in ms without a byte from the server
 };
 
-// Parses http://host[:port]/bucket[/prefix], or https://. Errors explain what is invalid.
+// Format: http://host[:port]/bucket[/prefix], or https://. Errors explain the invalid part.
 Result<S3Address> parse_s3_url(std::string_view url);
-// Returns true if the text has the scheme of such a URL.
+// Returns true if the text begins with http:// or https://.
 bool is_s3_url(std::string_view text);
 
-// Client of one bucket. In the names of objects, slashes replace the colons of a key.
+// The object name is the key with slashes instead of colons.
 class S3Client final : public StoreClient {
  public:
-  // Connects. Returns the errors of StoreClient.
+  // Returns the errors of StoreClient.
   static Result<std::unique_ptr<StoreClient>> connect(const S3Address& address, const StoreKeys& keys);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
@@ -48,7 +48,8 @@ class S3Client final : public StoreClient {
   const S3Address address_;
   const StoreKeys keys_;
   http::Client client_;
-  bool used_ = false;  // whether the connection is reused, so that the server may have closed it
+  // whether an earlier request used the connection; the server may have closed it since
+  bool used_ = false;
 };
 
 }  // namespace octavo

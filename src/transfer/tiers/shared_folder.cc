@@ -25,7 +25,8 @@ Result<std::unique_ptr<SharedFolder>> SharedFolder::open(const std::filesystem::
   std::unique_ptr<SharedFolder> shared(new SharedFolder(state, users));
   if (state < 0 || users < 0)
     return failure(ErrorCode::io, "cannot open files in {}: {}", folder.string(), std::strerror(errno));
-  const Locked locked(*shared);  // locked, so that alone() never finds this engine between its two steps
+  // While the lock is held, alone() in other engines does not run between this engine's two steps.
+  const Locked locked(*shared);
   lock_file(users, LOCK_SH);
   return shared;
 }
@@ -41,7 +42,7 @@ SharedFolder::Locked::Locked(SharedFolder& folder) : folder_(folder), lock_(fold
 }
 
 SharedFolder::Locked::~Locked() {
-  // If the write fails, the number of files is outdated until the next scan of the folder.
+  // If this fails, the number of files is wrong until an engine reads the folder again.
   [[maybe_unused]] const ssize_t written = pwrite(folder_.state_, &state, sizeof state, 0);
   lock_file(folder_.state_, LOCK_UN);
 }

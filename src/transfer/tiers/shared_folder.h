@@ -1,5 +1,5 @@
-// State that the engines of one folder share: the number of files, and the number of changes to files. Both
-// are in a file named `state`; its lock excludes all other threads and processes.
+// Counters that all engines with the same KV folder share. They are in the file `state`. Its lock excludes
+// all other threads and processes.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@ namespace octavo {
 class SharedFolder {
  public:
   struct State {
-    std::int64_t files = 0;    // number of files, including those being written
-    std::int64_t changes = 0;  // number of files written, used or removed so far, by all engines
+    std::int64_t files = 0;  // includes temporary files
+    // how often any engine has written, used or removed a file
+    std::int64_t changes = 0;
   };
 
-  // Creates the file `state` if it is missing. Returns io after a system error.
+  // Returns io after a system error.
   static Result<std::unique_ptr<SharedFolder>> open(const std::filesystem::path& folder);
   ~SharedFolder();
   SharedFolder(const SharedFolder&) = delete;
   SharedFolder& operator=(const SharedFolder&) = delete;
 
-  // Holds the lock. The destructor writes `state` and releases the lock.
+  // Holds the lock on the folder. The destructor writes `state` and unlocks.
   class Locked {
    public:
     explicit Locked(SharedFolder& folder);
@@ -39,14 +40,16 @@ class SharedFolder {
 
    private:
     SharedFolder& folder_;
-    const std::lock_guard<std::mutex> lock_;  // excludes threads of this process, which share the file's lock
+    // The file lock belongs to the process, so threads need this lock as well.
+    const std::lock_guard<std::mutex> lock_;
   };
 
  private:
   SharedFolder(int state, int users) : state_(state), users_(users) {}
 
-  const int state_;  // descriptor of the locked file of 16 bytes
-  const int users_;  // descriptor of a file on which each engine has a shared lock while it is open
+  const int state_;  // descriptor of the file `state` (16 bytes)
+  // descriptor of a file on which each engine with this folder open has a shared lock
+  const int users_;
   std::mutex mutex_;
 };
 

@@ -12,9 +12,9 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kAwayUs = 10'000'000;
-constexpr std::int64_t kIdleUs = 60'000'000;  // time in microseconds after which the server may have closed
-                                              // an idle connection
-constexpr std::size_t kAtOnce = 128;          // maximum number of keys per lookup
+// Servers close idle connections; older ones are not reused. In microseconds.
+constexpr std::int64_t kIdleUs = 60'000'000;
+constexpr std::size_t kAtOnce = 128;  // keys in one lookup
 
 std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
@@ -24,7 +24,8 @@ Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, co
                                                       BlockFormat format, int silence_ms) {
   TRY(ConnectStore connect, store_at(url, keys, silence_ms));
   std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
-  blocks->look_up({});  // logs a warning if the store cannot be reached; it is tried again later
+  // logs a warning if the server cannot be reached; later calls try again
+  blocks->look_up({});
   return blocks;
 }
 
@@ -78,8 +79,9 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
   return connect_();
 }
 
-// Runs `act` with a connection that no other thread uses. After an invalid response, the connection is
-// closed. Other failures do not depend on the block and are returned as `unavailable`.
+// Calls `act` with a connection that no other thread uses. After an invalid response (corrupt), the
+// connection is closed. All other failures are returned as `unavailable`, because they do not depend on the
+// block.
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
   if (!reachable())
@@ -89,7 +91,7 @@ auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient
   const std::lock_guard lock(mutex_);
   if (done) idle_.push_back({*std::move(client), now_us()});
   if (done || done.error().code == ErrorCode::corrupt) return done;
-  idle_.clear();  // the idle connections are broken, too
+  idle_.clear();  // the other idle connections are broken too
   if (reachable()) log_warning("KV blocks in a store: {}", done.error().message);
   away_until_us_ = now_us() + kAwayUs;
   return failure(ErrorCode::unavailable, "{}", done.error().message);
@@ -150,7 +152,7 @@ Result<> StoreBlocks::write(Hash128 key, const FillBlock& fill) {
   return {};
 }
 
-// Also removes the blocks from the store, so that they will be written again.
+// Also deletes the blocks on the server, so that they are written again.
 void StoreBlocks::remove(std::span<const Hash128> keys) {
   {
     const std::lock_guard lock(mutex_);

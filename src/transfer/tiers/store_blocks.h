@@ -1,11 +1,11 @@
-// KV blocks on a server that several engines share, with the Redis protocol or in S3 style. Each engine can
-// load blocks that another engine has computed.
+// KV tier on a server that several engines share (Redis, S3, or a library). Each engine can load blocks
+// that another engine has computed. Stored values:
 //
 //   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
 //
-// The server decides which blocks to keep (maxmemory-policy, a rule for old objects). Header and checksum of
-// a block are always verified. A server that fails or sends nothing is not used for a while; its failures
-// cost only time. Any thread.
+// The server decides which blocks to keep (maxmemory-policy in Redis, lifecycle rules in S3). Each block's
+// header and checksum are verified. After a failure or a timeout, the server is not used for a while, and
+// the engine computes prompts instead. Any thread may call the functions.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ namespace octavo {
 
 class StoreBlocks final : public BlockStore {
  public:
-  // Opens the store. Returns an error if the URL is invalid. A server that cannot be reached is tried again
-  // later. silence_ms: maximum time in ms without a byte before the server counts as failed.
+  // Returns an error if the URL is invalid. If the server cannot be reached, later calls try again.
+  // silence_ms: time limit in ms without a byte from the server.
   static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
                                                   BlockFormat format, int silence_ms = 5'000);
 
@@ -37,7 +37,7 @@ class StoreBlocks final : public BlockStore {
 
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
-  void touch(std::span<const Hash128>) override {}  // does nothing, because the server itself tracks uses
+  void touch(std::span<const Hash128>) override {}  // the server tracks uses
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -64,9 +64,11 @@ class StoreBlocks final : public BlockStore {
   std::atomic<std::int64_t> away_until_us_ = 0;
 
   mutable std::mutex mutex_;                       // guards all members below
-  std::vector<Idle> idle_;                         // most recently used last
-  std::unordered_set<Hash128, HashOfHash> known_;  // keys that were stored when the server last reported them
-  std::deque<Hash128> order_;  // keys in order of arrival; may contain duplicates and removed keys
+  std::vector<Idle> idle_;  // the most recently used connection is last
+  // keys that the server reported as stored
+  std::unordered_set<Hash128, HashOfHash> known_;
+  // the same keys, oldest first; may contain duplicates and removed keys
+  std::deque<Hash128> order_;
 };
 
 }  // namespace octavo

@@ -38,7 +38,6 @@ Result<> write_to(BlockStore& blocks, Hash128 key) {
   return blocks.write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents_of(key), to.begin()); });
 }
 
-// Reads the block and checks its contents.
 Result<> read_from(BlockStore& blocks, Hash128 key) {
   bool same = false;
   const Result<> good = blocks.read(key, [&](std::span<const std::byte> contents) {
@@ -188,7 +187,7 @@ TEST(StoreBlocks, NobodyIsThereYet) {
   EXPECT_FALSE(blocks->reachable());
 }
 
-// Returns the path of the library, which is in the folder of the test program or in a folder above it.
+// Returns the path of the library. It is in the folder of the test program, or in a parent folder.
 std::string memory_store() {
   std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   while (!std::filesystem::exists(folder / "libkv_memory_store.so") && folder.has_relative_path())

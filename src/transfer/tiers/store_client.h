@@ -1,4 +1,4 @@
-// A blocking connection to a server that stores values under names. Each protocol is one file.
+// Interface to a server that stores KV blocks by name. Calls block. Each protocol is one file.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace octavo {
 
-// All calls return unavailable if the server rejected the request (with its message), io if the connection
-// broke, or corrupt if the response is invalid. After an error, the connection is unusable.
+// All calls return unavailable if the server rejects the request (with its message), io if the connection
+// breaks, or corrupt if the response is invalid. After an error, the connection is unusable.
 class StoreClient {
  public:
   virtual ~StoreClient() = default;
@@ -23,8 +23,8 @@ class StoreClient {
   // Returns the number of keys, from the first on, that exist.
   virtual Result<std::size_t> leading(std::span<const std::string> keys) = 0;
   virtual Result<std::vector<bool>> contains(std::span<const std::string> keys) = 0;
-  // Reads a value of exactly value.size() bytes. Returns false if the key is missing, or corrupt if the value
-  // has another size.
+  // Reads a value of exactly value.size() bytes. Returns false if the key is missing, and corrupt if the
+  // size differs.
   virtual Result<bool> get(std::string_view key, std::span<std::byte> value) = 0;
   virtual Result<> set(std::string_view key, std::span<const std::byte> value) = 0;
   virtual Result<> remove(std::span<const std::string> keys) = 0;
@@ -32,10 +32,10 @@ class StoreClient {
 
 using ConnectStore = std::function<Result<std::unique_ptr<StoreClient>>()>;
 
-// Returns true if the text has the URL scheme of a store: redis://, valkey://, http://, https://, library:
+// Store URLs begin with redis://, valkey://, http://, https:// or library:
 bool is_store_url(std::string_view text);
-// Returns a function that connects to the store at this URL. keys: credentials, if the store needs them.
-// silence_ms: maximum time in ms without a byte before an error. Errors explain what is invalid.
+// Returns a function that opens a connection to the store. keys: credentials for S3. silence_ms: time limit
+// in ms without a byte from the server. Errors explain the invalid part of the URL.
 Result<ConnectStore> store_at(std::string_view url, const StoreKeys& keys, int silence_ms = 5'000);
 
 }  // namespace octavo

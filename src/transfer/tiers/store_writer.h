@@ -1,4 +1,4 @@
-// Writes KV blocks to a tier in the background, one StoreTask after another.
+// Writes KV blocks to a tier on a background thread, one StoreTask after another.
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,19 @@ namespace octavo {
 
 class StoreWriter {
  public:
-  // write: writes the task's blocks until gives_up() is true; called on the writer's thread. blocks_max:
-  // maximum number of waiting blocks; a single task may have more. wake: called after each task.
+  // write: writes the blocks of a task, and must stop when gives_up() is true; the background thread calls
+  // it. blocks_max: maximum number of queued blocks; one larger task is also accepted. wake: called after
+  // each task.
   StoreWriter(std::size_t blocks_max, std::function<void(const StoreTask&)> write,
               std::function<void()> wake);
-  // Writes the pending tasks, for at most FlushLimit::kUs microseconds.
+  // Writes the queued tasks, for at most FlushLimit::kUs.
   ~StoreWriter();
 
-  // Queues a task. If too many blocks wait, it completes the task without writing it, and returns false.
+  // If the queue is full, the task completes without a write, and the result is false.
   bool post(StoreTask task);
   std::vector<std::uint64_t> take_stored();
-  // Completes the waiting tasks without writing them, and ends the running task after its next block. Returns
-  // false if no task waits or runs.
+  // Completes the queued tasks without writing them, and stops the running task after its current block.
+  // Returns false if there is no task.
   bool give_way();
   bool gives_up() const { return give_up_ || flush_.is_over(); }
 
@@ -38,14 +39,15 @@ class StoreWriter {
   const std::size_t blocks_max_;
   const std::function<void(const StoreTask&)> write_;
   const std::function<void()> wake_;
-  std::atomic<bool> give_up_ = false;  // whether the running task must end
+  std::atomic<bool> give_up_ = false;
   FlushLimit flush_;
 
   std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
   std::deque<StoreTask> stores_;
-  std::size_t blocks_waiting_ = 0;     // number of blocks in stores_ and in the running task
-  std::vector<std::uint64_t> stored_;  // owners of completed tasks
+  // blocks of the queued tasks and of the running task
+  std::size_t blocks_waiting_ = 0;
+  std::vector<std::uint64_t> stored_;
 
   std::thread thread_;
 };

@@ -16,10 +16,10 @@
 namespace octavo {
 namespace {
 
-constexpr double kNewest = 0.2;  // weight of the last load in the running mean
-constexpr int kProbeEvery = 32;  // Number of loads after which one load runs although computing seems faster,
-                                 // to measure the time again.
-// time in microseconds after which a load is given up, and the engine computes the prompt
+constexpr double kNewest = 0.2;  // weight of a new measurement in the running mean
+// After this number of prompts whose load seemed too slow, one prompt is loaded anyway, to measure again.
+constexpr int kProbeEvery = 32;
+// A load that takes longer (microseconds) is stopped, and the engine computes the prompt.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
@@ -31,7 +31,7 @@ Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, con
   return files;
 }
 
-// Opens the tier below host memory for blocks of `format`.
+// Opens the tier below host memory. `format` is the cache's format, `below` the format in the tier.
 Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
                                                const BlockFormat& below) {
   TRY(auto place, open_place(options, below));
@@ -42,7 +42,7 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 
-// Sets the gauges of a tier. own: null if other engines also write to it.
+// Fills in the metrics of a tier. own: null if other engines also write to the tier.
 void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_bytes, KvTierStats& tier) {
   tier.enabled = true;
   tier.block_bytes = block_bytes;
@@ -121,8 +121,8 @@ void TierConnector::decline(const KvPrompt& prompt) {
   if (look_ups_) look_ups_->forget(prompt.id);
 }
 
-// Cache groups without a window need all blocks. Windows and states only need the last blocks of a prefix, so
-// every position must be looked up.
+// Cache groups without a window need all blocks of a prefix, so the lookup stops at the first missing one.
+// Windows and states need only the end of a prefix, so every key is looked up.
 void TierConnector::look_up(std::span<const Hash128> keys) {
   std::vector<KvPiece> whole, ends;
   for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
@@ -140,7 +140,7 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
-  // a reader may be hung by then
+  // A reader that starts a read now would count as hung at this time.
   if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);
   return first;
 }
@@ -150,7 +150,7 @@ bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   return since != 0 && now_us - since > options_.stuck_us;
 }
 
-// If all readers hang, the waiting loads are given up, too.
+// If all readers hang, queued loads are returned, too.
 std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
   std::vector<RequestId> stuck;
   std::deque<Load> waiting;
@@ -233,14 +233,14 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    // after the result, because requests do not wait for this
+    // Done after reporting the result, because the request does not wait for it.
     store_->touch(std::span(task.keys).first(there));
     lock.lock();
   }
 }
 
-// After an invalid block, it also removes the following blocks, because they may be invalid, too. The engine
-// then computes the prompt, and all its blocks are stored again.
+// After an invalid block, it also removes the following blocks of the prompt, because they may be invalid,
+// too. The engine computes the prompt, and then stores all its blocks again.
 void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
       std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
@@ -271,12 +271,12 @@ void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, L
   }
 }
 
-// Returns the number of keys, from the first on, that contain all pieces to store.
+// Returns the number of leading keys up to the last one that should be stored.
 std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
-  // more blocks would evict the prompt's first blocks
+  // With more blocks, the last ones would evict the first ones.
   std::size_t count = std::min(keys.size(), store_->most());
   const std::vector<bool> there = store_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
@@ -297,7 +297,7 @@ std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask 
   task.keys.resize(count);
   task.blocks.resize(count);
   const std::int64_t blocks = std::ssize(task.blocks);
-  if (!writer_->post(std::move(task))) {  // blocks arrive faster than the tier writes them
+  if (!writer_->post(std::move(task))) {  // the queue is full
     const std::lock_guard lock(mutex_);
     stats_.dropped_stores += blocks;
   }
@@ -339,7 +339,7 @@ std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
   return own == nullptr ? std::vector<Hash128>() : own->take_gone();
 }
 
-// Counts the copies between the cache and the nearest tier. The store itself counts the other copies.
+// Adds the copies between the cache and the store. The store reports copies between tiers itself.
 void TierConnector::add_stats(EngineStats& stats) const {
   const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
   {

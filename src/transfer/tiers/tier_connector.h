@@ -1,10 +1,10 @@
-// Tiers of the KV cache in host memory, on a disk, or in a store that several engines share. Blocks of
-// computed prompts are written in the background. They are loaded when a later prompt begins with them and
-// the cache has evicted them.
+// Connector to KV tiers: host memory, a disk, or a store that several engines share. It stores the blocks
+// of computed prompts in the background. If a later prompt has the same prefix and the cache has evicted
+// it, the connector loads the blocks.
 //
-// The duration of loads is measured, separately for host memory. If computing is faster, blocks are not
-// loaded. A system error disables a disk; an invalid block is only ignored. Other engines also write to a
-// folder or a store, so a separate thread looks up each prompt first, with a short time limit.
+// It measures how long loads take, separately for host memory and for the tier below. If computing is
+// faster, it does not load. A system error disables a disk; an invalid block is ignored. If other engines
+// also write to the tier, a separate thread looks up each prompt first, with a short time limit.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ namespace octavo {
 
 class TierConnector final : public KvConnector {
  public:
-  // cache_blocks: number of blocks in the engine's cache; pending writes reserve at most an eighth of them.
+  // cache_blocks: number of blocks in the engine's cache. Pending writes use at most an eighth of them.
   // Returns the errors of HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
                                                    int cache_blocks, CacheAccess cache);
@@ -59,21 +59,23 @@ class TierConnector final : public KvConnector {
 
   struct Load {
     LoadTask task;
-    double seconds;  // expected duration in seconds
+    double seconds;  // expected duration
   };
   struct Reader {
     std::thread thread;
-    std::atomic<std::int64_t> since_us = 0;  // time in microseconds at which the read of a piece began; 0:
-                                             // the reader is idle
-    RequestId id = 0;   // request of that piece; this field and `told` are guarded by mutex_
-    bool told = false;  // whether take_stuck() has returned the request
+    // time in microseconds at which the current read of a piece began; 0: the thread is idle
+    std::atomic<std::int64_t> since_us = 0;
+    // request that the piece is for; guarded by mutex_
+    RequestId id = 0;
+    // whether take_stuck() has returned the request; guarded by mutex_
+    bool told = false;
   };
-  // Pieces of a load that came from the same tier.
+  // Pieces of one load from one tier.
   struct Loaded {
     int pieces = 0;
     double seconds = 0;
   };
-  using LoadedFrom = std::array<Loaded, 2>;  // index 1: host memory; index 0: the tier below
+  using LoadedFrom = std::array<Loaded, 2>;  // index 0: tier below host memory; index 1: host memory
 
   TierConnector(const KvTierOptions& options, BlockFormat format, std::unique_ptr<BlockStore> store,
                 std::size_t below_stride, int cache_blocks, CacheAccess cache);
@@ -91,20 +93,21 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;  // part of store_; null if there is no host memory
+  const BlockStore* const host_;  // part of store_, or null
   const std::size_t below_stride_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
 
-  // used only on the engine's thread
+  // Only the engine's thread uses these.
   UseCounts uses_;
   int skipped_in_a_row_ = 0;
-  bool all_stuck_ = false;  // whether all readers hang, so that no blocks are loaded
+  // all readers hang, so no blocks are loaded
+  bool all_stuck_ = false;
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable load_came_;
   std::deque<Load> loads_;
-  // Seconds to load a piece, a running mean; indices as in LoadedFrom; 0: unknown.
+  // Running mean of the time to load a piece, indices as in LoadedFrom; 0: unknown.
   std::array<double, 2> piece_seconds_{};
   KvTierStats stats_;
   bool stopping_ = false;

@@ -1,4 +1,3 @@
-// Tests the tier connector, with a vector of numbers as the cache.
 #include "transfer/tiers/tier_connector.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +34,7 @@ TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
 }
 
-// A block has two bf16 numbers. Host memory stores them unchanged; the disk compresses them.
+// A block has two bf16 numbers. Only the disk compresses them.
 TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   Tier tier;
   tier.format = {.fingerprint = "model", .dtype = "bf16", .block_size = 1, .bytes = 4, .planes = {{1, 4}}};
@@ -43,7 +42,7 @@ TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   tier.options.compression = BlockCompression::int8;
   tier.open();
   const auto keys = some_keys(4), others = some_keys(4, 6);
-  // the numbers are 1 and 0.1001; expanded: 1 and 13/127
+  // Both numbers before and after compression: 1 and 0.1001, 1 and 13/127.
   constexpr std::int32_t kBlock = 0x3f803dcd, kExpanded = 0x3f803dd2;
   tier.cache[100] = kBlock;
   EXPECT_TRUE(tier.store(keys, 100));
@@ -213,7 +212,7 @@ TEST(TierConnector, CountsOfFewBlocksAreKept) {
   tier.options.max_tracker_size = 4;
   tier.open();
   EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
-  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // the oldest counts are removed
+  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // counts of the oldest blocks were dropped
   EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
   EXPECT_TRUE(tier.store(some_keys(4, 1), 0));
 }
@@ -231,7 +230,8 @@ TEST(TierConnector, ADiskThatIsTooSlowIsGivenNoMore) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(60, 1), 0));
-  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));  // at most 100 of the 800 blocks may wait
+  // at most 100 of the 800 blocks may be queued
+  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));
   EXPECT_EQ(tier.connector->take_stored(0), (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(tier.stats().dropped_stores, 50);
   tier.slow = false;
@@ -243,7 +243,7 @@ TEST(TierConnector, WhatWaitsGivesWay) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(20, 1), 0));
-  // Waits until the first store has begun; from then on, only the second one can be ended.
+  // The first store has begun now, so give_way() can end only the second one.
   ASSERT_TRUE(tier.post(some_keys(20, 2), 0));
   EXPECT_TRUE(tier.connector->give_way());
   EXPECT_FALSE(tier.connector->give_way());

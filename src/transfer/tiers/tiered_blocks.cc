@@ -60,9 +60,9 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
   return std::exchange(written_, {});
 }
 
-// Called when a prompt's blocks were written to host memory or read. It queues the blocks that the tier below
-// does not have. The queue is limited to the capacity of host memory, because older blocks have been evicted.
-// A prompt without missing blocks is not queued; it only updates the order of use.
+// Called after a prompt's blocks were written or read. Queues the blocks that the tier below does not have;
+// without missing blocks, it only updates the order of use. The queue is limited to the capacity of host
+// memory, because host memory has evicted older blocks.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
@@ -120,7 +120,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
             below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
-    if (off_) return below_->forget_all();  // a reader has disabled the tier in the meantime
+    if (off_) return below_->forget_all();  // a reader has just disabled the tier
     const std::lock_guard lock(mutex_);
     if (!read || !written) {
       ++moved_.dropped_stores;

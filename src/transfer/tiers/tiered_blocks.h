@@ -1,10 +1,8 @@
-// Two tiers as one store: host memory, and below it a disk or a store that several engines share.
-//
-// Blocks are written to host memory, and a separate thread copies them to the tier below. This has three
-// effects. The cache waits only for memory. A block that host memory evicts is still in the tier below, if it
-// was copied before. After a restart, the blocks are still on the disk. When a block that is only in the tier
-// below is read, it is also put into host memory. The tiers of vLLM's TieringOffloadingSpec work in the same
-// way.
+// Combines two KV tiers into one store: host memory, and a disk or shared store below it. Blocks are
+// written to host memory, and a separate thread copies them to the tier below. So cache blocks are free
+// again after a copy to memory, evicted blocks can still be loaded from below, and a disk keeps them across
+// restarts. A block that is read from below is also put into host memory. vLLM's TieringOffloadingSpec
+// works in the same way.
 #pragma once
 
 #include <atomic>
@@ -26,16 +24,16 @@ namespace octavo {
 
 class TieredBlocks final : public BlockStore {
  public:
-  // block_bytes: bytes of a block's contents. wake: called on any thread when take_written_below() has a
+  // block_bytes: size of a block's contents. wake: called on any thread when take_written_below() has a
   // result.
   TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host, std::unique_ptr<BlockStore> below,
                std::function<void()> wake);
-  // Copies the waiting blocks to the tier below, for at most kFlushUs microseconds.
+  // Copies the queued blocks to the tier below, for at most FlushLimit::kUs.
   ~TieredBlocks() override;
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return !off_ && below_->must_look_up(); }
-  // blocks are always written to host memory first
+  // New blocks always go to host memory.
   std::size_t most() const override { return host_->most(); }
   void forget_all() override;
   BlockStore* own(KvMedium medium) override {
@@ -47,7 +45,7 @@ class TieredBlocks final : public BlockStore {
   void look_up(std::span<const Hash128> keys) override { below_->look_up(only_below(keys)); }
   void look_up_each(std::span<const Hash128> keys) override { below_->look_up_each(only_below(keys)); }
   void touch(std::span<const Hash128> keys) override;
-  // Errors of the tier below are returned as `unavailable`. After an io error, that tier is disabled.
+  // Returns `unavailable` for errors of the tier below. After an io error, that tier is disabled.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override { return host_->write(key, fill); }
   void remove(std::span<const Hash128> keys) override;
@@ -62,14 +60,16 @@ class TieredBlocks final : public BlockStore {
   const std::int64_t block_bytes_;
   const std::unique_ptr<BlockStore> host_, below_;
   const std::function<void()> wake_;
-  std::atomic<bool> off_ = false;  // whether the tier below is disabled
+  // whether the tier below is disabled
+  std::atomic<bool> off_ = false;
   FlushLimit flush_;
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
-  // Prompts whose blocks will be copied to the tier below, unless it has them already.
+  // Keys of prompts to copy to the tier below, one entry for each prompt.
   std::deque<std::vector<Hash128>> waiting_;
-  std::unordered_set<Hash128, HashOfHash> to_write_;  // all blocks in waiting_
+  // all keys in waiting_
+  std::unordered_set<Hash128, HashOfHash> to_write_;
   KvTierStats moved_;
   std::vector<Hash128> written_;
 

@@ -33,7 +33,7 @@ std::vector<Hash128> keys(int first, int count) {
   return all;
 }
 
-// A disk that writes only when the test allows it, and whose reads fail.
+// A disk that writes only when the test allows it. All its reads fail.
 class BadDisk final : public BlockStore {
  public:
   using BlockStore::contains;
@@ -99,7 +99,6 @@ struct Tiers {
   BlockStore& host() { return *blocks->own(KvMedium::host); }
   BlockStore& disk() { return *blocks->own(KvMedium::storage); }
 
-  // Writes and touches a prompt's blocks, as the connector does.
   void put(int first, int count) {
     for (int i = first; i < first + count; ++i)
       EXPECT_TRUE(blocks->write(key(i), [&](std::span<std::byte> contents) {
@@ -163,7 +162,7 @@ TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   EXPECT_EQ(tiers.get(0).error().code, ErrorCode::unavailable);
 }
 
-// A prompt that is repeated while it is queued or stored adds no blocks to the queue.
+// A prompt that is already queued or stored adds nothing to the queue.
 TEST(TieredBlocks, PromptsThatComeAgainDriveNoneOutThatWait) {
   auto below = std::make_unique<BadDisk>();
   BadDisk& disk = *below;

@@ -1,4 +1,5 @@
-// Counts the prompts that contained each of the latest blocks.
+// Counts for each block how many requests used it, so that a tier stores only blocks that are used
+// repeatedly (store_threshold).
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,11 @@ namespace octavo {
 
 class UseCounts {
  public:
-  // most: maximum number of blocks that have a count; the oldest counts are removed.
+  // most: number of blocks with a count. The oldest counts are dropped.
   explicit UseCounts(std::size_t most) : most_(most) {}
 
-  // Counts a use of these blocks. Several answers of a request count once, unless another request with the
-  // block is counted in between.
+  // A block's count does not grow if the same request was the last to use it, so the n answers of one
+  // request usually count once.
   void count(RequestId request, std::span<const Hash128> keys) {
     for (const Hash128& key : keys) {
       const auto [place, is_new] = counts_.try_emplace(key);
@@ -39,7 +40,7 @@ class UseCounts {
  private:
   struct Uses {
     int count = 0;
-    RequestId last = 0;  // id of the request that was counted last
+    RequestId last = 0;  // request that used the block last
   };
 
   std::size_t most_;

@@ -1,4 +1,4 @@
-//! Limits the number of bytes that a render builds; fuel limits its instructions.
+//! Limits the bytes that a render may build. Fuel limits its instructions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,13 +7,13 @@ use minijinja::Error;
 
 use crate::python::invalid;
 
-/// Maximum nesting of lists and dicts that a template builds.
+/// Maximum nesting of lists and dicts in a template.
 const NESTING_MAX: usize = 100 + 200; // 200: jiter's limit for what comes in
 
-/// Cost of a value in addition to its text: memory, and time to visit it.
+/// Bytes that count for each value in addition to its text, for its memory and the time to visit it.
 const PART_BYTES: usize = 64;
 
-/// Number of bytes that a render may still build.
+/// The bytes that a render may still build.
 #[derive(Debug)]
 pub struct Budget(AtomicU64);
 
@@ -33,8 +33,8 @@ impl Budget {
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Charges for a new value: for all its parts, counted as often as they occur, so that visiting or
-    /// printing a value never exceeds the budget. Evaluates lazy values.
+    /// Charges for a new value and all its parts. A part that occurs several times counts as often, so
+    /// visiting or printing a value never exceeds the budget. Evaluates lazy values.
     pub fn charge_value(&self, value: Value) -> Result<Value, Error> {
         if value.kind() == ValueKind::Iterable {
             let mut items = Vec::new();

@@ -1,5 +1,5 @@
-//! Rewrites a template's instructions between minijinja's compiler and its virtual machine: adds calls where
-//! Python behaves differently, or where a single instruction can build more than fuel accounts for.
+//! Rewrites the compiled instructions of a template before minijinja runs them. It adds calls where Python
+//! behaves differently, or where one instruction can build more than its fuel covers.
 //!
 //!     a ~ b                            ->  CONCAT(a, b)            Python's str() of both
 //!     a * b                            ->  MULTIPLY(a, b)          computes the size first
@@ -10,7 +10,7 @@
 //!     {% set ns.a = b %}               ->  .. = STORE(b)           a namespace must not contain itself
 //!     template text                    ->  {{ "template text" }}   charges the text, too
 //!
-//! No template can write the names of these functions.
+//! Templates cannot write the names of these functions.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What tokenizer_config.json changes in a tokenizer.json, as in transformers 4.57 and 5.24.
+//! Applies tokenizer_config.json to a tokenizer.json as transformers 4.57 and 5.24 do.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use tokenizers::{AddedToken, Tokenizer};
 use crate::tokenizer::text;
 use crate::Outcome;
 
-/// Applies a tokenizer_config.json, with the fields of the files beside it (tokenizer_config.h). It has the fields on
-/// which its class decides (tokenizer_class.h).
+/// config: tokenizer_config.json, completed with the fields of the files beside it (tokenizer_config.h) and
+/// of its class (tokenizer_class.h).
 pub fn apply(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     set_lowercase(inner, config)?;
     set_prefix_space(inner, config)?;
@@ -21,15 +21,15 @@ pub fn apply(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     frame(inner, config)
 }
 
-/// Roles of special tokens in tokenizer_config.json, in the order in which transformers adds their tokens.
+/// Roles of special tokens, in the order in which transformers adds the tokens.
 const ROLES: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
-/// The text of a token that is a string or an object with `content`.
+/// A token is a string or an object with `content`.
 fn content_of(token: &Json) -> Option<&str> {
     token.as_str().or(token["content"].as_str()).filter(|content| !content.is_empty())
 }
 
-/// A token as transformers' AddedToken reads it. A token with a role is special.
+/// Reads a token as transformers' AddedToken does. A token with a role is special.
 fn added_token(token: &Json, has_role: bool) -> Option<AddedToken> {
     let flag = |name: &str, usual: bool| token[name].as_bool().unwrap_or(usual);
     let special = has_role || flag("special", false);
@@ -44,7 +44,7 @@ fn added_token(token: &Json, has_role: bool) -> Option<AddedToken> {
     )
 }
 
-/// The special tokens that tokenizer_config.json names: first those of ROLES, then those of other roles, then lists.
+/// Returns the special tokens that the config names: first those of ROLES, then other roles, then lists.
 fn named_tokens(config: &Json) -> Vec<&Json> {
     let other_role = |name: &&String| name.ends_with("_token") && !ROLES.contains(&name.as_str());
     let others = config.as_object().into_iter().flatten().filter(|(name, _)| other_role(name)).map(|(_, token)| token);
@@ -56,9 +56,9 @@ fn named_tokens(config: &Json) -> Vec<&Json> {
     ROLES.iter().map(|role| &config[*role]).chain(others).chain(listed.into_iter().flatten()).collect()
 }
 
-/// Adds the tokens of tokenizer_config.json as transformers' PreTrainedTokenizerFast does. First, those of
-/// added_tokens_decoder in the order of their ids: their properties replace those in tokenizer.json. Then the special
-/// tokens that are only named. A token of the vocabulary keeps its id; any other token gets the next free id.
+/// Adds tokens as transformers' PreTrainedTokenizerFast does. First come the tokens of added_tokens_decoder
+/// in the order of their ids; their properties override those in tokenizer.json. Then come special tokens
+/// that are only named. A token of the vocabulary keeps its id; others get the next free id.
 fn add_tokens(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     let named = named_tokens(config);
     let with_role: HashSet<&str> = named.iter().filter_map(|role| content_of(role)).collect();
@@ -80,7 +80,7 @@ fn add_tokens(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     Ok(())
 }
 
-/// The config decides about upper case, accents and Chinese characters if it has do_lower_case.
+/// If the config has do_lower_case, it decides about upper case, accents and Chinese characters.
 fn set_lowercase(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     let Some(lowercase) = config["do_lower_case"].as_bool() else { return Ok(()) };
     let normalizer = inner.get_normalizer().map(serde_json::to_value).transpose().map_err(text)?;
@@ -93,7 +93,7 @@ fn set_lowercase(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     Ok(())
 }
 
-/// The config decides whether a space is put before a text if it has add_prefix_space.
+/// If the config has add_prefix_space, it decides whether a space is added before a text.
 fn set_prefix_space(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     let Some(space) = config["add_prefix_space"].as_bool() else { return Ok(()) };
     let splitter = inner.get_pre_tokenizer().map(serde_json::to_value).transpose().map_err(text)?;
@@ -104,7 +104,7 @@ fn set_prefix_space(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     Ok(())
 }
 
-/// Replaces the post-processor if the config has add_bos_token and add_eos_token.
+/// If the config has add_bos_token and add_eos_token, they replace the post-processor.
 fn frame(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
     let flag = |name: &str| config[name].as_bool();
     let (Some(add_bos), Some(add_eos)) = (flag("add_bos_token"), flag("add_eos_token")) else { return Ok(()) };
@@ -122,7 +122,7 @@ fn frame(inner: &mut Tokenizer, config: &Json) -> Outcome<()> {
         before.iter().map(special).chain([text]).chain(after.iter().map(special)).collect::<Vec<Json>>()
     };
     let (single, pair) = (framed("A", 0), [framed("A", 0), framed("B", 1)].concat());
-    // The library's builder would interpret a colon in a token as the start of a type.
+    // The library's builder would read a colon in a token as the start of a type.
     let template = json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special});
     let template: TemplateProcessing = serde_json::from_value(template).map_err(text)?;
     inner.with_post_processor(Some(template));

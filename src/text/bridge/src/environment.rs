@@ -1,5 +1,5 @@
-//! The functions, filters and tests for chat templates: minijinja's, changed to behave like those of jinja2
-//! and transformers. Each charges for the values that it builds.
+//! Functions, filters and tests of chat templates: those of minijinja, changed to behave like jinja2 and
+//! transformers. Each one charges for the values that it builds.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::bytecode;
 use crate::json::{self, JsonStyle};
 use crate::python::{self, invalid};
 
-/// Marks an error that the template itself raised; its message is returned unchanged.
+/// Marks an error that the template itself raised. Its message is returned unchanged.
 pub const RAISED: &str = "\u{1}";
 
 pub fn environment(budget: &Arc<Budget>) -> Environment<'static> {
@@ -77,8 +77,8 @@ pub fn environment(budget: &Arc<Budget>) -> Environment<'static> {
     environment
 }
 
-/// Values are reference-counted: a namespace that contains itself, through a list or a macro, would never be
-/// freed.
+/// Values are reference-counted, so a namespace that contains itself, through a list or a macro, would
+/// never be freed.
 fn refuse_references(value: &Value) -> Result<(), Error> {
     let Some(object) = value.as_object() else { return Ok(()) };
     let holds_references = ["::Namespace", "::Macro"].iter().any(|name| object.type_name().ends_with(name));
@@ -92,7 +92,7 @@ fn refuse_references(value: &Value) -> Result<(), Error> {
     }
 }
 
-/// join and indent insert a text many times.
+/// join and indent may insert a text many times.
 fn add_bounded_joins(environment: &mut Environment<'static>, budget: &Arc<Budget>) {
     let shared = budget.clone();
     environment.add_filter(
@@ -114,7 +114,7 @@ fn add_bounded_joins(environment: &mut Environment<'static>, budget: &Arc<Budget
     );
 }
 
-/// transformers' tojson: json.dumps(x, ensure_ascii, indent, separators, sort_keys), without HTML escapes.
+/// transformers' tojson: json.dumps(x, ensure_ascii, indent, separators, sort_keys) without HTML escapes.
 fn tojson(
     value: &Value,
     ensure_ascii: Option<bool>,

@@ -1,4 +1,4 @@
-//! Reads JSON as json.loads does, and writes it as json.dumps does (for transformers' `tojson`).
+//! Reads JSON as json.loads does, and writes it as json.dumps does (for `tojson`).
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use minijinja::Error;
 use crate::python::{self, invalid};
 use crate::Outcome;
 
-/// json.loads(text); an empty text is None. field: the name in errors.
+/// An empty text is None. field: the name that errors report.
 pub fn loads(field: &str, text: &str) -> Outcome<Value> {
     if text.is_empty() {
         return Ok(Value::from(()));
@@ -39,7 +39,7 @@ fn value_of(json: &JsonValue) -> Outcome<Value> {
     })
 }
 
-/// A whole number that is too large for minijinja; templates can only print it.
+/// An integer that is too large for minijinja. Templates can only print it.
 #[derive(Debug)]
 struct LongInteger(String);
 
@@ -89,7 +89,7 @@ impl JsonStyle {
     }
 }
 
-/// json.dumps(value). An error if the result (mostly indentation, perhaps) is longer than bytes_max.
+/// Returns an error if the result is longer than bytes_max.
 pub fn dumps(value: &Value, style: &JsonStyle, bytes_max: usize) -> Result<String, Error> {
     let mut writer = Writer { style, bytes_max, depth: 0, out: String::new() };
     writer.value(value)?;

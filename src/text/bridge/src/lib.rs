@@ -1,9 +1,8 @@
-//! The C ABI for the Hugging Face `tokenizers` crate and for `minijinja`.
+//! C interface of the Hugging Face `tokenizers` crate and of `minijinja`.
 //!
-//! Every function is `extern "C"`, takes borrowed pointers and lengths, and returns a `Status`. Results and
-//! error messages are returned in an owned buffer, `Bytes`, which the caller passes to `octavo_bytes_free`.
-//! Handles are opaque, immutable after creation, and thread-safe. No panic crosses the boundary. bridge.h has
-//! the C++ declarations.
+//! Every function is `extern "C"`, takes borrowed pointers with lengths, and returns a `Status`. It returns
+//! results and error messages in a buffer `Bytes`, which the caller passes to `octavo_bytes_free`. Handles
+//! are opaque, immutable and thread-safe. No panic leaves this library. bridge.h has the C++ declarations.
 
 mod budget;
 mod bytecode;
@@ -49,8 +48,7 @@ impl From<Vec<u8>> for Bytes {
 
 type Outcome<T> = Result<T, String>;
 
-/// Runs `body` and writes its bytes or its error message to `out`. A panic becomes an error and prints
-/// nothing on stderr.
+/// Runs `body` and writes its bytes or error message to `out`. A panic becomes an error and prints nothing.
 unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> Status {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| set_hook(Box::new(|_| {})));
@@ -63,7 +61,7 @@ unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> St
     status
 }
 
-/// Like answer(), for a constructor: a new handle is written to `handle`.
+/// Like answer(), for constructors. Writes the new handle to `handle`.
 unsafe fn create<T>(handle: *mut *mut T, out: *mut Bytes, body: impl FnOnce() -> Outcome<T>) -> Status {
     answer(out, || {
         handle.write(Box::into_raw(Box::new(body()?)));
@@ -76,7 +74,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("panic").to_string()
 }
 
-/// Borrowed bytes, valid during the call.
+/// Borrowed bytes. They are valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Slice {
@@ -105,7 +103,7 @@ pub unsafe extern "C" fn octavo_bytes_free(bytes: Bytes) {
 
 // --- Tokenizer -------------------------------------------------------------------------------------------------------
 
-/// json: the text of tokenizer.json. config: the text of tokenizer_config.json, or empty.
+/// json: text of tokenizer.json. config: text of tokenizer_config.json, or empty.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_open(
     json: Slice,
@@ -121,7 +119,7 @@ pub unsafe extern "C" fn octavo_tokenizer_free(handle: *mut Tokenizer) {
     drop(Box::from_raw(handle));
 }
 
-/// `out`: the ids, as native-endian u32.
+/// out: ids as native-endian u32.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_encode(
     handle: *const Tokenizer,
@@ -135,8 +133,8 @@ pub unsafe extern "C" fn octavo_tokenizer_encode(
     })
 }
 
-/// second: null if there is only one text. second_begins: index of its first token among the ids, or -1. out:
-/// as octavo_tokenizer_encode.
+/// second: null for a single text. second_begins: index of the second text's first token in the ids, or -1.
+/// out: ids as native-endian u32.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_encode_texts(
     handle: *const Tokenizer,
@@ -154,7 +152,7 @@ pub unsafe extern "C" fn octavo_tokenizer_encode_texts(
     })
 }
 
-/// continues: decode the ids as the continuation of a text, not as its beginning.
+/// continues: the ids continue a text, so they are not decoded as its beginning.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_decode(
     handle: *const Tokenizer,
@@ -171,25 +169,25 @@ pub unsafe extern "C" fn octavo_tokenizer_decode(
     })
 }
 
-/// The number of ids: the highest id + 1, including added tokens.
+/// Returns the highest id + 1, including added tokens.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_vocab_size(handle: *const Tokenizer) -> u32 {
     (*handle).vocab_size()
 }
 
-/// out: the token's text in the vocabulary. Invalid if the id does not exist.
+/// out: the token as the vocabulary writes it. Returns Invalid if the id does not exist.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_token(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
     answer(out, || Ok((*handle).token(id)?.into_bytes()))
 }
 
-/// out: the token's bytes in the middle of a text. Invalid if the id does not exist.
+/// out: the bytes that the token adds in the middle of a text. Returns Invalid if the id does not exist.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_token_bytes(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
     answer(out, || (*handle).token_bytes(id))
 }
 
-/// The id of a token in the vocabulary's spelling; -1: none.
+/// token: as the vocabulary writes it. Returns -1 if there is no such token.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_id(handle: *const Tokenizer, token: Slice) -> i64 {
     token.text().ok().and_then(|token| (*handle).id(token)).map_or(-1, i64::from)
@@ -200,7 +198,7 @@ pub unsafe extern "C" fn octavo_tokenizer_is_special(handle: *const Tokenizer, i
     (*handle).is_special(id)
 }
 
-/// Whether byte fallback decodes the token, such as `<0x0A>`.
+/// Returns true if the byte-fallback decoder decodes the token, such as `<0x0A>`.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_is_byte(handle: *const Tokenizer, id: u32) -> bool {
     (*handle).is_byte(id)
@@ -213,7 +211,7 @@ pub unsafe extern "C" fn octavo_tokenizer_grouping(handle: *const Tokenizer) -> 
 
 // --- Chat template ---------------------------------------------------------------------------------------------------
 
-/// special_tokens: a JSON object of names and texts, which every render receives.
+/// special_tokens: JSON object of names and texts. Every render gets them.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_open(
     source: Slice,
@@ -230,7 +228,7 @@ pub unsafe extern "C" fn octavo_template_free(handle: *mut Template) {
     drop(Box::from_raw(handle));
 }
 
-/// JSON texts; an empty text means null. now: seconds since the epoch.
+/// JSON texts; empty: null. now: seconds since the epoch.
 #[repr(C)]
 pub struct RenderInput {
     messages: Slice,
@@ -242,7 +240,7 @@ pub struct RenderInput {
     now: i64,
 }
 
-/// out: the rendered text. A panic of the template engine is reported as an error of the template.
+/// out: the rendered text. If the template engine panics, returns an error of the template.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_render(
     handle: *const Template,

@@ -1,7 +1,7 @@
-//! Splits texts into tokens as PLaMo 2 and 3 (Preferred Networks, 2025) do: so that the sum of the tokens'
-//! scores, in units of 1/10000, is the highest. Of splits with equal sums, the one with the longest first
-//! token wins, then the one with the longest second token, and so on. Characters without a token become
-//! bytes. The unigram model of `tokenizers` is not used: of equal splits, as in runs of blanks, it selects
+//! Splits texts into tokens as PLaMo 2 and 3 (Preferred Networks, 2025) do: the sum of the tokens' scores,
+//! in units of 1/10000, is the highest. Of splits with equal sums, the one with the longest first token is
+//! chosen, then the one with the longest second token, and so on. Characters without a token become bytes.
+//! The unigram model of `tokenizers` is not used, because of equal splits, as in runs of blanks, it chooses
 //! the one with the longest last token.
 
 use std::collections::HashMap;
@@ -16,30 +16,31 @@ use crate::Outcome;
 /// Cost of a character that becomes bytes.
 const UNKNOWN: i64 = 10_000_000;
 const COST_MAX: i64 = 1 << 31;
-/// PLaMo 3: no token crosses this character, which is dropped.
+/// PLaMo 3: a separator, which is dropped. No token contains it.
 const BREAK: char = '\u{EE00}';
-/// PLaMo 3: marks in a text are separate tokens or are split separately. A mark is `<|plamo:`, at most this
-/// number of characters, and `|>`.
+/// PLaMo 3: the text before and after a mark is split separately. A mark is `<|plamo:`, at most
+/// MARK_CHARS_MAX characters, and `|>`.
 const MARK: &str = "<|plamo:";
 const MARK_CHARS_MAX: usize = 64;
 
-/// PLaMo 3: a run of one character (except line feeds) or of blanks is split separately from this length on.
+/// PLaMo 3: runs of one character (except line feeds) or of blanks of at least this length are split
+/// separately.
 struct Runs {
     repeats: usize,
     blanks: usize,
 }
 
 pub struct Segmenter {
-    /// A trie: from a node (the first is 0) and a character to the next node.
+    /// Trie: (node, character) to the next node. Node 0 is the root.
     next: HashMap<(u32, char), u32>,
-    /// The token that ends at each node, and its cost.
+    /// Token that ends at each node, and its cost.
     tokens: Vec<Option<(u32, i64)>>,
     bytes: Vec<u32>,
     runs: Option<Runs>,
 }
 
 impl Segmenter {
-    /// Some if tokenizer_config.json names PLaMo's class and the vocabulary has scores.
+    /// Returns None unless tokenizer_config.json names PLaMo's class and the vocabulary has scores.
     pub fn of(inner: &tokenizers::Tokenizer, config: &Json) -> Outcome<Option<Segmenter>> {
         let ModelWrapper::Unigram(model) = inner.get_model() else { return Ok(None) };
         let length = |field: &str| config[field].as_u64().filter(|&n| n > 0).map_or(usize::MAX, |n| n as usize);
@@ -80,7 +81,7 @@ impl Segmenter {
         }
     }
 
-    /// Adds no special tokens around the text.
+    /// Adds no special tokens.
     pub fn encode(&self, inner: &tokenizers::Tokenizer, input: &str) -> Outcome<Encoding> {
         let mut parts = inner.get_added_vocabulary().extract_and_normalize(inner.get_normalizer(), input);
         parts
@@ -123,7 +124,7 @@ impl Segmenter {
         }
     }
 
-    /// The parts of the text that are split separately.
+    /// Returns the parts of the text that are split separately.
     fn pieces<'a>(&self, part: &'a str) -> Vec<&'a str> {
         let Some(runs) = &self.runs else { return vec![part] };
         let mut cuts = cuts_at_marks(part);
@@ -140,7 +141,7 @@ impl Segmenter {
     }
 }
 
-/// The positions before and after each mark, ascending.
+/// Returns the positions before and after each mark, ascending.
 fn cuts_at_marks(part: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut from = 0;
@@ -160,7 +161,7 @@ fn cuts_at_marks(part: &str) -> Vec<usize> {
     cuts
 }
 
-/// The positions before and after each run, ascending. Runs do not cross the positions of marks.
+/// Returns the positions before and after each run, ascending. A run ends at a mark.
 fn cuts_at_runs(part: &str, runs: &Runs, marks: &[usize]) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut letters = part.char_indices().peekable();

@@ -1,5 +1,5 @@
-//! Rejects templates for which minijinja's compiler has no limit: it needs quadratic time for "- - - - 1",
-//! and it computes constants such as "'x' * 100000000".
+//! Rejects templates that minijinja's compiler would process without a limit: chains such as "- - - - 1"
+//! take quadratic time, and it computes constants such as "'x' * 100000000".
 
 use minijinja::machinery::{self, Token};
 use minijinja::syntax::SyntaxConfig;
@@ -34,7 +34,7 @@ pub fn check(source: &str, syntax: &SyntaxConfig) -> Outcome<()> {
     Ok(())
 }
 
-/// Constants in one tag: an upper limit of the size of their products.
+/// Constants in one tag, to limit the size of their products.
 #[derive(Default)]
 struct Tag {
     multiplies: bool,

@@ -1,4 +1,4 @@
-//! Functions of Python that chat templates use: str(), slices, strftime and the methods of str, list and dict.
+//! Python functions that chat templates use: str(), slices, strftime, and methods of str, list and dict.
 
 use std::ffi::CString;
 use std::fmt::Write;
@@ -46,7 +46,7 @@ fn write_repr(value: &Value, out: &mut String) {
     }
 }
 
-/// repr() of a string: in single quotes, unless it contains single and no double quotes; unprintable
+/// repr() of a string: in single quotes, unless it contains single and no double quotes. Unprintable
 /// characters are escaped.
 fn write_repr_string(text: &str, out: &mut String) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
@@ -71,8 +71,8 @@ fn write_repr_string(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Whether a character is printable, from Rust's Unicode categories, which are those of Python. The letter
-/// before it keeps combining marks from counting as unprintable.
+/// Returns true for a printable character. Rust's Unicode categories agree with Python's. The letter before
+/// it makes combining marks printable.
 fn is_printable(c: char) -> bool {
     !String::from_iter(['a', c]).escape_debug().any(|escaped| escaped == '{') || c == '{'
 }
@@ -93,8 +93,8 @@ fn write_repr_items(
     out.push(brackets.1);
 }
 
-/// repr() of a float: the shortest digits that give the same number; with an exponent from 1e16 on and below
-/// 1e-4.
+/// repr() of a float: the shortest digits that give the same number. It has an exponent from 1e16 on, and
+/// below 1e-4.
 fn float_repr(value: &Value) -> String {
     let number = f64::try_from(value.clone()).unwrap_or(f64::NAN);
     if number.is_nan() {
@@ -113,7 +113,7 @@ fn float_repr(value: &Value) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// a * b; an error if the text or list would be larger than bytes_max.
+/// Returns an error if the text or list would be larger than bytes_max.
 pub fn multiply(a: &Value, b: &Value, bytes_max: usize) -> Result<Value, Error> {
     let (repeated, times) = if b.is_integer() { (a, b) } else { (b, a) };
     let times = times.as_i64().map(|times| usize::try_from(times).unwrap_or(0));
@@ -162,7 +162,7 @@ pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result
     Ok(if value.is_tuple() { Value::from(Tuple::from(items)) } else { Value::from(items) })
 }
 
-/// The indices in range(*slice(start, stop, step).indices(len)).
+/// Returns the indices range(*slice(start, stop, step).indices(len)).
 fn slice_indices(len: usize, start: &Value, stop: &Value, step: &Value) -> Result<Vec<usize>, Error> {
     let bound = |value: &Value| match value.as_i64() {
         None if value.is_none() => Ok(None),
@@ -188,7 +188,7 @@ fn slice_indices(len: usize, start: &Value, stop: &Value, step: &Value) -> Resul
     Ok(picked)
 }
 
-/// datetime.now().strftime(format), with `now` in seconds since the epoch, in local time.
+/// datetime.fromtimestamp(now).strftime(format) in local time. now: seconds since the epoch.
 pub fn strftime(format: &str, now: i64) -> Result<String, Error> {
     // The datetime has no zone and no microseconds; Python replaces these fields before it calls strftime(3).
     let format = format.replace("%f", "000000").replace("%z", "").replace("%Z", "");
@@ -203,7 +203,8 @@ pub fn strftime(format: &str, now: i64) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Calls methods of Python's str that minijinja's compatibility layer lacks; for others, calls that layer.
+/// Implements methods of Python's str that minijinja's compatibility layer lacks, and passes all others to
+/// that layer.
 pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
     if let (Some(text), Some(argument)) = (value.as_str(), args.first().and_then(Value::as_str)) {
         let whole = || Value::from(text);
@@ -219,13 +220,13 @@ pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value
     pycompat::unknown_method_callback(state, value, method, args)
 }
 
-/// Size in bytes of text.replace(from, to).
+/// Returns the size in bytes of text.replace(from, to).
 pub fn replaced_bytes(text: &str, from: &str, to: &str) -> usize {
     let found = if from.is_empty() { text.chars().count() + 1 } else { text.matches(from).count() };
     text.len().saturating_add(found.saturating_mul(to.len()))
 }
 
-/// Maximum size in bytes of a method's result, for methods whose result can be much larger than their
+/// Returns an upper bound in bytes for the result of a method whose result may be much larger than its
 /// arguments.
 pub fn method_result_bytes(value: &Value, method: &str, args: &[Value]) -> usize {
     let text = |value: Option<&Value>| value.and_then(|value| value.as_str().map(String::from)).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! A chat template, rendered as transformers' `apply_chat_template` does: Jinja with trim_blocks,
-//! lstrip_blocks and loop controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`.
-//! Every render has limits.
+//! Renders a chat template as transformers' `apply_chat_template`: Jinja with trim_blocks, lstrip_blocks
+//! and loop controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`. Every render
+//! has limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub struct Limits {
     source_bytes: usize,
     output_bytes: usize,
     depth: usize,
-    /// Limit on instructions and on bytes built (written, joined, repeated) for a render.
+    /// fuel: number of instructions. built_bytes: bytes written, joined or repeated.
     fuel: u64,
     built_bytes: u64,
-    /// Added to the limits for each byte of the input.
+    /// Additions to these limits for each byte of the input.
     fuel_per_input_byte: u64,
     built_bytes_per_input_byte: u64,
 }
@@ -37,14 +37,14 @@ pub struct Template {
     _source: Box<str>,
 }
 
-/// Input of one render, as JSON texts; an empty text means null.
+/// Input of one render as JSON texts; empty: null.
 pub struct Conversation<'a> {
     pub messages: &'a str,
     pub tools: &'a str,
     pub documents: &'a str,
     pub kwargs: &'a str,
     pub add_generation_prompt: bool,
-    /// Leave the last message open, so that the model continues it.
+    /// The last message stays open, so that the model continues it.
     pub continue_final_message: bool,
     pub now: i64,
 }
@@ -56,7 +56,7 @@ impl Template {
         }
         let special_tokens = object("special tokens", special_tokens)?.into_iter().collect();
         let source = tolerate_generation_tags(source).into_boxed_str();
-        // SAFETY: the text lives on the heap, unmoved and unchanged, until `program` is gone.
+        // SAFETY: the text is on the heap, and neither moves nor changes until `program` is dropped.
         let borrowed: &'static str = unsafe { &*(&*source as *const str) };
         let config = TemplateConfig {
             syntax_config: SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("valid"),
@@ -118,8 +118,8 @@ impl Template {
     }
 }
 
-/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), without a limit.
-/// So the stack must grow with the source. The memory is reserved, but rarely used.
+/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), so the stack
+/// must grow with the source. The memory is reserved, but rarely used.
 fn on_deep_stack<T: Send>(source_bytes: usize, body: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     const STACK_PER_SOURCE_BYTE: usize = 2048;
     std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ impl Conversation<'_> {
     }
 }
 
-/// The pairs of a JSON object.
+/// Returns the members of a JSON object.
 fn object(field: &str, json: &str) -> Outcome<Vec<(String, Value)>> {
     let value = json::loads(field, json)?;
     match value.kind() {
@@ -150,7 +150,7 @@ fn pairs(map: &Value) -> Vec<(String, Value)> {
     keys.map(|key| (key.to_string(), map.get_item(&key).unwrap_or_default())).collect()
 }
 
-/// Adds a message's reasoning under every name that templates use for it, as transformers does.
+/// Adds a message's reasoning under all names that templates use for it, as transformers does.
 fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
     let messages = json::loads("messages", json)?;
     if messages.kind() != ValueKind::Seq {
@@ -170,11 +170,11 @@ fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
     Ok(Value::from(aliased))
 }
 
-/// Added to the end of the text that is to be continued; the render is cut where it appears. The space shows
-/// whether the template trims the text.
+/// Added to the end of the message to continue; the rendered text is cut there. The space shows whether the
+/// template trims the content.
 const CONTINUATION: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// Adds the mark after the message's content, or after the content's last text part.
+/// Adds the mark to the message's content, or to the last text part of the content.
 fn mark_continuation(message: &Value) -> Outcome<Value> {
     let with = |map: &Value, key: &str, value: Value| {
         Value::from_pairs(pairs(map).into_iter().chain([(key.to_string(), value)]))
@@ -214,7 +214,7 @@ fn alias_reasoning(message: Value) -> Value {
     Value::from_pairs(all)
 }
 
-/// `{% generation %}` marks the assistant's text for training; when rendering, it is only a scope.
+/// `{% generation %}` marks the assistant's text for training. A render treats it as a plain scope.
 fn tolerate_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;

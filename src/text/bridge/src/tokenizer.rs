@@ -1,5 +1,5 @@
-//! A tokenizer.json, run by `tokenizers`. Adds what `tokenizers` does not tell: the bytes of a token, and
-//! which tokens must be decoded together.
+//! Runs a tokenizer.json with `tokenizers`. Also finds what `tokenizers` does not report: the bytes of a
+//! token, and which tokens must be decoded together.
 
 use serde_json::Value as Json;
 use tokenizers::utils::parallelism::set_parallelism;
@@ -12,23 +12,23 @@ use crate::{config, Outcome};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
 pub enum Grouping {
-    /// A token's text depends only on the token, and on whether it is the first.
+    /// The text of a token depends only on the token, and on whether it is the first one.
     Token = 0,
-    /// Byte-level: tokens are bytes, and a character may consist of several tokens.
+    /// Tokens are bytes; a character may consist of several tokens.
     Bytes = 1,
-    /// Byte fallback: a run of byte tokens is decoded together; other tokens are decoded alone.
+    /// Byte fallback: a run of byte tokens is decoded together, other tokens alone.
     ByteRuns = 2,
-    /// Other decoders: only the whole sequence can be decoded.
+    /// Only the whole sequence can be decoded.
     Whole = 3,
 }
 
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    /// Splits texts instead of the model in `inner`.
+    /// Splits texts in place of the model in `inner`.
     plamo: Option<Segmenter>,
     grouping: Grouping,
-    /// A token that decodes to one ASCII letter, independent of its neighbours. A token after it is decoded
-    /// as in the middle of a text.
+    /// A token that decodes to one ASCII letter next to any token. Tokens after it are decoded as in the
+    /// middle of a text.
     anchor: Option<u32>,
     vocab_size: u32,
 }
@@ -69,7 +69,7 @@ impl Tokenizer {
         Ok(encoding.map_err(text)?.get_ids().to_vec())
     }
 
-    /// Adds no special tokens around the text.
+    /// Adds no special tokens.
     fn encode_plain(&self, input: &str) -> Outcome<Encoding> {
         match &self.plamo {
             None => self.inner.encode(input, false).map_err(text),
@@ -77,16 +77,15 @@ impl Tokenizer {
         }
     }
 
-    /// Encodes one or two texts as the model reads them, with special tokens, truncated to `most` tokens as
-    /// `tokenizers` does. Also returns the index of the second text's first token, for models with token
-    /// types.
+    /// Encodes one or two texts with special tokens, truncated to `most` tokens as `tokenizers` does. Also
+    /// returns the index of the second text's first token, for models with token types.
     pub fn encode_texts(&self, first: &str, second: Option<&str>, most: usize) -> Outcome<(Vec<u32>, Option<usize>)> {
         let added = self.inner.get_post_processor().map_or(0, |p| p.added_tokens(second.is_some()));
         let params = TruncationParams { max_length: most.saturating_sub(added), ..Default::default() };
         let first = self.encode_plain(first)?;
         let second = second.map(|second| self.encode_plain(second)).transpose()?;
         let (mut first, mut second) = truncate_encodings(first, second, &params).map_err(text)?;
-        // Otherwise special tokens would also be added to all combinations of the truncated pieces.
+        // Otherwise, special tokens would also be added to all combinations of the truncated pieces.
         first.take_overflowing();
         second.as_mut().map(|second| second.take_overflowing());
         let encoding = self.inner.post_process(first, second, true).map_err(text)?;
@@ -97,7 +96,7 @@ impl Tokenizer {
         self.inner.decode(ids, skip_special_tokens).map_err(text)
     }
 
-    /// Decodes as in the middle of a text: after the anchor.
+    /// Decodes the ids as if they were in the middle of a text, with the anchor before them.
     pub fn decode_continuation(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {
         let Some(anchor) = self.anchor else { return self.decode(ids, skip_special_tokens) };
         let text = self.decode(&[&[anchor], ids].concat(), skip_special_tokens)?;
@@ -143,7 +142,7 @@ pub fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The byte of a token for the ByteFallback decoder.
+/// Returns the byte of a token such as `<0x0A>`.
 pub fn fallback_byte(token: &str) -> Option<u8> {
     let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if hex.len() == 2 {
@@ -153,15 +152,14 @@ pub fn fallback_byte(token: &str) -> Option<u8> {
     }
 }
 
-/// The bytes of a token for the ByteLevel decoder, which represents each byte by one printable character
-/// (GPT-2). A token with any other character is plain UTF-8.
+/// Returns the bytes of a token for the ByteLevel decoder, which writes each byte as one printable
+/// character (GPT-2). A token with any other character is plain UTF-8.
 fn undo_byte_level(token: &str) -> Vec<u8> {
     token.chars().map(byte_level_byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
 }
 
 fn byte_level_byte(shown: char) -> Option<u8> {
-    // The 68 bytes that are not printable in Latin-1 are represented, in order, by the characters from
-    // U+0100 on.
+    // The characters from U+0100 on stand, in order, for the 68 bytes that are not printable in Latin-1.
     match shown as u32 {
         c @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => Some(c as u8),
         c @ 0x100..=0x120 => Some((c - 0x100) as u8),
@@ -196,7 +194,7 @@ fn grouping_of(decoder: &Option<Json>) -> Grouping {
     }
 }
 
-/// The steps of a decoder; sequences are expanded.
+/// Returns the steps of a decoder. Sequences are expanded.
 fn flatten<'a>(decoder: &'a Json, steps: &mut Vec<&'a Json>) {
     match decoder["decoders"].as_array() {
         Some(inner) => inner.iter().for_each(|step| flatten(step, steps)),

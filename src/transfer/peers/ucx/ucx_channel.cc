@@ -1,7 +1,6 @@
-// Channels over UCX, in a separate library that the program loads at first use (ucx_plugin.h).
-//
-// All messages have the same tag, and UCX keeps their order. The socket shows whether the other end is alive.
-// So UCX may also choose transports that cannot detect this (shared memory).
+// Implements UcxChannel in a separate library, which the program loads at first use (ucx_plugin.h). All
+// messages have the same tag; UCX keeps their order. The TCP socket beside the channel shows whether the
+// other process runs, so UCX may also use transports that cannot detect this (shared memory).
 #include <poll.h>
 #include <ucp/api/ucp.h>
 
@@ -14,13 +13,14 @@ namespace octavo {
 namespace {
 
 constexpr ucp_tag_t kTag = 1;
-constexpr int kSpins = 500;  // number of polls before the thread sleeps
+constexpr int kSpins = 500;  // polls before the thread sleeps
 constexpr int kSilenceMs = 5'000;
-constexpr int kGoneMs = 200;  // time in ms to wait for data that the other end sent before it ended
+// time in ms to wait for data in flight after the other process has ended
+constexpr int kGoneMs = 200;
 
 Result<> said(ucs_status_t status) { return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status)); }
 
-// Returns the context of the process; each worker belongs to one thread.
+// Returns the context of this process. Each UCX worker belongs to one thread.
 ucs_status_t context(ucp_context_h& out) {
   static ucp_context_h made = nullptr;
   static const ucs_status_t status = [] {
@@ -51,7 +51,7 @@ class Channel final : public UcxChannel {
     return ucp_worker_get_efd(worker_, &wakes_);
   }
   ~Channel() override {
-    if (worker_ != nullptr) ucp_worker_destroy(worker_);  // cancels the worker's operations
+    if (worker_ != nullptr) ucp_worker_destroy(worker_);  // also cancels pending operations
   }
 
   std::string address() const override {
@@ -99,7 +99,7 @@ class Channel final : public UcxChannel {
   }
 
  private:
-  // Polls until all sends are complete. UCX may also need this thread to reply to received data.
+  // Polls until all sends are complete. UCX may need this even after the data was received.
   Result<> flush(int beside) {
     ucp_request_param_t plain{};
     void* request = ucp_worker_flush_nbx(worker_, &plain);
@@ -126,9 +126,8 @@ class Channel final : public UcxChannel {
     return {};
   }
 
-  // Waits for an event.
   Result<> sleep(int beside) {
-    if (ucp_worker_arm(worker_) != UCS_OK) return {};  // an event has arrived in the meantime
+    if (ucp_worker_arm(worker_) != UCS_OK) return {};  // an event has just arrived
     pollfd both[] = {{wakes_, POLLIN, 0}, {beside, POLLRDHUP, 0}};
     if (poll(both, 2, kSilenceMs) == 0)
       return failure(ErrorCode::io, "UCX: no data arrived for {} s", kSilenceMs / 1000);
