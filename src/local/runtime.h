@@ -45,13 +45,13 @@ struct EngineGroup {
   int meeting_port = 29'550;
 };
 
-// Options of a subcommand, including those of its engine.
 struct SamplingDefaults {
   // "auto": those of the model; "vllm": OpenAI's; or a folder with a generation_config.json
   std::string source = "auto";
   boost::json::object overrides{};  // fields that replace those of the source
 };
 
+// Options of a subcommand that runs a model.
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
