@@ -30,8 +30,8 @@ enum class QkNorm : std::uint8_t {
 
 // Relative position bias: each head adds a learned number to a score. The distance between query and key
 // selects the number (AttentionArgs::distance_bias). All layers share one table [buckets, heads]. If
-// attention is not causal, each direction has half of the buckets. In each direction, each of the first
-// buckets stands for one distance; the second half stands for growing ranges of distances, up to `furthest`.
+// attention is not causal, each direction has half of the buckets. In each direction, the first half of the
+// buckets is for single distances, and the second half is for growing ranges of distances, up to `furthest`.
 struct DistanceBias {
   int buckets = 0;  // 0: no distance bias
   int furthest = 0;

@@ -19,7 +19,7 @@ namespace octavo {
 
 class ExpertSpread;
 
-// What a mixer caches for each token. Mixers with equal needs can share block tables.
+// Data that a mixer caches for each token. Mixers with equal needs can share block tables.
 struct CacheNeed {
   int window = 0;  // number of tokens that are kept; 0: all
   int q_heads = 0;
@@ -58,7 +58,7 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
 
 class Block : public NetworkPart {
  public:
-  // What the block stores in the KV cache. nullopt: nothing.
+  // Data that the block stores in the KV cache. nullopt: nothing.
   virtual std::optional<CacheNeed> cache() const { return {}; }
   // A second cache, for compressed entries that cover several tokens each. nullopt: none.
   virtual std::optional<CacheNeed> entries() const { return {}; }
