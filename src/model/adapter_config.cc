@@ -91,7 +91,7 @@ Result<> check_initialisation(const json::object& config) {
                        "{}: init_lora_weights is {}, which needs a changed base model", kFile, text);
 }
 
-// Returns whether a pattern matches a module. "^" stands before a full name.
+// Returns whether a pattern matches a module. A pattern that begins with "^" must be the full name.
 bool names(std::string_view pattern, std::string_view module) {
   if (pattern.starts_with('^')) return module == pattern.substr(1);
   return module.ends_with(pattern) &&

@@ -101,8 +101,8 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
     other.names = *std::exchange(other.other_names, std::nullopt);
     if (auto network = checked_network(other, checkpoint)) return network;
   }
-  // Finds the prefix with which the first tensor exists. If there is none, the first prefix is used, so that
-  // the error names the usual tensor.
+  // Finds the prefix with which the first tensor exists. Without such a prefix, the first one is used, so
+  // that the error names the usual tensor.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
     const std::string& first = spec.inputs.image ? spec.names.encoder.patches : spec.names.embedding.tokens;
     return checkpoint.find(prefix + first + ".weight") != nullptr;

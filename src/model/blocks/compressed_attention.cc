@@ -1,7 +1,7 @@
 // Attention over the last tokens and over compressed entries (DeepSeek-AI, "DeepSeek-V4", 2026).
 // A token has one key for all heads, which is also its value. RoPE rotates the last elements of keys and
-// queries, and each head's output is rotated back. An entry stands for several tokens: it is the mean of
-// projections of the tokens, weighted by gates. An incomplete entry is part of the sequence's state. If an
+// queries, and each head's output is rotated back. A compressed entry covers several tokens: it is the mean
+// of projections of the tokens, weighted by gates. An incomplete entry is part of the sequence's state. If an
 // entry covers few tokens, an indexer selects entries for each query. The indexer has separate, smaller
 // entries.
 #include <algorithm>

@@ -104,7 +104,8 @@ void PredictStreams::reserve(Arena arena) const {
 
 namespace {
 
-// Computes the weights for mixing the streams from the first stream, after adding all pending outputs.
+// Returns the weights that mix the streams. They are computed from the first stream, after pending outputs
+// were added to it.
 View route_streams(const Step& step, const NormParameter& norm, const MatrixParameter& router) {
   const View x = step.slot<HalfInput>(), routed = step.slot<StreamsRouted>();
   step.residual.read(norm.norm(), x);
