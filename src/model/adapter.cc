@@ -386,7 +386,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
                                                 std::span<const StoredTensor> tensors) const {
   ThreadPool pool(1);
   AdapterFile adapter;
-  std::vector<float> scales;  // of each tensor
+  std::vector<float> scales;
   // index in adapter.changes for each product; SIZE_MAX: no change
   std::vector<std::size_t> places(linears_.size(), SIZE_MAX);
   const auto change_of = [&](std::size_t index) -> AdapterFile::Change& {

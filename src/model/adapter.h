@@ -49,7 +49,7 @@ struct AdapterChange {
     std::int64_t first_row = 0, first_column = 0;
   };
   WeightPtr a;
-  std::vector<Block> blocks{};  // with equal positions in all adapters
+  std::vector<Block> blocks{};  // all adapters have blocks at the same positions
 };
 
 // Indexed by AdapterFile::Change::linear.

@@ -75,7 +75,7 @@ struct Arena {
   // format of the output of a mixer or feed-forward: f32 if ranks add up their outputs, otherwise the format
   // of activations
   DType sums;
-  Scratch scratch;  // for one block; a block passes a copy to its inner block
+  Scratch scratch;  // workspaces of one block; a block passes a copy to its inner block
   Slots& slots;
 
   template <class Key>

@@ -54,7 +54,7 @@ class Medusa final : public PlaceHeads {
 
   float scale_;
   View residual_;             // f32 [sequences, dim]
-  View x_, product_, delta_;  // in the format of activations
+  View x_, product_, delta_;  // [sequences, dim], in the format of activations
 };
 
 // Tensor names of vLLM's checkpoints, or of the authors' checkpoints.

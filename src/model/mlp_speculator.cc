@@ -64,7 +64,7 @@ class MlpSpeculator final : public PlaceHeads {
   View hidden_;                    // f32 [sequences, row]
   View x_;                         // act [sequences, row]
   View sum_;                       // f32 [sequences, dim]
-  View product_, normed_, state_;  // in the format of activations
+  View product_, normed_, state_;  // [sequences, dim], in the format of activations
 };
 
 }  // namespace

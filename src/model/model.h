@@ -39,8 +39,8 @@ enum class Convert : std::uint8_t { automatic, none, embed, classify };
 struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
-  std::optional<Pool> pool = {};       // only pooling models: the type of pooling
-  bool each_token = false;             // only pooling models: each token has a vector
+  std::optional<Pool> pool = {};       // type of pooling, only for pooling models
+  bool each_token = false;             // one vector per token, only for pooling models
   boost::json::object overrides = {};  // replace fields of config.json
 };
 
@@ -61,7 +61,7 @@ struct LoadOptions {
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
   Shard shard = {};         // tensor parallelism; requires a checkpoint that is not quantised
-  bool whole_ends = false;  // also load Model::ends
+  bool whole_ends = false;  // load Model::ends
   int stage = 0;            // pipeline stage to load, in [0, stages)
   int stages = 1;
   // Called after each matrix with the number of loaded bytes and the total.
@@ -77,7 +77,7 @@ struct Model {
   std::vector<Frequencies> ropes;  // RoPE frequencies, parallel to spec.ropes
   // f32 [max_model_len]: factor of queries at each position (spec.temperature); empty if unused
   View temperatures;
-  Buffer vectors;                    // owns all norms, biases and frequencies
+  Buffer vectors;                    // memory of all norms, biases and frequencies
   std::size_t weight_bytes = 0;      // prepared matrices and vectors, including the encoder's
   std::size_t checkpoint_bytes = 0;  // all tensors of the checkpoint
   std::unique_ptr<Model> tower;      // image or audio encoder; null: none
@@ -87,12 +87,10 @@ struct Model {
   // Returns the embedding and the output matrix of the complete vocabulary.
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }
 
-  // Loads a directory (config.json and weight files) or a GGUF file. Returns an error in the
-  // following cases.
-  // - The configuration or the checkpoint is wrong or not supported; the message names the field or tensor.
-  // - The backend cannot run the network, or the network cannot be split over the ranks.
-  // - max_model_len is above the model's limit.
-  // - Memory does not suffice.
+  // Loads a directory (config.json and weight files) or a GGUF file. Returns an error if the configuration or
+  // the checkpoint is wrong or not supported; the message names the field or tensor. Also returns an error if
+  // the backend cannot run the network, if the network cannot be split over the ranks, if max_model_len is
+  // above the model's limit, or if memory does not suffice.
   static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };

@@ -41,7 +41,7 @@ struct MlpNames {
   std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // gate, then up
   bool up_first = false;  // in a fused matrix, the rows of up precede the rows of gate
   std::string down = "mlp.down_proj";
-  std::string down_scale = {};  // like out_scale, for `down`
+  std::string down_scale = {};  // vector that scales the rows of `down`
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // parameters of xielu
 };
 
@@ -50,7 +50,7 @@ struct EncoderNames {
   std::string class_token = {};
   std::string newline = {};                    // row of ImageInput::tiled; full name
   std::string separator = {};                  // row of ImageInput::whole_last; full name
-  std::vector<std::string> convolutions = {};  // only audio encoders
+  std::vector<std::string> convolutions = {};  // only for audio encoders
   // Full names of two vectors. An encoder's output x becomes (x - standard_bias) * standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};

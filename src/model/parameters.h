@@ -23,10 +23,10 @@ struct RowRange {
 
 // Decides how LoadOptions::quantization applies to a plain matrix.
 enum class MatrixUse : std::uint8_t {
-  layer,   // is quantised as requested
+  layer,   // quantised as requested
   table,   // embedding and output matrix: becomes int8
-  plain,   // is not quantised; becomes plain if the checkpoint stores it quantised
-  router,  // is not quantised, and plain_format() ignores it
+  plain,   // not quantised; a matrix that is quantised in the checkpoint becomes plain
+  router,  // not quantised; plain_format() ignores the matrix
 };
 
 // A matrix [rows, cols]. Its rows are the rows of the tensors `parts`, one tensor after another, or only the
@@ -73,7 +73,7 @@ struct VectorParameter {
   std::vector<Slot> parts;      // empty: the network has no such vector, or the elements are in `constant`
   std::vector<float> constant;  // elements that are not in the checkpoint
   std::vector<RowRange> order;
-  float offset = 0;    // is added to each element
+  float offset = 0;    // number that is added to each element
   bool rates = false;  // an element x is stored as -exp(x)
   // each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows
   bool shares = false;
@@ -104,7 +104,7 @@ struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
   BoundsParameter input, output;  // empty: no limits
-  std::size_t index = 0;          // from kFirstLinearIndex on
+  std::size_t index = 0;          // index of the product, from kFirstLinearIndex on
 
   // Multiplies the outputs by a vector in the checkpoint.
   void scale_by(const Slot& vector);

@@ -30,7 +30,7 @@ struct PlaceParameters {
 
 struct LoadedPlaces {
   PlaceParameters parameters;
-  Model model;         // owns the vectors; the size of its vocabulary is the number of logits
+  Model model;         // owner of the vectors; the size of its vocabulary is the number of logits
   const Model* other;  // the target
 };
 

@@ -21,10 +21,10 @@ struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
   int original_positions = 0;  // training length in tokens
-  // only for llama3
+  // The next two fields are only for llama3.
   double low_freq_factor = 1;
   double high_freq_factor = 4;
-  // only for yarn
+  // The next three fields are only for yarn.
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;

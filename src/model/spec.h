@@ -26,19 +26,19 @@ namespace octavo {
 
 // Factors of values in a layer.
 struct LayerScales {
-  float residual = 1;  // for the outputs of both halves
-  float mixer = 1;     // for the output of one mixer or feed-forward
+  float residual = 1;  // factor of the outputs of both halves
+  float mixer = 1;     // factor of the output of one mixer or feed-forward
   float second_mixer = 1;
   float feed_forward = 1;
-  float mixed = 1;      // for the residual after the mixers
-  float passed = 1;     // for the residual after the layer
+  float mixed = 1;      // factor of the residual after the mixers
+  float passed = 1;     // factor of the residual after the layer
   bool stored = false;  // `passed` is in the checkpoint (Names::layer_scale)
 };
 
 struct LayerSpec {
-  std::string prefix = {};  // precedes tensor names, after the layer's number
+  std::string prefix = {};  // prefix of tensor names, after the layer's number
   int number = -1;          // number in tensor names; -1: index of the layer
-  std::string part = {};    // replaces '#' in tensor names
+  std::string part = {};    // text that replaces '#' in tensor names
   std::optional<Blend> blend = {};
   std::optional<SharedTransformer> shared = {};  // runs before the mixer; only in serial layers
   Mixer mixer = {};
@@ -49,7 +49,7 @@ struct LayerSpec {
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // before each half
+  NormSpec pre_norm = {};    // norm before each half
   bool mixer_normed = true;  // the mixer has pre_norm too
   // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no norm if
   // Names has no name for it.

@@ -64,7 +64,8 @@ Float16 to_f16(float x) {
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);
   const std::uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return {static_cast<std::uint16_t>(sign | 0x7e00)};
-  if (magnitude >= 0x477ff000) return {static_cast<std::uint16_t>(sign | 0x7c00)};  // above the largest f16
+  // The number is above the largest f16 and becomes infinity.
+  if (magnitude >= 0x477ff000) return {static_cast<std::uint16_t>(sign | 0x7c00)};
   if (magnitude < 0x38800000) {  // The result is subnormal: a multiple of 2^-24.
     const float units = std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24));
     return {static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(units))};

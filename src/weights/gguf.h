@@ -34,8 +34,8 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_vie
 // there are.
 struct Gguf {
   std::vector<MappedFile> files;
-  GgufMetadata metadata;              // from the first file
-  std::vector<StoredTensor> tensors;  // of all files, ascending by unique name
+  GgufMetadata metadata;              // metadata of the first file
+  std::vector<StoredTensor> tensors;  // tensors of all files, ascending by unique name
 
   // Maps the files and reads only their headers. Returns not_found, io or corrupt, and invalid_argument if
   // `path` is a later part of a split model.

@@ -35,7 +35,7 @@ struct PackedFormat {
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // 8-bit two's complement
-  int offset = 0;          // is added to an item, so that values start from 0
+  int offset = 0;          // number that is added to an item, so that values start from 0
   std::int64_t together = 1;
   bool along_rows = false;        // the items of a word are consecutive rows, not consecutive columns
   std::int64_t group_stride = 1;  // number of items from a word to the next along the packed dimension

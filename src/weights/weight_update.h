@@ -64,8 +64,8 @@ class WeightUpdate {
   std::filesystem::path model_;
   std::filesystem::path root_;    // contains files/ and a folder for each finished update
   std::string index_;             // name of the index file that Checkpoint looks for
-  std::uint64_t bytes_most_ = 0;  // limit for one update
-  FileOf current_;                // for the weights in use
+  std::uint64_t bytes_most_ = 0;  // limit for the bytes of one update
+  FileOf current_;                // files of the weights in use
   FileOf received_;
   std::uint64_t received_bytes_ = 0;
   std::uint64_t incomplete_bytes_ = 0;  // bytes received of a file that arrives in parts

@@ -41,10 +41,10 @@ struct Pass {
 
 // Minimum memory traffic and arithmetic of a pass, in numbers of elements.
 struct BlockCost {
-  double weights = 0;     // read
-  double cached = 0;      // written to or read from the KV cache
-  double state = 0;       // written to or read from the sequence's recurrent state
-  double operations = 0;  // a multiply-add counts as two
+  double weights = 0;     // weights read
+  double cached = 0;      // elements written to or read from the KV cache
+  double state = 0;       // floats written to or read from the sequence's recurrent state
+  double operations = 0;  // operations; a multiply-add counts as two
 };
 BlockCost linear_cost(const LinearParameter& linear, const Pass& pass);
 BlockCost operator+(const BlockCost& a, const BlockCost& b);

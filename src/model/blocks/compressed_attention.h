@@ -26,7 +26,7 @@ struct CompressedAttention {
   int out_groups = 1;
   int out_rank = 0;    // width of a group's output
   int window = 0;      // number of tokens that a query sees directly, including itself
-  NormSpec norm = {};  // for the latent, query heads (without weight), keys and entries
+  NormSpec norm = {};  // norm of the latent, of query heads (without weight), of keys and of entries
   float scale = 1;
   int rope = -1;          // index into ModelSpec::ropes; only the last elements of each head are rotated
   int rate = 0;           // tokens per compressed entry; 0: no entries

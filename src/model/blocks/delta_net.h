@@ -20,7 +20,7 @@ struct DeltaNet {
   int key_heads = 0;
   int value_heads = 0;  // a multiple of key_heads
   bool tiled = false;   // see GatedDeltaArgs::tiled
-  int key_dim = 0;      // per head
+  int key_dim = 0;      // width per head
   int value_dim = 0;
   int conv_width = 0;
   float beta_scale = 1;  // see GatedDeltaArgs::beta_scale

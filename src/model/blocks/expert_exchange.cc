@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLeaveMs = 2'000;
 
-// The first message of each rank in a step.
+// The first message of a rank in each step.
 struct StepHead {
   std::int32_t tokens = 0;
   std::int32_t leaves = 0;

@@ -25,9 +25,9 @@ class ExpertSpread {
 
   // Sorts the step's (token, expert) pairs after the router has run (RouteArgs). All views must be in host
   // memory. Each pair gets a row, and rows are sorted by slot. Afterwards `places` contains row indices.
-  // - tokens: i32 [n * chosen], output: the token of each row
-  // - order: i32 [n * chosen], workspace
-  // - starts: i32 [slots of this rank + 1], output: first row of each slot, counted from 0
+  // `tokens` is i32 [n * chosen] and receives the token of each row.
+  // `order` is a workspace, i32 [n * chosen].
+  // `starts` is i32 [slots of this rank + 1] and receives the first row of each slot, counted from 0.
   struct Arranged {
     View places, tokens, order, starts;
   };

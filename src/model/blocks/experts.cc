@@ -247,7 +247,7 @@ class ExpertsBlock final : public Block {
         everyone, sent, own, shared, gate, joined, lifted;
     struct {
       View tokens, order, starts, up_bias, down_bias;
-    } spread;  // only if experts are spread over ranks
+    } spread;  // used if experts are spread over ranks
   };
   Work take(Scratch& scratch, const Tokens& tokens, DType act) const {
     const std::int64_t n = tokens.own, chosen = spec_.router.chosen, places = tokens.all * chosen;
@@ -413,11 +413,11 @@ class ExpertsBlock final : public Block {
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each expert
   LinearParameter router_, shared_gate_;
-  LinearParameter latent_, lift_;  // for Experts::latent
+  LinearParameter latent_, lift_;  // matrices of Experts::latent
   ExpertProjection up_, down_;
   NormParameter router_norm_;
   VectorParameter choice_bias_, table_, scales_, sum_bias_;
-  BoundsParameter bounds_;  // for Mlp::limit
+  BoundsParameter bounds_;  // limits of Mlp::limit
   std::unique_ptr<Block> shared_;
 };
 

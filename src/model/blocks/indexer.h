@@ -13,7 +13,7 @@ struct Indexer {
   int head_dim = 0;
   int chosen = 0;      // maximum number of tokens that a query sees
   int rope = -1;       // index into ModelSpec::ropes
-  NormSpec norm = {};  // for index keys
+  NormSpec norm = {};  // norm of index keys
 };
 
 }  // namespace octavo

@@ -17,7 +17,7 @@ class Namer;
 // for each row. Decays are computed with two matrices of rank head_dim, and so are output gates.
 struct KimiDelta {
   int heads = 0;
-  int head_dim = 0;  // of queries, keys and values
+  int head_dim = 0;  // width of queries, keys and values
   int conv_width = 0;
   NormSpec norm = {};  // norm of each head's output, before the gate
 

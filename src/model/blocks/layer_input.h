@@ -20,8 +20,8 @@ class Namer;
 struct LayerInputs {
   int size = 0;        // width of a vector
   int vocab = 0;       // number of token ids that have vectors; larger ids use the vector of id 0
-  NormSpec norm = {};  // for the part that is computed from the embedding
-  Activation activation = Activation::gelu_tanh;  // of the gate
+  NormSpec norm = {};  // norm of the part that is computed from the embedding
+  Activation activation = Activation::gelu_tanh;  // activation of the gate
 
   struct Names {
     std::string table = "embed_tokens_per_layer";

@@ -23,7 +23,7 @@ struct LightningAttention {
   NormSpec norm = {};        // norm of the output before the gate, over all heads or over each group
   int norm_groups = 1;
   bool silu = true;       // silu is applied to queries, keys and values
-  NormSpec qk_norm = {};  // for queries and keys, per head
+  NormSpec qk_norm = {};  // norm of each head's queries and keys
   float scale = 1;        // multiplies queries; only with qk_norm
   int rope = -1;          // index into ModelSpec::ropes; -1: no RoPE
 

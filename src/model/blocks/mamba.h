@@ -22,7 +22,7 @@ struct Mamba {
   int conv_width = 0;
   bool conv_bias = false;
   bool bias = false;   // the first and the last projection have biases
-  NormSpec norm = {};  // for dt, b and c
+  NormSpec norm = {};  // norm of dt, b and c
 
   struct Names {
     std::string prefix = "mamba.";

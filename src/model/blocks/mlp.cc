@@ -104,7 +104,7 @@ class MlpBlock final : public Block {
   Mlp spec_;
   LinearParameter up_, down_;
   std::vector<LinearParameter> apart_;  // if Names::bounded: gate and up, instead of up_
-  BoundsParameter bounds_;              // for Mlp::limit
+  BoundsParameter bounds_;              // limits of Mlp::limit
   VectorParameter slopes_;
 };
 

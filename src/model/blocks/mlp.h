@@ -19,7 +19,7 @@ struct Mlp {
   bool gated = true;
   bool up_bias = false;  // gate and up have biases
   bool down_bias = false;
-  float alpha = 1;  // only for swigluoai
+  float alpha = 1;  // parameter of swigluoai
   // Limit of swigluoai. For other activations, a limit above 0 clips gates to at most `limit`, and the values
   // that they multiply to [-limit, limit].
   float limit = 0;

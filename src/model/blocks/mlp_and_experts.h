@@ -18,7 +18,7 @@ class Namer;
 struct MlpAndExperts {
   Mlp mlp;
   Experts experts;
-  NormSpec norm = {};  // for the experts' input, and for both outputs
+  NormSpec norm = {};  // norm of the experts' input, and of both outputs
 
   struct Names {
     // Norms for the experts' input, for their output, and for the MLP's output.

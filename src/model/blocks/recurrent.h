@@ -35,7 +35,7 @@ class CausalConv {
   // Keeps only a rank's channels.
   void keep(const std::vector<RowRange>& channels);
   std::int64_t state_floats() const { return (width_ - 1) * inputs_; }
-  // per token
+  // Number of operations per token.
   double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }
   // ConvArgs without weights, state and plan.
   struct Rows {

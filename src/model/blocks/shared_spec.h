@@ -21,7 +21,7 @@ struct SharedTransformer {
   int mlp_rank = 0;  // rank of the matrices that are added to the MLP's first matrix
   // rank of the matrices that are added to the query, key and value matrices; 0: none
   int attention_rank = 0;
-  NormSpec norm = {};  // for the input of attention and of the MLP
+  NormSpec norm = {};  // norm of attention's input and of the MLP's input
   int owner = 0;       // index of the first layer with this block, which has the shared tensors
   int use = 0;         // index of this use among all uses
 

@@ -51,8 +51,8 @@ class SharedTransformerBlock final : public Block {
   SharedTransformer spec_;
   std::int64_t dim_;
   const SharedTransformerBlock* owner_;
-  Matrices matrices_;               // only in the first layer; otherwise empty
-  std::vector<LowRank> attention_;  // for queries, keys and values
+  Matrices matrices_;               // empty unless this is the first layer with the block
+  std::vector<LowRank> attention_;  // changes of queries, keys and values
   LowRank mlp_;
   LinearParameter out_;
 };

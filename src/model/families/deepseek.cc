@@ -1,11 +1,11 @@
 // DeepSeek and models with its blocks.
-// - DeepSeekMoE (2024): plain attention, many small experts that softmax selects, and shared experts.
-// - DeepSeek-V2 (2024): latent attention, and experts from a few groups.
-// - DeepSeek-V3 (2024), Moonlight, Kimi K2, GLM-4.7-Flash (Glm4MoeLite, 2026): router scores by sigmoid, with
+// DeepSeekMoE (2024): plain attention, many small experts that softmax selects, and shared experts.
+// DeepSeek-V2 (2024): latent attention, and experts from a few groups.
+// DeepSeek-V3 (2024), Moonlight, Kimi K2, GLM-4.7-Flash (Glm4MoeLite, 2026): router scores by sigmoid, with
 // a learned bias that only affects the selection.
-// - DeepSeek-V3.2 (2025), GLM-5 (2026): V3 with an indexer that selects index_topk tokens.
-// - dots.llm1 (2025): V3's experts and plain attention.
-// - Mistral 4 (2026): router scores by softmax, and a factor of queries that grows with the position.
+// DeepSeek-V3.2 (2025), GLM-5 (2026): V3 with an indexer that selects index_topk tokens.
+// dots.llm1 (2025): V3's experts and plain attention.
+// Mistral 4 (2026): router scores by softmax, and a factor of queries that grows with the position.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -217,7 +217,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
-  spec.other_names = spec.names;  // in checkpoints with experts as separate tensors
+  spec.other_names = spec.names;  // names in checkpoints with experts as separate tensors
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

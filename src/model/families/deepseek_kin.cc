@@ -39,7 +39,7 @@ static Result<ModelSpec> describe_kimi_text(const Config& config) {
   for (const char* other : {"vision_tower.*", "mm_projector.*", "multi_modal_projector.*", "model.vision_tower.*",
                             "model.multi_modal_projector.*", "model.mm_projector.*"})
     spec.names.ignorable.emplace_back(other);
-  spec.other_names = spec.names;  // in the published checkpoints
+  spec.other_names = spec.names;  // names in the published checkpoints
   spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }

@@ -78,7 +78,7 @@ Result<> set_attention(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The last layers have no keys and values of their own. They read the keys and values of earlier layers.
+// The last layers read the keys and values of earlier layers.
 Result<> set_sources(ModelSpec& spec, const Config& config) {
   const int layers = static_cast<int>(std::ssize(spec.layers));
   TRY(const int shared, config.integer("num_kv_shared_layers", {0, layers - 1}, 0));

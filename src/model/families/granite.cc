@@ -78,7 +78,7 @@ static Result<ModelSpec> describe_granite_moe_shared(const Config& config) {
 static Result<ModelSpec> describe_granite_moe_swa(const Config& config) {
   TRY(ModelSpec spec, describe_granite_moe_shared(config));
   TRY_VOID(set_granite_windows(spec, config));
-  spec.other_names = spec.names;  // in Granite 3's files
+  spec.other_names = spec.names;  // names in Granite 3's files
   spec.names.of<Experts>().router = "block_sparse_moe.router";
   spec.names.of<Experts>().up = {"block_sparse_moe.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "block_sparse_moe.experts.down_proj";

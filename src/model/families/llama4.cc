@@ -73,7 +73,7 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
                                    "feed_forward.shared_expert.up_proj"};
   names.of<Experts>().shared_down = "feed_forward.shared_expert.down_proj";
   for (const char* other : {"vision_model.*", "multi_modal_projector.*"}) names.ignorable.emplace_back(other);
-  spec.other_names = names;  // in checkpoints with a vision encoder
+  spec.other_names = names;  // names in checkpoints with a vision encoder
   spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }

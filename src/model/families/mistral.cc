@@ -1,10 +1,10 @@
 // Mistral and its successors.
-// - Mistral (Jiang et al., 2023): Llama with a sliding window in every layer.
-// - Mixtral (Jiang et al., 2024): Mistral with experts.
-// - Ministral (2024): sliding windows in the layers that layer_types lists.
-// - Ministral 3 (2025): a factor of queries grows with the position.
-// - Mistral 3 (2025): the language model of Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc).
-// - Mistral Large 3 (2025): like Mistral 4, but only in Mistral's own format.
+// Mistral (Jiang et al., 2023): Llama with a sliding window in every layer.
+// Mixtral (Jiang et al., 2024): Mistral with experts.
+// Ministral (2024): sliding windows in the layers that layer_types lists.
+// Ministral 3 (2025): a factor of queries grows with the position.
+// Mistral 3 (2025): the language model of Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc).
+// Mistral Large 3 (2025): like Mistral 4, but only in Mistral's own format.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

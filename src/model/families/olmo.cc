@@ -1,14 +1,14 @@
 // OLMo and models with its norms.
-// - OLMo (Groeneveld et al., 2024): layer norms without weights.
-// - OLMo 2 (OLMo team, 2024): norms after both halves instead of before them, and norms over whole rows of
+// OLMo (Groeneveld et al., 2024): layer norms without weights.
+// OLMo 2 (OLMo team, 2024): norms after both halves instead of before them, and norms over whole rows of
 // queries and keys.
-// - OLMo 3 (2025): sliding windows in three of four layers; only the RoPE of layers with full attention is
+// OLMo 3 (2025): sliding windows in three of four layers; only the RoPE of layers with full attention is
 // scaled.
-// - OLMoE (Muennighoff et al., 2024): norms of queries and keys as in OLMo 2, and experts.
-// - FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms.
-// - EXAONE 4 (LG AI Research, 2025): norms after the halves and of each head; if some layers have sliding
+// OLMoE (Muennighoff et al., 2024): norms of queries and keys as in OLMo 2, and experts.
+// FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms.
+// EXAONE 4 (LG AI Research, 2025): norms after the halves and of each head; if some layers have sliding
 // windows, layers with full attention have no RoPE.
-// - K-EXAONE (ExaoneMoe, 2025): norms before the halves, and DeepSeek-V3's experts.
+// K-EXAONE (ExaoneMoe, 2025): norms before the halves, and DeepSeek-V3's experts.
 #include <algorithm>
 #include <utility>
 

@@ -1,7 +1,7 @@
 // Qwen language models.
-// - Qwen2 (Yang et al., 2024): biases on queries, keys and values. Variants have experts and a shared expert.
-// - Qwen3 (Yang et al., 2025): norms of queries and keys instead of biases. Variants have experts.
-// - Qwen3-Next and Qwen3.5 (2025, 2026): three of four layers are gated delta nets, and attention has gates.
+// Qwen2 (Yang et al., 2024): biases on queries, keys and values. Variants have experts and a shared expert.
+// Qwen3 (Yang et al., 2025): norms of queries and keys instead of biases. Variants have experts.
+// Qwen3-Next and Qwen3.5 (2025, 2026): three of four layers are gated delta nets, and attention has gates.
 #include <algorithm>
 
 #include "model/families/bases.h"

@@ -127,7 +127,7 @@ static Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
   spec.names.of<Experts>().storage = ExpertStorage::stacked_transposed;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";
-  spec.other_names = spec.names;  // in transformers 5's files
+  spec.other_names = spec.names;  // names in transformers 5's files
   spec.other_names->of<Experts>().storage = ExpertStorage::stacked;
   return spec;
 }

@@ -128,7 +128,8 @@ static Result<ModelSpec> describe_voyage(const Config& config) {
 static Result<ModelSpec> describe_eurobert(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
-  spec.names.ignorable.emplace_back("lm_head.*");  // in checkpoints of the masked language model
+  // Checkpoints of the masked language model have this matrix.
+  spec.names.ignorable.emplace_back("lm_head.*");
   return spec;
 }
 

@@ -52,7 +52,7 @@ static Result<ModelSpec> describe_zamba2(const Config& config) {
                                  .bias = "add_bias_linear"},
                                 inner, gate_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // as in transformers
+  mamba.least_step = static_cast<float>(least);  // transformers ignores time_step_limit too
   constexpr std::string_view kKinds[] = {"linear_attention", "hybrid"};
   TRY(const std::vector<std::string> kinds,
       read_layer_kinds(config, kKindsField, kKinds, spec.layers.size()));

@@ -29,7 +29,7 @@ class ProjectorLayers {
   Projector spec_;
   std::int64_t dim_;
   NormParameter norm_;
-  LinearParameter merger_;  // for Projector::merged
+  LinearParameter merger_;  // matrix of Projector::merged
   std::vector<LinearParameter> matrices_;
 };
 

@@ -20,7 +20,7 @@ struct HeadLayer {
   int outputs = 0;
   bool bias = true;
   std::optional<Activation> activation = {};
-  NormSpec norm = {};  // after the activation
+  NormSpec norm = {};  // norm after the activation
   std::string norm_name = {};
   // Folder beside config.json whose weights contain the matrix. `name` begins with the folder. Empty: none.
   std::string folder = {};

@@ -30,7 +30,7 @@ struct Blend {
 // products of the other streams are added to the first one.
 struct Streams {
   int count = 0;
-  NormSpec norm = {};  // for the router's input
+  NormSpec norm = {};  // norm of the router's input
   // with LayerInputs: the layer input reads the first stream multiplied by a vector
   bool scales_input = true;
 

@@ -31,7 +31,7 @@ class StreamsScheme final : public ResidualScheme {
 
  private:
   int count_;
-  std::vector<LinearParameter> in_, out_;  // for all streams except the first
+  std::vector<LinearParameter> in_, out_;  // one product per stream except the first
 };
 
 // Runs before a layer: each stream becomes a mixture of all streams.
@@ -48,7 +48,7 @@ class PredictStreams final : public Phase {
 
   Streams spec_;
   std::int64_t dim_;
-  NormParameter norm_;  // for the router's input, divided by the network's width
+  NormParameter norm_;  // norm of the router's input, divided by the network's width
   MatrixParameter router_;
   VectorParameter predict_, correct_, scale_;
 };
