@@ -49,7 +49,7 @@ std::string text_of(std::span<const std::int64_t> shape) {
 
 // End of a tensor's name, after the name of the module.
 struct Suffix {
-  std::string_view text, other;  // `other` is the suffix of B if `text` is the suffix of A, and the reverse
+  std::string_view text, other;  // `text` and `other` are the suffixes of A and B, or of B and A
   bool is_a;
   bool of_embedding;
 };

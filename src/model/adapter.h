@@ -74,7 +74,6 @@ class AdapterReader {
   // stages. No other thread may use the backend during the call.
   Result<AdapterChange> prepare(const AdapterFile::Change& change, Backend& backend) const;
 
-  // Number of products that an adapter can change.
   std::size_t linears() const { return linears_.size(); }
   // Size in bytes of an adapter that changes all products.
   std::int64_t bytes_max() const;
@@ -139,7 +138,6 @@ class AdapterReader {
   float embed_scale_;
 };
 
-// The adapters of a step and the tokens that use them.
 struct StepAdapters {
   std::span<const Adapter* const> adapters;     // without duplicates
   std::span<const std::int32_t> host_starts{};  // copy of `starts` in host memory
@@ -157,7 +155,6 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
 
-// The (token, expert) pairs of a product of experts.
 struct ExpertPlaces {
   std::size_t index;  // MatrixParameter::index of the first expert
   View rows = {};     // i32 [pairs]: the row of x that each pair reads; empty: pair i reads row i

@@ -21,7 +21,7 @@ struct AdapterConfig {
     T of(std::string_view module) const;
   };
 
-  ByModule<int> rank;      // r, rank_pattern
+  ByModule<int> rank;
   ByModule<double> alpha;  // lora_alpha, alpha_pattern
   bool by_root = false;    // use_rslora
   bool tied = false;       // ensure_weight_tying: a change of the embedding also changes the output matrix

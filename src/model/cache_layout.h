@@ -62,7 +62,6 @@ struct CacheOptions {
   bool one_plane = false;
 };
 
-// Returns the KV cache format for this need.
 KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options);
 
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options);

@@ -299,7 +299,7 @@ Result<> check_overrides(const Kind& kind, const boost::json::object& overrides)
 
 Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   if (!config.has("resample")) return fallback;
-  TRY(const int number, config.integer("resample", {0, 5}));  // Pillow's numbers
+  TRY(const int number, config.integer("resample", {0, 5}));  // Pillow's numbers of resampling filters
   switch (number) {
     case 1:
       return media::Filter::lanczos;

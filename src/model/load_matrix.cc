@@ -226,7 +226,7 @@ MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vect
   return {.values = View::of(memory.data(), type, {1, rows[0].cols()})};
 }
 
-// Returns the tensors of a matrix as matrices.
+// Returns the tensors of a matrix, each with two dimensions.
 std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixParameter& parameter) {
   std::vector<StoredTensor> tensors;
   for (const Slot& slot : parameter.parts) {

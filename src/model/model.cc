@@ -159,7 +159,6 @@ Result<> check_windows(const ModelSpec& spec) {
   return {};
 }
 
-// Pixels of the largest video frame.
 std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   if (!config.video) return 0;
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;

@@ -38,7 +38,7 @@ struct Network {
   // token inputs (only in the first stage) and RoPE angles (in every stage)
   std::vector<std::unique_ptr<Phase>> inputs;
   std::unique_ptr<ResidualScheme> residual;
-  std::vector<Layer> layers;  // layers of this stage
+  std::vector<Layer> layers;
   // Heads. A head is null if the network has no such head, or if another stage has it.
   std::unique_ptr<LogitsHead> logits;
   std::unique_ptr<PoolHeads> pool;

@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// Theta of dynamic scaling for sequences of `length` tokens.
 double dynamic_theta(const RopeSpec& rope, int length) {
   const RopeScaling& s = rope.scaling;
   const double ratio = static_cast<double>(std::max(length, s.original_positions)) / s.original_positions;

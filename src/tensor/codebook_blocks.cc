@@ -137,7 +137,8 @@ void iq1_m(const std::uint8_t* bytes, QuantBlock& block) {
 // A byte stores five ternary numbers: byte * 3^i, modulo 256, has number i as its highest ternary digit.
 void tq1_0(const std::uint8_t* bytes, QuantBlock& block) {
   constexpr struct {
-    std::size_t first, count, numbers;  // first byte and number of bytes of the run; numbers in each byte
+    // offset and number of bytes of a run, and how many numbers a byte has
+    std::size_t first, count, numbers;
   } kRuns[] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
   std::uint8_t* code = block.codes.data();
   for (const auto& run : kRuns) {

@@ -14,7 +14,7 @@ namespace octavo {
 // where v = kCodeValues[values][codes[i]], or v = codes[i] for CodeValues::codes. If a format has no scales
 // or no mins, all of them are 1.
 struct BlockTraits {
-  int bits;   // bits per code
+  int bits;
   int group;  // number of elements that share a scale
   int zero = 0;
   CodeValues values = CodeValues::codes;
@@ -34,7 +34,6 @@ constexpr int zero_of(Encoding encoding) {
   return encoding == Encoding::int4 ? 8 : encoding == Encoding::mxfp4 ? 12 : 128;
 }
 
-// Codes and scales of one GGUF block.
 struct QuantBlock {
   std::array<std::uint8_t, 256> codes;
   Float16 scale;

@@ -78,7 +78,6 @@ struct View {
     return v;
   }
 
-  // Returns the columns [begin, begin + count) of a matrix.
   View columns(std::int64_t begin, std::int64_t count) const {
     CHECK(rank == 2 && begin >= 0 && count >= 0 && begin + count <= size(1), "columns [{}, {}) of {}", begin,
           begin + count, size(1));

@@ -36,11 +36,9 @@ class Checkpoint {
   // Also maps a file that torch.save wrote, and adds `before` before the names of its tensors.
   Result<> add_torch_file(const std::string& path, const std::string& before);
 
-  // Tensors ascending by unique name.
   std::span<const StoredTensor> tensors() const { return tensors_; }
   // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const;
-  // Total size of all tensors.
   std::size_t bytes() const;
 
   // Tells the operating system that the tensor's bytes are not needed again.

@@ -17,7 +17,7 @@ constexpr std::string_view kMxfp4 = "MXFP4";
 struct Format {
   std::uint32_t number;  // number of the format in the file
   std::string_view name;
-  std::int64_t elements;  // elements in a block
+  std::int64_t elements;
   std::uint64_t bytes;
   Encoding encoding = Encoding::plain;
   std::optional<DType> dtype = {};

@@ -58,13 +58,12 @@ class GgufMetadata {
   Result<std::optional<bool>> boolean(std::string_view key) const;
   // Returns a number of any type. A list counts as one number if all its items are equal.
   Result<std::optional<double>> number(std::string_view key) const;
-  // Returns an integer in [0, most].
+  // The result is in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;
   Result<std::optional<std::string_view>> text(std::string_view key) const;
   // Return an empty list if the key is missing. numbers() reads booleans as 0 and 1.
   Result<std::vector<double>> numbers(std::string_view key) const;
   Result<std::vector<std::string_view>> texts(std::string_view key) const;
-  // Returns the keys that begin with `prefix`, ascending.
   std::vector<std::string_view> keys(std::string_view prefix) const;
 
   // The file's name, which begins every error.

@@ -16,7 +16,6 @@ namespace {
 
 namespace json = boost::json;
 
-// Detects repeated keys.
 struct KeyCheck : JsonEvents {
   std::vector<std::set<std::string, std::less<>>> open_objects;
   std::string key;

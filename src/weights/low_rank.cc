@@ -44,7 +44,6 @@ Result<Factor> factor_of(const Checkpoint& checkpoint, const std::string& name, 
   return factor;
 }
 
-// Returns the two factors whose product has the matrix's shape.
 Result<std::pair<Factor, Factor>> factors_of(const Checkpoint& checkpoint, const StoredTensor& original,
                                              std::int64_t which) {
   const std::string before = original.name.substr(0, original.name.size() - kOriginal.size());

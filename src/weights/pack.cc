@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kTogether = 8;  // int4 codes per word
+constexpr std::int64_t kTogether = 8;
 
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {

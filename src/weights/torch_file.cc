@@ -33,7 +33,6 @@ constexpr std::array kFormats = {Format{"torch.FloatStorage", "F32", 4, DType::f
                                  Format{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
 constexpr std::size_t kRankMax = 8;
 
-// Returns the bytes of the storage with this key, or nullopt if the file lacks it.
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 
 // Identifies a storage. The pickle writes it as ('storage', type, key, device, number of elements), in old

@@ -19,9 +19,9 @@ constexpr std::string_view kSafetensors = ".safetensors", kBin = ".bin";
 // File names in search order.
 constexpr std::array<std::string_view, 4> kNames = {
     "model.safetensors",
-    "consolidated.safetensors",    // Mistral
-    "medusa_lm_head.safetensors",  // Medusa
-    "pytorch_model.bin",           // torch.save
+    "consolidated.safetensors",
+    "medusa_lm_head.safetensors",
+    "pytorch_model.bin",
 };
 
 constexpr std::size_t kShardsMax = 10'000;

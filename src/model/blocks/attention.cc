@@ -1,4 +1,3 @@
-// Grouped-query attention over a paged KV cache.
 #include <algorithm>
 #include <cmath>
 

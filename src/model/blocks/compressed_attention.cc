@@ -12,7 +12,6 @@
 namespace octavo {
 namespace {
 
-// Computes compressed entries.
 class Compressor {
  public:
   // usual` and `in_gguf` are prefixes of the tensor names, in safetensors and in GGUF.
@@ -247,7 +246,6 @@ class CompressedAttentionBlock final : public Block {
 
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
   std::int64_t index_queries() const { return std::int64_t{spec_.indexer->heads} * spec_.indexer->head_dim; }
-  // Input width of a group's matrix.
   std::int64_t group_dim() const { return queries() / spec_.out_groups; }
   static View heads_of(const View& rows, std::int64_t heads, std::int64_t dim) {
     return View::of(rows.data, rows.dtype, {rows.size(0), heads, dim});

@@ -27,7 +27,6 @@ struct DeltaNet {
   NormSpec norm = {};    // norm of each value head's output, before the gate
 
   std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
-  // Number of channels of the convolution: queries, keys and values.
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 
   struct Names {

@@ -20,7 +20,6 @@ class ExpertSpread {
   ExpertSpread(int experts, const Shard& shard);
 
   const ExpertPlacement& placement() const { return placement_; }
-  // The experts in this rank's slots.
   std::span<const std::int32_t> own() const { return own(placement_); }
 
   // Sorts the step's (token, expert) pairs after the router has run (RouteArgs). All views must be in host

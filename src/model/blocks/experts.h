@@ -55,7 +55,6 @@ struct Experts {
     std::string router_norm = {};
     std::string scales = {};
     std::string choice_bias = "mlp.gate.e_score_correction_bias";
-    // choice_bias is stored as [1, experts].
     bool choice_bias_row = false;
     // Full name of the table (Experts::vocab).
     std::string table = {};

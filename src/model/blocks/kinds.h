@@ -66,7 +66,6 @@ using OtherKinds = KindList<CrossAttention,  //
 using Mixer = MixerKinds::Variant;
 using FeedForward = FeedForwardKinds::Variant;
 
-// Tensor names of all types.
 class KindNames {
  public:
   template <class Kind>

@@ -19,7 +19,6 @@ namespace {
 // Slot, i32 [tokens, Indexer::chosen]: the tokens that the last layer with an indexer has selected.
 struct Chosen {};
 
-// The first `dim` elements of each head.
 View beginnings(View heads, std::int64_t dim) {
   heads.shape[2] = dim;
   return heads;

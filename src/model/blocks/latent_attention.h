@@ -20,11 +20,11 @@ struct LatentAttention {
   int heads = 0;
   int q_rank = 0;   // width of the latent that queries are computed from; 0: they are computed from the input
   int kv_rank = 0;  // width of the latent that keys and values are computed from
-  int nope_dim = 0;    // elements of a query or key without RoPE, per head
-  int rope_dim = 0;    // elements with RoPE; all heads share this part of the key
-  int value_dim = 0;   // width of a head's values
-  NormSpec norm = {};  // norm of the latents
-  bool bias = false;   // the projections to the latents and the output projection have biases
+  int nope_dim = 0;   // elements of a query or key without RoPE, per head
+  int rope_dim = 0;   // elements with RoPE; all heads share this part of the key
+  int value_dim = 0;  // width of a head's values
+  NormSpec norm = {};
+  bool bias = false;  // the projections to the latents and the output projection have biases
   float scale = 1;
   int rope = -1;             // index into ModelSpec::ropes
   float latent_scale = 1;    // multiplies the latent of keys and values after its norm

@@ -21,7 +21,7 @@ struct LayerInputs {
   int size = 0;        // width of a vector
   int vocab = 0;       // number of token ids that have vectors; larger ids use the vector of id 0
   NormSpec norm = {};  // norm of the part that is computed from the embedding
-  Activation activation = Activation::gelu_tanh;  // activation of the gate
+  Activation activation = Activation::gelu_tanh;
 
   struct Names {
     std::string table = "embed_tokens_per_layer";

@@ -98,7 +98,6 @@ class MambaBlock final : public Block {
             .scanned = scratch.take(act, {n, spec_.inner})};
   }
 
-  // Total width of dt (in low rank), b and c.
   std::int64_t low_dim() const { return spec_.step_rank + 2 * std::int64_t{spec_.state_dim}; }
 
   Mamba spec_;

@@ -30,7 +30,6 @@ class CausalConv {
                              const std::vector<std::int64_t>& shape, std::int64_t dim);
 
   void list(ParameterList& list);
-  // Multiplies the input of the channels [begin, begin + count) by `factor`.
   void scale(std::int64_t begin, std::int64_t count, float factor);
   // Keeps only a rank's channels.
   void keep(const std::vector<RowRange>& channels);

@@ -104,10 +104,10 @@ Result<> set_rope_layers(ModelSpec& spec, const Config& config);
 // `heads` is not a power of 2, the extension of Press et al. applies.
 std::vector<float> alibi_slopes(int heads, double most);
 
-// Returns an error on the field if `unsupported` is true.
+// Returns an error if `unsupported` is true. The error names the field.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
-// Returns an error on the field if it exists and is not `only`.
+// Returns an error if the field exists and is not `only`.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 
 // The result is finite and not zero.

@@ -66,7 +66,6 @@ static Result<ModelSpec> describe_arcee(const Config& config) {
   return spec;
 }
 
-// Baichuan 7B (2023).
 static Result<ModelSpec> describe_baichuan(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   spec.names.attention.qkv = {"self_attn.W_pack"};

@@ -32,7 +32,6 @@ Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& exper
   return {};
 }
 
-// Reads experts, and a shared expert with a gate.
 Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   TRY(Experts experts, read_experts(config, like, "moe_intermediate_size"));
   experts.shared = like;

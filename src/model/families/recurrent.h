@@ -1,4 +1,3 @@
-// Functions for families with recurrent layers.
 #pragma once
 
 #include <span>

@@ -12,7 +12,6 @@ namespace octavo {
 // missing, all layers except the first have experts.
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
-// Sets the names of the experts' tensors.
 void set_step3_names(Names& names);
 
 }  // namespace octavo

@@ -120,7 +120,7 @@ struct HiddenInput {
   // the row is the target's residual after the final norm. For all draft tokens except the first, the row is
   // the drafter's residual.
   std::vector<int> layers = {};
-  NormSpec token_norm = {};  // norm of the embedding
+  NormSpec token_norm = {};
   NormSpec hidden_norm = {};
   // If true, the residual is a product of embedding and row, concatenated. If false, the residual is a
   // product of the row, and the first layer's mixer reads embedding and row, each after its norm,

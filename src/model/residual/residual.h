@@ -23,7 +23,7 @@ class ResidualSum {
   ResidualSum(Backend& backend, View all) : backend_(backend), all_(all) {}
 
   const View& all() const { return all_; }
-  const View& rows() const { return rows_; }  // rows of the current step
+  const View& rows() const { return rows_; }
   void see(StepRows rows) { rows_ = all_.rows(rows.first, rows.count); }
 
   void put(const Pending& pending) { pending_ = pending; }

@@ -78,7 +78,6 @@ class Sequence {
 
   std::span<const KvLayer> layers() const { return layers_; }
 
-  // Returns batches of the cache groups for the tokens [begin, end).
   std::span<const GroupBatch> batches(std::int32_t begin, std::int32_t end) {
     const std::int64_t size = layout_.block_size;
     for (std::size_t g = 0; g < batches_.size(); ++g) {
@@ -219,7 +218,7 @@ class Reader {
   std::optional<Decoder> decoder_;
   std::optional<Sequence> sequence_;
   Buffer logits_;
-  std::vector<std::int32_t> rows_;    // row indices of the last forward(): 0, 1 ..
+  std::vector<std::int32_t> rows_;    // row indices 0, 1 ..
   const Adapter* adapter_ = nullptr;  // used by the last forward()
 };
 
