@@ -19,15 +19,15 @@
 namespace octavo {
 namespace {
 
-// The first file that exists is used, as in PEFT.
+// Like PEFT, the reader takes the first file that exists.
 constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr std::string_view kRoot =
-    "base_model.model.";  // prefix that PEFT adds to module names; some adapters lack it
+    "base_model.model.";  // PEFT adds this prefix to module names; some adapters lack it
 
 struct TensorFile {
-  std::string_view name;  // file name, one of kFiles
+  std::string_view name;  // one of kFiles
   MappedFile file;
-  std::vector<StoredTensor> tensors;  // tensors in ascending order of names
+  std::vector<StoredTensor> tensors;  // ascending by name
 };
 
 Result<TensorFile> open_tensors(const std::string& directory) {
@@ -47,10 +47,9 @@ std::string text_of(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Suffix of a tensor's name, after the name of its module.
+// End of a tensor's name, after the name of the module.
 struct Suffix {
-  std::string_view text, other;  // text: this suffix; other: suffix of the other matrix (A or B) of the same
-                                 // change
+  std::string_view text, other;  // `text` and `other` are the suffixes of A and B, or of B and A
   bool is_a;
   bool of_embedding;
 };
@@ -58,11 +57,11 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
                                 {".lora_B.weight", ".lora_A.weight", false, false},
                                 {".lora_embedding_A", ".lora_embedding_B", true, true},
                                 {".lora_embedding_B", ".lora_embedding_A", false, true}};
-// PEFT stores the base model's embedding and output matrix in the file if an adapter changes them. LoRA does
-// not change these matrices.
+// If an adapter changes the embedding or the output matrix, PEFT also stores the base model's matrix in the
+// file. It is not needed.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
-// Returns null if the tensor is not part of a change.
+// Returns null if the tensor is neither A nor B.
 const Suffix* suffix_of(std::string_view tensor) {
   const auto found =
       std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return tensor.ends_with(one.text); });
@@ -74,13 +73,13 @@ std::string_view adapted_module(std::string_view tensor, std::string_view suffix
   return tensor.substr(root, tensor.size() - root - suffix.size());
 }
 
-// A block of a tensor: element (r, c) has the index first + r * row_step + c * col_step.
+// Part of a tensor. Element (r, c) has the index first + r * row_step + c * col_step.
 struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
-// Copies a block, times `scale`, to rows `row` and on, columns `column` and on, of `to`. A row of `to` has
-// `stride` elements.
+// Copies a block, times `scale`, to the rows of `to` from `row` on and the columns from `column` on. A row of
+// `to` has `stride` elements.
 void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)
@@ -89,15 +88,15 @@ void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale
                  scale * number_at(tensor, from.first + r * from.row_step + c * from.col_step));
 }
 
-// Some checkpoints name an encoder's modules "visual.blocks.0", others "model.visual.blocks.0". The adapter
-// and its checkpoint may use different names.
+// An adapter may call a module of the image encoder "visual.blocks.0" while the checkpoint calls it
+// "model.visual.blocks.0", or the reverse.
 std::string_view without_model(std::string_view module) {
   constexpr std::string_view kModel = "model.";
   if (module.starts_with(kModel)) module.remove_prefix(kModel.size());
   return module;
 }
 
-// Removes ".base_layer" from the name. PEFT adds it if the adapter changes several parameters of a module.
+// PEFT adds ".base_layer" to a module's name if the adapter changes several parameters of the module.
 std::string_view without_base_layers(std::string_view module) {
   constexpr std::string_view kWrapped = ".base_layer";
   while (module.ends_with(kWrapped)) module.remove_suffix(kWrapped.size());
@@ -134,12 +133,12 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
     linears_.push_back(linear_of(w));
-    if (w.padded()) continue;  // adapters have no rows or columns for the padding
+    if (w.padded()) continue;  // Adapters have no rows or columns for the padding.
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
       const std::int64_t rows = slot.shape[w.transposed ? 1 : 0];
-      if (!slot.name.starts_with(layers)) continue;  // the slot belongs to a head
+      if (!slot.name.starts_with(layers)) continue;  // The slot belongs to a head.
       add_module(
           slot.name,
           {.linear = linear->index, .part = static_cast<std::int64_t>(p), .first_row = row, .rows = rows});
@@ -181,8 +180,8 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   return linear;
 }
 
-// Divides the rows of a matrix into blocks: a block is a range of consecutive rows of one part. If the rows
-// of several parts alternate, these parts form one block.
+// Divides the rows of a matrix into blocks. A block is a range of consecutive rows of one stacked tensor. If
+// the rows of several tensors alternate, these tensors form one block.
 std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<const std::int64_t> part_rows,
                                                                    std::vector<RowRange> order) {
   std::vector<std::int64_t> ends(part_rows.size());
@@ -218,15 +217,15 @@ bool AdapterReader::is_of_tower(std::string_view module) const {
   return tower_.contains(without_model(module));
 }
 
-// For experts that the checkpoint stores as one tensor each, an adapter has either one module per expert, or
-// one module `experts` with a parameter for all experts (gate and up in one).
+// If the checkpoint stores each expert as one tensor, an adapter has either one module per expert, or one
+// module `experts` with a parameter for all experts (gate and up in one).
 void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product) {
   const std::vector<MatrixParameter>& matrices = *product.matrices;
   const std::int64_t count = std::ssize(matrices);
   for (const MatrixParameter& w : matrices) {
     const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
     std::vector<Linear::Block> blocks = blocks_of(part_rows, w.order);
-    if (w.slice < 0 && blocks.size() > 1) {  // the parameter for all experts (below) has no zeros in B
+    if (w.slice < 0 && blocks.size() > 1) {  // The parameter for all experts (below) has no zeros in B.
       Linear::Block whole{.part = -1};
       for (const Linear::Block& block : blocks) std::ranges::copy(block.order, std::back_inserter(whole.order));
       blocks = {std::move(whole)};
@@ -260,7 +259,7 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   if (usual != own) add_module(usual + ".weight", all);
 }
 
-// tensor: name with the first prefix. The part before the last dot is the name of the module.
+// tensor` begins with the first prefix. The module's name ends at the last dot.
 void AdapterReader::add_module(std::string_view tensor, const Module& module) {
   const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
   modules_[std::string(name)].push_back(module);
@@ -283,7 +282,7 @@ Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name)
                  "{} is not a linear layer of the base model that an adapter can change", name);
 }
 
-// Returns the module's parameter that these tensors fit.
+// A module may have several parameters. Returns the one that A and B fit.
 Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, const StoredTensor& a,
                                                          const StoredTensor& b, int rank) const {
   using Shape = std::vector<std::int64_t>;
@@ -300,7 +299,7 @@ Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, 
                  wrong.name, wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
 }
 
-// a different shape means a different vocabulary
+// A different shape means that the adapter was trained with a different vocabulary.
 Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::string_view module) const {
   TRY(const Modules* at, find(module));
   const std::size_t index = at->front().linear;
@@ -387,9 +386,9 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
                                                 std::span<const StoredTensor> tensors) const {
   ThreadPool pool(1);
   AdapterFile adapter;
-  std::vector<float> scales;                                   // scale of each tensor
-  std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // index in adapter.changes of each linear
-                                                               // product; SIZE_MAX: no change
+  std::vector<float> scales;
+  // index in adapter.changes for each product; SIZE_MAX: no change
+  std::vector<std::size_t> places(linears_.size(), SIZE_MAX);
   const auto change_of = [&](std::size_t index) -> AdapterFile::Change& {
     if (places[index] == SIZE_MAX) {
       places[index] = adapter.changes.size();
@@ -401,7 +400,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     return adapter.changes[places[index]];
   };
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
-  std::set<std::string_view> left_out;  // names of an encoder's modules, which are ignored
+  std::set<std::string_view> left_out;  // modules of an encoder, which are ignored
   for (const StoredTensor& tensor : tensors) {
     const std::string_view full = tensor.name;
     const Suffix* const suffix = suffix_of(full);
@@ -427,8 +426,8 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
       put(half, e, change_of(index));
     }
   }
-  // PEFT stores both changes, with equal contents, in any order. Models without tied matrices do not set the
-  // field.
+  // If the embedding and the output matrix are tied, PEFT stores both changes, with equal contents. If the
+  // model does not tie them, ensure_weight_tying has no effect.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt,
                    "ensure_weight_tying is set and the embedding changes, but the output matrix does not");

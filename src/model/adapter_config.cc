@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFile = "adapter_config.json";
 
-// Options that change the product in ways that the engine does not support.
+// Options that the engine does not support, because they change the product.
 constexpr std::string_view kUnsupported[] = {"use_dora",
                                              "use_qalora",
                                              "lora_bias",
@@ -45,8 +45,7 @@ Result<> refuse_unsupported(const json::object& config) {
   return {};
 }
 
-// Returns an error unless the text field has one of these values. A field that is missing or null counts as
-// `absent`.
+// Returns an error unless the field has one of the values in `known`. A missing field counts as `absent`.
 Result<> expect_text(const Config& config, std::string_view field, std::string_view absent,
                      std::initializer_list<std::string_view> known) {
   TRY(const std::string text, config.text(field, std::string(absent)));
@@ -56,7 +55,8 @@ Result<> expect_text(const Config& config, std::string_view field, std::string_v
                        text, *known.begin());
 }
 
-// Reads an object that maps module names to numbers. PEFT also accepts regular expressions, but writes names.
+// Reads an object that maps module names to numbers. PEFT also accepts regular expressions as names, but does
+// not write any.
 template <class T>
 Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object& config, std::string_view field,
                                                              double least, double most) {
@@ -79,7 +79,7 @@ Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object&
   return patterns;
 }
 
-// Returns an error for initialisations that change the base model, because the adapter would not fit the
+// Returns an error for initialisations that change the base model, because the adapter does not fit the
 // unchanged model.
 Result<> check_initialisation(const json::object& config) {
   const json::value* value = config.if_contains("init_lora_weights");
@@ -91,7 +91,7 @@ Result<> check_initialisation(const json::object& config) {
                        "{}: init_lora_weights is {}, which needs a changed base model", kFile, text);
 }
 
-// "^" matches the beginning of the name.
+// Returns whether a pattern matches a module. A pattern that begins with "^" must be the full name.
 bool names(std::string_view pattern, std::string_view module) {
   if (pattern.starts_with('^')) return module == pattern.substr(1);
   return module.ends_with(pattern) &&

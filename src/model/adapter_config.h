@@ -1,4 +1,4 @@
-// adapter_config.json of a LoRA adapter, as PEFT writes it.
+// Reads adapter_config.json of a LoRA adapter, as PEFT writes it.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace octavo {
 
 struct AdapterConfig {
-  // A value for each module. A pattern is a full name or its last parts (after a dot). The first pattern that
-  // matches the module's name is used.
+  // A value that may differ between modules. A pattern is the full name of a module, or the end of the name
+  // after a dot. The first pattern that matches applies; without a match, the module has `usual`.
   template <class T>
   struct ByModule {
     T usual = {};
@@ -21,19 +21,18 @@ struct AdapterConfig {
     T of(std::string_view module) const;
   };
 
-  ByModule<int> rank;      // r, rank_pattern
+  ByModule<int> rank;
   ByModule<double> alpha;  // lora_alpha, alpha_pattern
   bool by_root = false;    // use_rslora
-  bool tied = false;  // ensure_weight_tying: whether a change of the embedding also applies to the output
-                      // matrix
+  bool tied = false;       // ensure_weight_tying: a change of the embedding also changes the output matrix
 
-  // Returns the factor of B A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora.
+  // Factor of B A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora.
   float scale_of(std::string_view module) const;
   int rank_max() const;
 };
 
-// Reads <directory>/adapter_config.json. Returns not_found, or invalid_argument or unsupported with the name
-// of the field.
+// Reads <directory>/adapter_config.json. Returns not_found if the file is missing, or invalid_argument or
+// unsupported with the name of the field.
 Result<AdapterConfig> load_adapter_config(const std::string& directory);
 
 }  // namespace octavo

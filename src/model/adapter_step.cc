@@ -1,4 +1,4 @@
-// Applies the adapters of a step to its products.
+// Applies LoRA adapters to the products of a step.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -9,10 +9,10 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kAtOnce = 64;  // maximum number of groups in a grouped product
+constexpr std::size_t kAtOnce = 64;  // Maximum number of groups in a grouped product.
 
 struct Lists {
-  View adapters;              // i32 [tokens]: index of each token's adapter in the step; -1: no adapter
+  View adapters;              // i32 [tokens]: index of each token's adapter in StepAdapters; -1: none
   View places, rows, starts;  // arguments of a grouped product: i32 [places], [places], [kAtOnce + 1]
 };
 Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
@@ -22,7 +22,7 @@ Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
           .starts = scratch.take(DType::i32, {std::int64_t{kAtOnce} + 1})};
 }
 
-// Computes delta = low B^T for groups of rows; each group uses one change.
+// Computes delta = low B^T. Each group of rows has its own B.
 void multiply_b(Backend& backend, std::span<const AdapterChange* const> changes, const View& low,
                 const View& starts, const View& delta) {
   std::array<const Weight*, kAtOnce> b{};
@@ -47,7 +47,7 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
     scratch.take(activation, {n, rows});
     return scratch.bytes();
   };
-  Scratch low;  // rows of embeddings, before their conversion
+  Scratch low;  // rows of embeddings before they are converted
   low.take(DType::f32, {tokens, max_rank});
   std::int64_t most = std::max(low.bytes() + product_bytes(tokens, max_rank, spec.dim),
                                product_bytes(logit_rows, max_rank, spec.vocab));
@@ -72,7 +72,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
   std::array<const AdapterChange*, kAtOnce> changes{};
   const Scratch empty = scratch;
   for (std::size_t next = 0; next < all.adapters.size();) {
-    // Takes the next adapters, in order, that change this product.
+    // Takes the next adapters that change this product, in order.
     const std::size_t begin = next;
     std::size_t count = 0;
     for (; next < all.adapters.size() && count < kAtOnce; ++next, ++count) {
@@ -103,7 +103,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
 }
 
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places, const View& y) {
-  // If no adapter changes experts, adapters have no entries for products of experts.
+  // Adapters have no entries for products of experts if no adapter changes experts.
   if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;
   const StepAdapters& all = *step.batch.adapters;
@@ -165,7 +165,7 @@ void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all
   multiply();
 }
 
-// Looks up the column of every adapter's A for every token, because columns are short.
+// Looks up the column of every adapter's A for every token. This is cheap, because columns are short.
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,
                            const View& y) {
   const Ops& ops = backend.ops;

@@ -1,5 +1,5 @@
-// Compares LoRA adapters with transformers and PEFT, with tests/data/adapters, which
-// tools/goldens/make_adapter_goldens.py makes.
+// Compares LoRA adapters in tests/data/adapters with transformers and PEFT.
+// tools/goldens/make_adapter_goldens.py makes the data.
 #include "model/adapter.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ Adapter prepared(const AdapterReader& reader, const AdapterFile& file, Backend& 
 
 class AdapterGolden : public testing::TestWithParam<std::string> {};
 
-// Each case is named after its base model.
+// A case has the name of its base model.
 TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   const golden::Golden golden = golden::read(GetParam(), kAdapters);
   std::vector<Backend> backends;
@@ -68,13 +68,13 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
     fmt::print("max |logit difference| {:<15} {:<10} {:.1e}\n", golden.name, backend.name, difference);
     EXPECT_LE(difference, 1e-4F);
     EXPECT_EQ(whole, run({13, 1, 2, 16}));
-    // Checks that the adapter changes the logits.
+    // The adapter must change the logits.
     const auto base = golden::run(*model, backend, golden.ids, {16}, {.dtype = model->activation}).value();
     EXPECT_GT(golden::max_difference(base, golden.logits), 0.1F);
   }
 }
 
-// Writes a copy of the base model, in F32, in which W + scale B A replaces each W that the adapter changes.
+// Writes a copy of the base model in F32, in which each changed W is replaced by W + scale B A.
 void write_merged(const std::string& base, const std::string& adapter, const ScratchDirectory& to) {
   const AdapterConfig config = load_adapter_config(adapter).value();
   const MappedFile file = MappedFile::open(adapter + "/adapter_model.safetensors").value();
@@ -143,7 +143,7 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
-// torch.save wrote the same numbers. If both files exist, the reader uses safetensors.
+// The file of torch.save has the same numbers. If both files exist, the reader uses safetensors.
 TEST(Adapter, OfATorchFileIsTheSame) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -156,7 +156,7 @@ TEST(Adapter, OfATorchFileIsTheSame) {
     EXPECT_EQ(read.changes[i].a, expected.changes[i].a);
     EXPECT_EQ(read.changes[i].b, expected.changes[i].b);
   }
-  EXPECT_NE(read.digest, expected.digest);  // the digest covers other bytes
+  EXPECT_NE(read.digest, expected.digest);  // the files' bytes differ
   const ScratchDirectory both;
   fs::copy(usual, both.path());
   fs::copy_file(pickled + "/adapter_model.bin", both / "adapter_model.bin");
@@ -167,8 +167,8 @@ TEST(Adapter, OfATorchFileIsTheSame) {
               HasSubstr("adapter_model.bin: the file was not written by torch.save"));
 }
 
-// Query, key and value are one matrix; gate and up are another. Each part has a separate B, and no zeros are
-// stored for the rows of other parts.
+// Query, key and value form one matrix, and gate and up form another one. Each part has a separate B. Rows of
+// other parts are not stored as zeros.
 TEST(Adapter, LayersThatAreOneMatrixHaveBlocks) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Families, AdapterGolden, testing::ValuesIn(golden::name
 
 TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u); }
 
-// A copy of a golden adapter, which the tests damage.
+// A copy of a golden adapter that tests damage.
 class AdapterErrors : public testing::Test {
  protected:
   explicit AdapterErrors(const std::string& name = "llama-f32")
@@ -217,7 +217,7 @@ class AdapterErrors : public testing::Test {
     text.replace(at, from.size(), to);
     directory_.write(file, text);
   }
-  // Renames all tensors with this prefix. Blanks replace missing characters if the new name is shorter.
+  // Renames all tensors that begin with `from`. Blanks fill the header if the new name is shorter.
   void rename(std::string_view from, std::string_view to) {
     std::ifstream in(directory_ / "adapter_model.safetensors", std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -286,7 +286,7 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is not a linear layer of the base model"));
 }
 
-// vLLM also accepts names without this prefix.
+// vLLM also accepts names without PEFT's prefix.
 TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const AdapterFile usual = reader.read(directory_.path()).value();
@@ -300,13 +300,12 @@ TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
   }
 }
 
-// Adapters of a vision model.
 class TowerAdapterErrors : public AdapterErrors {
  protected:
   TowerAdapterErrors() : AdapterErrors("../vision/qwen2_vl", "tests/data/vision/qwen2_vl/adapter") {}
 };
 
-// vLLM ignores these tensors, too.
+// vLLM also ignores tensors of the image encoder.
 TEST_F(TowerAdapterErrors, LayersOfTheEncoderOfImagesAreLeftOut) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const std::size_t all = reader.read(directory_.path()).value().changes.size();
@@ -329,13 +328,12 @@ TEST_F(TowerAdapterErrors, NothingButTheEncoder) {
   EXPECT_THAT(error(), HasSubstr("contains no tensors except those of the encoder of images or sound"));
 }
 
-// Adapters of the embedding and the output matrix.
 class EmbeddingAdapterErrors : public AdapterErrors {
  protected:
   EmbeddingAdapterErrors() : AdapterErrors("mistral") {}
 };
 
-// The adapter file contains base matrices with another vocabulary than the model.
+// The adapter's file contains base matrices whose vocabulary differs from the model's.
 TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
   EXPECT_EQ(error(), "read");
   model_->spec.vocab = 127;
@@ -349,7 +347,6 @@ TEST_F(EmbeddingAdapterErrors, HalfOfIt) {
   EXPECT_THAT(error(), HasSubstr("embed_tokens.lora_embedding_A is missing"));
 }
 
-// Adapters of single experts.
 class ExpertAdapterErrors : public AdapterErrors {
  protected:
   explicit ExpertAdapterErrors(const std::string& name = "mixtral") : AdapterErrors(name) {}
@@ -380,7 +377,7 @@ TEST_F(AllExpertsAdapterErrors, OtherRankThanTheConfiguration) {
 }
 
 TEST_F(AllExpertsAdapterErrors, OneParameterUnderTwoNames) {
-  // The second layer gets the name of the first. The metadata is shortened by the number of added characters.
+  // The second layer gets the first layer's name. Removing the metadata keeps the header's length.
   replace("adapter_model.safetensors", R"("__metadata__":{"format":"pt"},)", std::string(9, ' '));
   for (const std::string part : {"A", "B"})
     replace("adapter_model.safetensors", "layers.1.mlp.experts.base_layer.lora_" + part,

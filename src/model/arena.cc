@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // alignment in bytes
+constexpr std::int64_t kAlignment = 256;  // bytes
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

@@ -1,5 +1,5 @@
-// Workspaces. Each part of a network declares its working memory in reserve(). The first call measures the
-// total size; the second call assigns memory, which the decoder has allocated in between.
+// Working memory of a network. Each part requests its memory in reserve(). The decoder calls reserve() twice:
+// the first call measures the total size, the second call assigns the memory that the decoder has allocated.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace octavo {
 
-// Assigns workspaces to one block, one after the other, from memory that all blocks share. Without memory, it
-// only measures.
+// Assigns the workspaces of one block, one after another. All blocks use the same memory, because they run
+// one after another. Without memory, Scratch only measures.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}
-  // Measures only. `most` receives the maximum number of bytes that this object and its copies have assigned.
+  // Only measures. `most` receives the largest number of bytes that this object or a copy has assigned.
   explicit Scratch(std::int64_t& most) : most_(&most) {}
 
   View take(DType type, std::initializer_list<std::int64_t> shape);
@@ -29,16 +29,16 @@ class Scratch {
   std::int64_t* most_ = nullptr;
 };
 
-// Buffers of rows that parts of a network keep or pass to each other. A slot has a type, which is declared by
-// the part that writes the slot, and a number if several slots have the same type.
+// Buffers that parts of a network write for other parts, or keep during a step. A slot is identified by a C++
+// type, which the part that writes the slot declares, and by a number if several slots have the same type.
 class Slots {
  public:
-  // Adds a slot. If several parts request the same slot, its size is the largest requested one.
+  // Adds a slot. If several parts request the same slot, the largest request wins.
   template <class Key>
   void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
     add(&kKey<Key>, number, View::of(nullptr, type, shape));
   }
-  // Returns the slot's buffer; empty if no part has requested it.
+  // Returns the slot's buffer, or an empty view if no part has requested the slot.
   template <class Key>
   View all(int number = 0) const {
     for (const Slot& slot : slots_)
@@ -47,12 +47,12 @@ class Slots {
   }
 
   std::int64_t bytes() const;
-  // Assigns parts of `memory`, which has bytes() bytes, to the slots.
+  // Assigns memory to the slots. `memory` has bytes() bytes.
   void bind(const Buffer& memory);
 
  private:
   template <class Key>
-  static constexpr char kKey = 0;  // the address of kKey identifies the type
+  static constexpr char kKey = 0;  // its address identifies the type
   struct Slot {
     const char* key;
     int number;
@@ -64,20 +64,20 @@ class Slots {
   std::vector<Slot> slots_;
 };
 
-// i32 [tokens]: 0, 1, 2 ..
+// Slot, i32 [tokens]: 0, 1, 2 ..
 struct EveryRow {};
 
-// Argument of reserve(): size of the largest step, and the allocators.
+// Argument of reserve(): the size of the largest step, and the allocators.
 struct Arena {
   std::int64_t tokens;      // maximum number of tokens in a step
   std::int64_t logit_rows;  // maximum number of rows in a call of a head
   DType activation;
-  DType sums;       // format of the output of half a layer: f32 if ranks add up their outputs, otherwise the
-                    // activations' format
-  Scratch scratch;  // workspaces of blocks; a block passes a copy to its inner block
+  // format of the output of a mixer or feed-forward: f32 if ranks add up their outputs, otherwise the format
+  // of activations
+  DType sums;
+  Scratch scratch;  // workspaces of one block; a block passes a copy to its inner block
   Slots& slots;
 
-  // Adds a slot with one row per token.
   template <class Key>
   void rows(DType type, std::int64_t columns, int number = 0) const {
     slots.add<Key>(type, {tokens, columns}, number);

@@ -14,8 +14,8 @@
 namespace octavo {
 namespace {
 
-// The encoder standardises (x * sqrt(dim) - bias) * scale. This norm divides the result by sqrt(dim); the
-// next norm cancels the division.
+// The encoder's output is (x * sqrt(dim) - bias) * scale. This norm leaves out the factor sqrt(dim), because
+// the next norm cancels it.
 NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   NormParameter norm{.spec = spec.final_norm,
                      .weight = top.vector({spec.names.encoder.standard_scale}, {spec.dim}),
@@ -25,13 +25,13 @@ NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   return norm;
 }
 
-// Returns no norm if the norm of this half has no name.
+// A half has no norm if its name is empty.
 NormParameter post_norm(const NormSpec& norm, const Namer& name, const std::string& tensor,
                         std::int64_t dim) {
   return norm.stored && tensor.empty() ? NormParameter{} : name.norm(norm, tensor, dim);
 }
 
-// Returns whether a later layer mixes in the residual before this layer.
+// Returns whether a later layer blends in the residual before this layer.
 bool is_blended(const ModelSpec& spec, std::size_t layer) {
   return std::ranges::any_of(spec.layers, [layer](const LayerSpec& other) {
     return other.blend && std::cmp_equal(other.blend->layer, layer);
@@ -55,7 +55,7 @@ Network NetworkBuilder::build() {
   return std::move(network_);
 }
 
-// Returns the rows for this rank's part of the vocabulary.
+// Keeps the rows for this rank's part of the vocabulary.
 MatrixParameter NetworkBuilder::own_rows(MatrixParameter table) const {
   if (spec_.shard.size > 1)
     keep_rows(table, {{spec_.shard.first(spec_.vocab), spec_.shard.count(spec_.vocab)}});
@@ -80,7 +80,7 @@ void NetworkBuilder::add_ends() {
     ends.final_norm = top_.norm(spec_.final_norm, names.final_norm, spec_.dim);
   const bool borrows = spec_.inputs.hidden && !spec_.inputs.hidden->own_output;
   if (spec_.logits.tied || spec_.head || spec_.encodes_media() || borrows)
-    // some programs that write checkpoints store a tied matrix twice
+    // Some programs store a tied matrix twice.
     network_.ignorable.push_back(names.lm_head + ".weight");
   else if (stage.is_last())
     ends.lm_head = own_rows(Namer(names, "").table(names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table));
@@ -183,7 +183,7 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
         HyperWeights(*spec_.residual.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true),
         spec_.dim);
   if (spec_.inputs.hidden && !spec_.inputs.hidden->joined && index == 0) {
-    norms.pre = {};  // no norm, because the input is already normalised
+    norms.pre = {};  // The input is already normalised.
     return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
                                        spec.scales.residual * spec.scales.mixer, spec_.dim);
   }
@@ -260,7 +260,7 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
     add<ScaleResidual>(layer, constant_vector({spec.scales.passed}));
 }
 
-// Adds the phases that follow a layer, for shortcuts and image encoders.
+// Adds the phases after a layer: the end of a shortcut, and the rows of an image encoder's deep layers.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
   if (spec_.media.tower && spec_.media.tower->inputs.image &&

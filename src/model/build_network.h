@@ -1,4 +1,5 @@
-// Builds a network from a spec. It is the only file with code for all types of phases.
+// Builds a network (network.h) from its spec (spec.h): chooses the class for every part and names its
+// tensors.
 #pragma once
 
 #include <map>
@@ -13,7 +14,7 @@ namespace octavo {
 
 class NetworkBuilder {
  public:
-  // prefix: prefix of every tensor name. Both arguments must outlive the builder.
+  // prefix` precedes every tensor name. Both arguments must outlive the builder.
   NetworkBuilder(const ModelSpec& spec, const std::string& prefix)
       : spec_(spec), prefix_(prefix), top_(spec.names, prefix) {}
 
@@ -23,7 +24,7 @@ class NetworkBuilder {
   void add_ends();
   void add_inputs();
   void add_heads();
-  // Adds the inputs: the embeddings (or an encoder's input), and rows that all layers read.
+  // Adds the embedding or an encoder's input, and the rows that all layers read.
   void add_first_input();
   std::unique_ptr<ResidualScheme> make_residual() const;
   Layer make_layer(std::size_t index);
@@ -57,7 +58,7 @@ class NetworkBuilder {
   const std::string& prefix_;
   const Namer top_;
   Network network_;
-  // indexed by the first layer with the block, which has the shared tensors
+  // Key: index of the first layer with the block, which owns the shared tensors.
   std::map<int, const SharedTransformerBlock*> shared_;
 };
 

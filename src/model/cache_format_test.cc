@@ -1,5 +1,5 @@
-// Measures the loss of accuracy with 8-bit KV caches, for the repository's model and text that this model has
-// generated.
+// Measures how much accuracy 8-bit KV caches lose, with the repository's demo model and text that the model
+// has generated.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,6 @@ namespace {
 constexpr int kTokens = 192;
 const std::vector<int> kWhole{kTokens};
 
-// Samples text from the model's distribution.
 std::vector<std::int32_t> written_by(const Model& model, Backend& backend) {
   std::mt19937 random(5);
   std::vector<std::int32_t> ids{1};

@@ -11,15 +11,15 @@ namespace {
 
 using LayersByNeed = std::map<CacheNeed, std::vector<std::size_t>>;
 
-// Returns the average number of elements per token.
+// Elements per token.
 double numbers_of(const CacheNeed& need) {
   return static_cast<double>(need.kv_heads) * need.head_dim * (need.values_in_keys > 0 ? 1 : 2) / need.rate;
 }
 
-// Returns the number of layers per group. layers_by_need: the layers with each need. The size is the smallest
-// number of layers with one need, which wastes the least memory. But if the largest number is nearly equal,
-// it is used, so that each need has one group. Compressed entries are small and are kept until the sequence
-// ends, so the entries of all layers form one group.
+// Returns the number of layers per group. It is the smallest number of layers with equal needs, because this
+// wastes the least memory. But if the largest number is nearly equal, it is used, so that each need has one
+// group. Caches of compressed entries are small and are kept until the sequence ends, so the entries of all
+// layers form one group.
 int group_size(const LayersByNeed& layers_by_need) {
   double entries = 0;
   for (const auto& [need, layers] : layers_by_need)
@@ -39,16 +39,16 @@ int group_size(const LayersByNeed& layers_by_need) {
   return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
-// Returns the layer whose keys and values layer `layer` reads; -1: the layer reads its own, or none.
+// Returns the layer whose keys and values layer `layer` reads, or -1.
 int source_of(const ModelSpec& spec, std::size_t layer) {
   const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
   return attention != nullptr ? attention->source : -1;
 }
 
-// Returns the layout of all stages together.
+// Layout of all stages together.
 CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
-  bool one_plane = options.one_plane;  // false if a later layer reads the cache of this layer
+  bool one_plane = options.one_plane;  // impossible if a layer reads another layer's cache
   for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
   LayersByNeed layers_by_need;
   CacheLayout layout{
@@ -99,7 +99,7 @@ KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options) {
           need.rate};
 }
 
-// A stage has all groups of the network, because block tables are the same on all stages, but planes only for
+// Block tables are the same on all stages, so a stage has all groups of the network. It has planes only for
 // its layers.
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   if (spec.stage.count == 1) return whole_layout(spec, options);

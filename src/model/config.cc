@@ -17,12 +17,12 @@ constexpr std::size_t kListMax = 4096;
 
 boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
 
-// "Infinity" is not valid JSON. It is replaced by this number, padded to the same length.
+// "Infinity", which is not JSON, is replaced by this number of the same length.
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
-// Replaces infinity, which Python writes as the bare word Infinity, by the largest number. The length of the
-// text does not change, so that length limits apply.
+// Python writes infinity as the bare word Infinity. Replaces it by the largest number. The length of the text
+// stays the same, so that length limits apply.
 std::string without_infinities(std::string_view text) {
   std::string out(text.substr(0, kConfigLimits.bytes + 1));
   bool quoted = false;
@@ -35,7 +35,7 @@ std::string without_infinities(std::string_view text) {
   return out;
 }
 
-// Returns the value as a number, or nullopt; accepts infinity as transformers 5 writes it.
+// Converts a value to a number. Accepts infinity as transformers 5 writes it.
 std::optional<double> as_number(const boost::json::value& value) {
   if (value.is_object()) {
     const auto* named = value.get_object().if_contains("__float__");
@@ -47,7 +47,7 @@ std::optional<double> as_number(const boost::json::value& value) {
   return std::nullopt;
 }
 
-// where: result of Config::where().
+// where` is the result of Config::where().
 Result<double> number_in(const boost::json::value& value, std::string_view field, std::string_view where,
                          Config::RealRange range) {
   const auto number = as_number(value);
@@ -78,8 +78,8 @@ void merge(boost::json::object& fields, const boost::json::object& overrides) {
   }
 }
 
-// Files of transformers 5 have rope_parameters. If an override contains rope_scaling, as in older files, only
-// the scaling changes: for all layers or, if layer types differ, for those with full attention.
+// transformers 5 writes rope_parameters instead of rope_scaling. If an override has rope_scaling, only the
+// scaling changes. If layer types differ, it changes only for layers with full attention.
 void keep_rotation(boost::json::object& fields, const boost::json::object& overrides) {
   constexpr std::string_view kKept[] = {"rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved"};
   auto* newer = fields.if_contains("rope_parameters");
@@ -179,7 +179,7 @@ bool Config::is_list(std::string_view field) const {
   return value != nullptr && value->is_array();
 }
 
-// The value of a field as `read` returns it, or the fallback if the field is missing.
+// Returns the value of a field, converted by `read`, or the fallback if the field is missing.
 template <class T, class Read>
 Result<T> Config::one(std::string_view field, const std::optional<T>& fallback, Read read) const {
   const auto* value = find(field);
@@ -188,7 +188,8 @@ Result<T> Config::one(std::string_view field, const std::optional<T>& fallback, 
   return read(*value);
 }
 
-// The elements of a list as `read` returns them; empty if the field is missing. what: their name in errors.
+// Returns the elements of a list, converted by `read`. The result is empty if the field is missing. `what`
+// names the elements in errors.
 template <class T, class Read>
 Result<std::vector<T>> Config::items(std::string_view field, std::string_view what, Read read) const {
   std::vector<T> list;

@@ -1,4 +1,4 @@
-// Fuzzer: any text must result in a network or an error. It also computes layout and cost of the network.
+// Fuzzer. Any text must result in a network or an error. Also computes the network's cache layout and cost.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Returns the config.json files of all committed checkpoints. The fuzzer runs in the project's root folder.
+// The config.json files of all committed checkpoints. The fuzzer runs in the project's root folder.
 std::vector<std::string> committed_configs() {
   std::vector<std::string> texts;
   for (const auto& folder : std::filesystem::directory_iterator("tests/data/models")) {

@@ -25,7 +25,7 @@ Result<ModelSpec> spec_of(std::string_view text) {
   return describe(config);
 }
 
-// Returns kLlama in which `"field":...` is replaced or added.
+// Returns kLlama with `field` replaced or added.
 std::string with(std::string_view field, std::string_view value) {
   std::string text(kLlama);
   const std::string key = fmt::format("\"{}\":", field);
@@ -268,7 +268,7 @@ TEST(Config, OverridesStandAboveTheText) {
   EXPECT_EQ(config.text("new").value(), "x");
 }
 
-// An override must not reset the base to its default.
+// An override of the scaling must not reset rope_theta to its default.
 TEST(Config, AnOverrideOfRopeScalingKeepsTheBaseOfRopeParameters) {
   const auto overrides = boost::json::parse(R"({"rope_scaling": {"rope_type": "linear", "factor": 2}})").as_object();
   const Config config =

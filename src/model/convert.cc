@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-// Encodings of the tensors to quantise, by name.
+// Encodings of the tensors that are quantised, by name.
 using Targets = std::map<std::string, Encoding, std::less<>>;
 
 Result<Targets> targets_of(Network& network, const ConvertOptions& options) {
@@ -45,7 +45,7 @@ PackedLayout layout_of(const ConvertOptions& options) {
   return options.quantization == Encoding::int8 ? PackedLayout::int_quantized : PackedLayout::pack_quantized;
 }
 
-// Returns for example "layers.0.mlp.up_proj" for "layers.0.mlp.up_proj.weight".
+// Converts "layers.0.mlp.up_proj.weight" to "layers.0.mlp.up_proj".
 std::string module_of(const StoredTensor& tensor) {
   constexpr std::string_view kEnd = ".weight";
   return tensor.name.substr(0, tensor.name.size() - kEnd.size());
@@ -61,8 +61,8 @@ Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
   return {};
 }
 
-// Writes the tensors and returns their size in bytes. format: the format in which unquantised matrices are
-// loaded.
+// Writes the tensors and returns their size in bytes. `format` is the format of matrices that are not
+// quantised.
 Result<std::uint64_t> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DType format,
                                     const std::string& path, const ConvertOptions& options) {
   const auto entries_of = [&](const StoredTensor& tensor, Encoding encoding) {
@@ -104,7 +104,7 @@ Result<std::uint64_t> write_tensors(const Checkpoint& checkpoint, const Targets&
   return bytes;
 }
 
-// Returns the `weights` object of compressed-tensors. group: for int4, the number of columns that share a
+// Returns the `weights` object of compressed-tensors. `group` is the number of int4 columns that share a
 // scale.
 json::object weights_of(Encoding encoding, std::int64_t group) {
   if (encoding == Encoding::int8)
@@ -114,11 +114,10 @@ json::object weights_of(Encoding encoding, std::int64_t group) {
           {"strategy", "group"}, {"group_size", group}, {"dynamic", false}};
 }
 
-// Returns the quantization_config in the format of compressed-tensors.
 json::object description(Network& network, const Checkpoint& checkpoint, const Targets& targets,
                          const ConvertOptions& options) {
-  // Modules of the layers' matrices, by group size. The target "Linear" has the most frequent size; modules
-  // with other sizes are listed by name.
+  // Modules by group size. The target "Linear" has the most frequent group size. Modules with another size
+  // are listed by name.
   std::map<std::int64_t, json::array> modules;
   for (const auto& [tensor, encoding] : targets) {
     if (encoding != options.quantization) continue;

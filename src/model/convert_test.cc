@@ -22,7 +22,6 @@ class Convert : public testing::Test {
     return done ? "converted" : done.error().message;
   }
 
-  // Returns the logits of a few tokens, for a comparison of bits.
   static std::vector<float> logits(const std::string& directory, Backend& backend, Encoding quantization) {
     const auto model =
         Model::load(directory, backend, {.quantization = quantization, .max_model_len = 64, .threads = 2});
@@ -56,8 +55,8 @@ TEST_F(Convert, LoadsAgainWithTheSameBits) {
   expect_same_bits("models/demo", Encoding::int8);
   expect_same_bits("models/demo", Encoding::int4);
   expect_same_bits(fmt::format("{}/llama", golden::kModels),
-                   Encoding::int4);  // a model whose widths are not multiples of 128
-  // These models have fused matrices, reordered rows, biases, or an untied output matrix.
+                   Encoding::int4);  // the widths of this model are not multiples of 128
+  // Models with fused matrices, reordered rows, biases, or an untied output matrix.
   for (const char* family : {"llama", "phi3", "gpt_neox", "qwen2", "gemma2"})
     expect_same_bits(fmt::format("{}/{}", golden::kModels, family), Encoding::int8);
 }

@@ -40,7 +40,7 @@ Step Decoder::step(const ForwardBatch& batch, StepRows rows) {
           .experts = experts_};
 }
 
-// Returns the step for heads.
+// The step that heads receive.
 Step Decoder::step() { return step(kNoBatch, {0, tokens_}); }
 
 void Decoder::begin(const ForwardBatch& batch) {
@@ -71,8 +71,8 @@ void Decoder::assist() {
     for (const Block* block : layer.blocks()) block->assist(none);
 }
 
-// Adds pending outputs before and after the function, so that each part of the pass starts from the same
-// state.
+// Adds pending outputs to the residual before and after `function`, because each call for some of the rows
+// must find the same state.
 template <typename Function>
 void Decoder::on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
                       StepRows part, const Function& function) {

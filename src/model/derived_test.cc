@@ -1,4 +1,4 @@
-// Tests values that are derived from a spec: cache layout, rotary tables, parameter names, costs.
+// Tests values that are derived from a spec: cache layout, RoPE tables, parameter names, costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,6 @@
 namespace octavo {
 namespace {
 
-// Returns a network whose layers have these windows.
 ModelSpec with_windows(const std::vector<int>& windows) {
   ModelSpec spec;
   spec.dim = 64;
@@ -30,7 +29,6 @@ ModelSpec with_windows(const std::vector<int>& windows) {
   return spec;
 }
 
-// Checks that the layers of each group have the same window and different planes.
 void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_groups) {
   ASSERT_EQ(layout.layers.size(), spec.layers.size());
   std::set<std::pair<int, int>> places;
@@ -58,11 +56,10 @@ TEST(CacheLayout, GroupsHaveEqualNumbersOfLayers) {
   check({0, 0, 0}, 1, 3);
   check({8, 8, 8}, 1, 3);
   check({8, 0, 8, 0}, 2, 2);                          // Gemma 2
-  check({8, 8, 8, 8, 8, 0, 8, 8, 8, 8, 8, 0}, 6, 2);  // Gemma 3: five layers with a window, then one without
-  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);  // 5 and 4 layers: 5 is larger than 4 by a quarter or more, so
-                                             // groups have 4 layers
-  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);  // 6 and 5 layers: each need has one group, with one wasted
-                                                   // plane
+  check({8, 8, 8, 8, 8, 0, 8, 8, 8, 8, 8, 0}, 6, 2);  // Gemma 3
+  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);  // 5 and 4 layers differ by a quarter, so groups have 4 layers
+  // 6 and 5 layers are nearly equal: one group for each need, and one unused plane
+  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);
 }
 
 TEST(CacheLayout, LayersOfABlockDoNotOverlap) {
@@ -132,8 +129,8 @@ TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
   EXPECT_FLOAT_EQ(rope_frequencies(rope, 65)[0], 0.5F);
 }
 
-// GTE: heads of 64, theta 20,000, scaled by 8. Then theta is 160,000, and each frequency is 8^(1/32) times
-// lower.
+// GTE has head_dim 64, theta 20,000 and factor 8. Scaling makes theta 160,000 and divides each frequency by
+// 8^(1/32).
 TEST(Rope, NtkStretchesTheta) {
   RopeSpec rope{.rotary_dim = 64, .theta = 20'000};
   rope.scaling = {.kind = RopeScalingKind::ntk, .factor = 8};
@@ -152,7 +149,7 @@ TEST(Rope, AxesMayTakeTurnsWithFrequencies) {
 TEST(Costs, CountParametersAndWork) {
   ModelSpec spec = with_windows({0, 8});
   spec.logits.tied = true;
-  // Two layers with qkv 128 x 64, out 64 x 64, up 192 x 64, down 64 x 96; embedding 100 x 64.
+  // Each layer has qkv 128 x 64, out 64 x 64, up 192 x 64 and down 64 x 96. The embedding is 100 x 64.
   const std::int64_t layers = 2 * (128 * 64 + 64 * 64 + 192 * 64 + 64 * 96);
   EXPECT_EQ(count_parameters(spec).total, layers + 6400);
   EXPECT_EQ(count_parameters(spec).active, layers + 6400);
@@ -166,8 +163,8 @@ TEST(Costs, CountParametersAndWork) {
   EXPECT_DOUBLE_EQ(three.operations, 2.0 * static_cast<double>(3 * layers + 6400) + 4 * 64 * (6 + 6));
 }
 
-// A drafter has slots for the rows that it reads, for the concatenation of embedding and row, and for row
-// indices. The target has slots for the residual before each layer that the drafter reads.
+// A drafter has slots for the rows that it reads, for embedding and row concatenated, and for row indices.
+// The target has slots for the residual before each layer that the drafter reads.
 TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
   ModelSpec spec = with_windows({0});
   constexpr std::int64_t kTokens = 64, kDim = 64;

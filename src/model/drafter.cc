@@ -37,7 +37,7 @@ Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint
   return model;
 }
 
-// Returns the network of a multi-token prediction layer.
+// Describes the network of a multi-token prediction layer.
 Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   if (!other.predictor)
     return field_failure(kField, ErrorCode::unsupported, "{} has no layers for multi-token prediction",
@@ -62,12 +62,12 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
     names->only_layer = predictor.layer;
     names->hidden = predictor.names;
     names->final_norm = predictor.final_norm;
-    names->ignorable = {"*"};  // the other tensors belong to the target
+    names->ignorable = {"*"};  // All other tensors belong to the target.
   }
   return spec;
 }
 
-// Returns the layers of an EAGLE head, which are those of Llama; some fields depend on the head's tensors.
+// Describes an EAGLE head. Its layers are Llama's; some fields depend on the head's tensors.
 Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoint, const Model& other, int most) {
   Config complete = config;
   complete.set_defaults(field_defaults("LlamaForCausalLM"));
@@ -99,7 +99,7 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   return spec;
 }
 
-// The target's token id for each of the head's ids. The tensor d2t contains the differences.
+// Returns the target's token id for each id of the head. The tensor d2t contains the differences.
 Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int draft_vocab, int vocab) {
   std::vector<std::int32_t> tokens;
   const StoredTensor* d2t = checkpoint.find("d2t");

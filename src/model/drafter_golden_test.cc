@@ -1,5 +1,5 @@
-// Compares drafters that read hidden states with torch, with tests/data/drafters, which
-// tools/goldens/make_drafter_goldens.py makes.
+// Compares the drafters in tests/data/drafters with torch. tools/goldens/make_drafter_goldens.py makes the
+// data.
 #include "model/drafter.h"
 
 #include <gmock/gmock.h>
@@ -42,8 +42,8 @@ TEST_P(DrafterGolden, LogitsAreThoseOfTorch) {
       return golden::run_drafter(**model, *drafter, backend, golden.ids, chunk, cache).value();
     };
     const golden::DrafterLogits whole = run(static_cast<int>(golden.ids.size()));
-    // An EAGLE head has no last norm, so its logits may be large. For Qwen 3.5 with experts, the reference in
-    // double precision differs from torch's f32 by 2.01e-5 of the largest logit.
+    // An EAGLE head has no last norm, so its logits may be large. For Qwen 3.5 with experts, torch's f32
+    // differs from double precision by 2.01e-5 of the largest logit.
     const float near = std::max(1e-4F, 2.5e-5F * std::ranges::max(golden.logits));
     EXPECT_LE(golden::max_difference(whole.logits, golden.logits), near);
     EXPECT_LE(golden::max_difference(whole.next, golden.next_logits), near);

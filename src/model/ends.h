@@ -1,4 +1,4 @@
-// The first and last matrices of a network, which its drafters use, too.
+// Embedding, output matrix and final norm of a network. A drafter may use the matrices of its target.
 #pragma once
 
 #include "model/parameters.h"
@@ -10,8 +10,8 @@ struct Ends {
   MatrixParameter lm_head;  // missing if tied to the embedding, or if the model does not generate text
   NormParameter final_norm;
   float embed_scale = 1;
-  const Ends* other = nullptr;  // matrices of the target, used where this network has none; must outlive this
-                                // object
+  // target model's matrices, for those that a drafter lacks; must outlive this object
+  const Ends* other = nullptr;
 
   const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }
   const Weight& output() const {

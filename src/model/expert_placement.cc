@@ -21,7 +21,6 @@ std::vector<int> count_places(std::span<const double> loads, std::size_t places,
   return counts;
 }
 
-// Returns the experts of each rank.
 std::vector<std::vector<std::int32_t>> pack(std::span<const double> loads, std::size_t places, int ranks) {
   const std::vector<int> counts = count_places(loads, places, ranks);
   std::vector<std::int32_t> order;

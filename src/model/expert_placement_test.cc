@@ -12,7 +12,7 @@ namespace {
 
 double greatest(const std::vector<double>& loads) { return *std::ranges::max_element(loads); }
 
-// Returns loads in which a fifth of the experts have most of the tokens, and some experts have none.
+// Returns loads in which a fifth of the experts have most tokens, and some experts have none.
 std::vector<double> some_loads(std::uint64_t seed, int experts) {
   std::vector<double> loads;
   for (int e = 0; e < experts; ++e) {
@@ -61,7 +61,7 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
     const std::vector<double> sums = rank_loads(loads, next, ranks);
     EXPECT_NEAR(std::accumulate(sums.begin(), sums.end(), 0.0),
                 std::accumulate(loads.begin(), loads.end(), 0.0), 1e-6);
-    // Moving a slot from one expert to another must not reduce the largest load per slot.
+    // Giving one expert's slot to another expert must not reduce the largest load per slot.
     for (int e = 0; e < experts; ++e)
       for (int other = 0; other < experts; ++other) {
         const auto mine = static_cast<double>(std::ranges::count(next, e)),
@@ -70,8 +70,8 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
         EXPECT_LE(loads[static_cast<std::size_t>(other)] / theirs,
                   loads[static_cast<std::size_t>(e)] / (mine - 1) + 1e-9);
       }
-    // If all ranks have free slots, the load of a rank exceeds the mean by at most the load of the slot that
-    // it received last.
+    // If all ranks have free slots, the load of a rank exceeds the mean by at most the load of the last slot
+    // that it received.
     if (static_cast<int>(now.size()) % ranks == 0) {
       const double mean = std::accumulate(sums.begin(), sums.end(), 0.0) / ranks;
       EXPECT_LE(greatest(sums),

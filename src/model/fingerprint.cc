@@ -18,14 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = std::size_t{16} << 20;
-constexpr std::size_t kThreadsMax = 8;          // maximum number of threads; each reads several GB/s
-constexpr std::uintmax_t kBeginning = 1 << 20;  // bytes at the start of a file that are read completely
+constexpr std::size_t kThreadsMax = 8;          // a thread hashes several GB/s
+constexpr std::uintmax_t kBeginning = 1 << 20;  // bytes at the start of a file that are always hashed
 constexpr std::uintmax_t kSample = 4 << 10;
 constexpr std::uintmax_t kSamples = 256;
 
 void add_text(Sha256& hash, const std::string& text) { hash.add(std::as_bytes(std::span(text))); }
 
-// Adds the hashes of the file's pieces.
 Result<> add_whole(Sha256& hash, const fs::path& path) {
   TRY(const MappedFile file, MappedFile::open(path.string()));
   const std::span<const std::byte> bytes = file.bytes();
@@ -71,7 +70,7 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   return {};
 }
 
-// The index file counts, too: if several files contain a tensor, the index selects one.
+// An index is part of the weights: it selects one of several files that contain the same tensor.
 bool is_of_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".bin" || path.string().ends_with(".index.json");
 }

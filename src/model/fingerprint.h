@@ -1,4 +1,4 @@
-// Fingerprints: hashes with which two processes check that they have loaded the same model.
+// Fingerprints: hashes that two processes compare to check that they have loaded the same model.
 #pragma once
 
 #include <string>
@@ -7,14 +7,13 @@
 
 namespace octavo {
 
-// Returns a hash of all bytes of config.json and the weight files of a directory, or of a GGUF file, as 32
-// hexadecimal digits. Copies of the files have equal fingerprints. weights: directory or GGUF file whose
-// weights replace the model's; "": the model's weights. Returns an error if a file is missing or cannot be
-// read.
+// Hashes all bytes of config.json and of the weight files. `path` is a directory or a GGUF file. The result
+// has 32 hexadecimal digits. If `weights` is not empty, its files replace the model's weights. Returns an
+// error if a file is missing or cannot be read.
 Result<std::string> model_fingerprint(const std::string& path, const std::string& weights = {});
 
-// Returns a faster hash, which covers the files' sizes, their beginnings and samples. Its time does not
-// depend on the size. Models that differ in only a few tensors may have equal hashes.
+// A faster hash, which covers sizes, beginnings and samples of the files. Its time does not depend on the
+// model's size. Models that differ in only a few tensors may have equal hashes.
 Result<std::string> sampled_fingerprint(const std::string& path, const std::string& weights = {});
 
 }  // namespace octavo

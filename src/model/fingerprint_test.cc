@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBytes =
-    (std::size_t{40} << 20) + 12'345;  // size of the weights: several pieces, the last one shorter
+    (std::size_t{40} << 20) + 12'345;  // several pieces, of which the last one is shorter
 
 struct Folder {
   ScratchDirectory scratch;
@@ -42,7 +42,7 @@ TEST(Fingerprint, CopiesHaveTheSame) {
   EXPECT_NE(one.print(), other.print());
 }
 
-// training may change only one small tensor
+// Training may change only one small tensor.
 TEST(Fingerprint, EveryByteCounts) {
   const Folder folder;
   std::string last = folder.print();

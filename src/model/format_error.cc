@@ -1,10 +1,9 @@
 // Measures the errors of number formats: format_error IDS REFERENCE MODEL ...
-//
-// Each line of IDS is a sequence of token ids. The program evaluates the predictions of the ids that have a
-// '+' before them. REFERENCE is computed in f32. Each MODEL is a directory, optionally followed by "+int8" or
-// "+int4" (quantised while loading), and is computed as in `octavo serve`. For each model, the program prints
-// a line: mean KL(reference || model), share of predictions with the same most likely token, perplexity, size
-// of the prepared weights. tools/formats/error_table.py runs it.
+// Each line of IDS is a sequence of token ids. Predictions of ids with a '+' are evaluated. REFERENCE is
+// computed in f32. Each MODEL is a directory, optionally followed by "+int8" or "+int4" (quantised while
+// loading), and is computed as in `octavo serve`. The output has one line per model: mean KL(reference
+// model), share of predictions with the same most likely token, perplexity, size of the prepared weights.
+// tools/formats/error_table.py runs this program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,14 +19,14 @@ namespace {
 
 struct Sequence {
   std::vector<std::int32_t> ids;
-  std::vector<std::size_t> counted;  // indices in ids of the evaluated tokens; never 0
+  std::vector<std::size_t> counted;  // indices of the evaluated tokens in ids; never 0
 };
 
 struct Run {
   std::int64_t vocab;
   std::size_t weight_bytes;
   std::vector<float> logits = {};       // [predictions, vocab]
-  std::vector<std::int32_t> next = {};  // true next token of each prediction
+  std::vector<std::int32_t> next = {};  // the token that follows each prediction
 
   const float* row(std::size_t i) const { return logits.data() + static_cast<std::int64_t>(i) * vocab; }
   std::int64_t first_choice(std::size_t i) const { return std::max_element(row(i), row(i) + vocab) - row(i); }

@@ -34,7 +34,7 @@ Result<std::optional<int>> integer(const boost::json::object& file, std::string_
   return static_cast<int>(*v);
 }
 
-// Adds the ids of the field, which is an id, a list of ids, or null.
+// Adds the token ids of a field, which may be an id, a list of ids, or null.
 Result<> add_tokens(const boost::json::object& file, std::string_view field, std::vector<std::int32_t>& ids) {
   const value* v = file.if_contains(field);
   if (v == nullptr || v->is_null()) return {};
@@ -52,7 +52,7 @@ Result<> add_tokens(const boost::json::object& file, std::string_view field, std
   return add(*v);
 }
 
-// Reads the JSON object in a file of the directory; empty if the file is missing.
+// Reads a JSON object from a file. The result is empty if the file is missing.
 Result<boost::json::object> read_object(const std::string& directory, std::string_view name) {
   auto file = read_json_file(fmt::format("{}/{}", directory, name));
   if (!file && file.error().code == ErrorCode::not_found) return boost::json::object{};
@@ -61,15 +61,15 @@ Result<boost::json::object> read_object(const std::string& directory, std::strin
   return file->as_object();
 }
 
-// Names of tokens that end a chat message. A model may generate end tokens that its files do not list.
+// Tokens that end a chat message. A model may generate one of them although its files do not list it.
 constexpr std::array<std::string_view, 9> kEndNames = {
     "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",         "<|end|>", "<end_of_turn>",
     "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>", "<turn|>"};
 
-// Id of "</s>" in all of Mistral's vocabularies; params.json does not contain the id.
+// Id of "</s>" in all of Mistral's vocabularies. params.json does not contain it.
 constexpr std::int32_t kMistralEnd = 2;
 
-// Names of sampling fields in GGUF files, and their names in generation_config.json.
+// Sampling fields in GGUF files, and in generation_config.json.
 constexpr std::pair<std::string_view, std::string_view> kGgufSampling[] = {
     {"temp", "temperature"},
     {"top_k", "top_k"},
@@ -94,7 +94,7 @@ Result<GenerationConfig> read_gguf(const std::string& path) {
   TRY(const auto tokens, m.texts("tokenizer.ggml.tokens"));
   for (const char* key : {"eos", "eot", "eom"}) {
     TRY(const auto id, m.number(fmt::format("tokenizer.ggml.{}_token_id", key)));
-    // the value 4294967295 means no token
+    // 4294967295 means that there is no such token
     const bool is_token = id && *id >= 0 && *id < static_cast<double>(tokens.size());
     if (is_token) g.eos_ids.push_back(static_cast<std::int32_t>(*id));
   }

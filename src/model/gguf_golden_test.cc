@@ -1,5 +1,5 @@
-// Compares GGUF files of every architecture and of many formats with transformers, which uses the numbers of
-// the same files. tools/goldens/make_gguf_goldens.py makes the data in tests/data/gguf.
+// Compares GGUF files of every architecture and of many formats with transformers, which reads the same
+// numbers. tools/goldens/make_gguf_goldens.py makes the data in tests/data/gguf.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,8 +42,8 @@ TEST_P(GgufGolden, ReferenceComputesWithTheNumbersOfTheFile) {
   EXPECT_LE(difference, 5e-5F);
 }
 
-// The kernels round rows to 8 bits before they multiply them by blocks; the tolerance is the error of this
-// rounding.
+// The kernels round activations to 8 bits before they multiply them by blocks. The tolerance is the error of
+// this rounding.
 TEST_P(GgufGolden, CpuIsNearAndChunksDoNotMatter) {
   const Golden golden = golden::read(GetParam(), kRoot);
   for (const CpuIsa isa : kCpuIsas) {

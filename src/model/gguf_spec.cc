@@ -29,13 +29,12 @@ void adapt(LayerSpec& layer, const GgufLayers& layers) {
   if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->sum_bias = false;
   for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
   layer.last_offset.reset();
-  // In files of Qwen3-Next, rows of b and a are adjacent for the value heads of one key head; in files of
-  // Qwen3.5 they are not.
+  // Files of Qwen3-Next and Qwen3.5 order the rows of b and a differently. In Qwen3-Next, the rows for the
+  // value heads of one key head are adjacent.
   if (auto* net = std::get_if<DeltaNet>(&layer.mixer)) net->tiled = layers.have("ssm_beta.weight");
   layer.scales.stored = layer.scales.stored && layers.have("layer_output_scale.weight");
 }
 
-// Adapts the spec of an encoder-decoder network.
 void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
   ModelSpec tower = *spec.media.tower;
   tower.names = gguf_half_names("enc.", gguf);
@@ -60,21 +59,21 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   spec.embedding.scale_rounds = false;  // llama.cpp does not round the scale
   for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
   spec.names = gguf_names(spec, gguf, layers);
-  // Layers that read the keys and values of other layers may still have unused key and value matrices.
+  // Layers that read another layer's keys and values may still have unused key and value matrices.
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
     if (const auto* attention = std::get_if<Attention>(&spec.layers[i].mixer);
         attention != nullptr && attention->source >= 0)
       for (const char* unused : {"attn_k", "attn_v", "attn_k_norm"})
         spec.names.ignorable.push_back(fmt::format("blk.{}.{}.weight", i, unused));
-  // The first layer of RWKV-7 does not mix its values with another layer's.
+  // The first layer of RWKV-7 has no earlier layer to mix values with.
   if (!spec.layers.empty() && std::holds_alternative<TimeMix>(spec.layers[0].mixer))
     for (const char* unused : {"v0", "v1", "v2"})
       spec.names.ignorable.push_back(fmt::format("blk.0.time_mix_{}.weight", unused));
   spec.other_names.reset();
-  spec.predictor.reset();  // the tensors of the prediction layer have other names
+  spec.predictor.reset();  // the names of the prediction layer's tensors are not known
 }
 
-// Returns the numbers of xIELU: one for all layers, or one per layer.
+// Returns xIELU's parameters: one for all layers, or one per layer.
 Result<std::vector<double>> xielu_numbers(const Gguf& gguf, const std::string& key, std::size_t layers) {
   std::vector<double> numbers;
   if (gguf.metadata.is_list(key)) {
@@ -91,7 +90,7 @@ Result<std::vector<double>> xielu_numbers(const Gguf& gguf, const std::string& k
                        key);
 }
 
-// Sets Apertus's slopes, which are in metadata keys without the architecture's prefix.
+// Sets Apertus's parameters of xIELU. Their metadata keys lack the architecture's prefix.
 Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   const auto is_xielu = [](const LayerSpec& layer) {
     const auto* mlp = std::get_if<Mlp>(&layer.feed_forward);
@@ -102,7 +101,7 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   for (const auto& [key, constant] : kConstants) {
     TRY(const std::vector<double> stored, xielu_numbers(gguf, key, spec.layers.size()));
     for (const double one : stored)
-      if (std::abs(one / constant - 1) > 0.01)  // files contain them rounded to BF16
+      if (std::abs(one / constant - 1) > 0.01)  // files contain the value rounded to BF16
         return field_failure(key, ErrorCode::unsupported, "{}: {} has {}, but only {} is supported",
                              gguf.metadata.what(), key, one, constant);
   }
@@ -113,10 +112,10 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   return {};
 }
 
-// Returns an error if the router's scoring function in the file is not the family's.
+// Returns an error if the file's scoring function of the router is not the family's.
 Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
-  constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;  // other values mean the softmax over the
-                                                                   // selected experts
+  // other values mean a softmax over the selected experts
+  constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;
   const std::string key = fmt::format("{}.expert_gating_func", architecture);
   TRY(const auto stored, gguf.metadata.number(key));
   for (const LayerSpec& layer : spec.layers) {
@@ -153,7 +152,7 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf) {
   adapt(spec, gguf, architecture->traits.interleaved);
   TRY(const auto predictors,
       gguf.metadata.count(fmt::format("{}.nextn_predict_layers", architecture->name), kGgufLayersMax));
-  for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // prediction layers follow the other layers
+  for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // prediction layers have the last indices
     spec.names.ignorable.push_back(fmt::format("blk.{}.*", std::ssize(spec.layers) + i));
   return spec;
 }

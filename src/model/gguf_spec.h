@@ -1,4 +1,4 @@
-// Reads the network of a GGUF file.
+// Makes a model's spec from a GGUF file (the translation is in gguf/).
 #pragma once
 
 #include "base/error.h"
@@ -7,10 +7,10 @@
 
 namespace octavo {
 
-// Converts the file's metadata to the fields that a family reads from config.json. It reverts the changes
-// that the conversion to GGUF made: names of tensors, the order of rows of queries and keys for interleaved
-// rotation, and the 1 added to Gemma's norms. Returns unsupported with the architecture or the key, or
-// invalid_argument with the key and its limit.
+// Converts the metadata to the fields of a config.json, which the model's family reads. The spec reverts what
+// the conversion to GGUF changed: tensor names, the row order of queries and keys with interleaved RoPE, and
+// the 1 added to Gemma's norms. Returns unsupported with the architecture or the key, or invalid_argument
+// with the key and its limit.
 Result<ModelSpec> gguf_spec(const Gguf& gguf);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Fuzzer: any GGUF file must result in a network or an error, and so must its sampling parameters. The
-// mutator writes valid files in which a key or a tensor differs from a llama file.
+// Fuzzer. Any GGUF file must result in a network or an error, and so must its sampling parameters. The
+// mutator writes valid files that differ from a llama file in one key or tensor.
 #include <array>
 #include <cstring>
 #include <random>

@@ -1,4 +1,3 @@
-// Tests specs from metadata, and errors for wrong or missing metadata.
 #include "model/gguf_spec.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +25,7 @@ constexpr std::uint32_t kF32 = 0;
 
 class GgufSpec : public testing::Test {
  protected:
-  // Returns the metadata of a llama. without: key to omit.
+  // Returns the metadata of a llama file, without the key `without`.
   static GgufBuilder llama(std::string_view without = "") {
     GgufBuilder file;
     file.text("general.architecture", "llama");
@@ -129,7 +128,6 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   EXPECT_THAT(error(gemma), HasSubstr("rope_freqs.weight divides the angle of pair 1 by 8"));
 }
 
-// Apertus's activation has two numbers for each layer.
 TEST_F(GgufSpec, NumbersOfActivations) {
   const auto apertus = [](std::vector<float> alphas, float beta) {
     GgufBuilder file;
@@ -213,7 +211,7 @@ TEST_F(GgufSpec, ALlamaWithExpertsIsMixtral) {
   EXPECT_EQ(std::get<Mlp>(dense->layers[2].feed_forward).hidden, 128);
 }
 
-// The number of blocks in the file includes multi-token prediction layers, which are not part of the network.
+// block_count includes multi-token prediction layers, which are not part of the network.
 TEST_F(GgufSpec, LayersThatPredictAreLeftOut) {
   GgufBuilder file;
   file.text("general.architecture", "glm4moe");
@@ -302,7 +300,7 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   ASSERT_TRUE(gguf.has_value());
   const StoredTensor& down = *gguf->find("blk.1.ffn_down.weight");
   const auto place = static_cast<std::size_t>(down.bytes.data() - gguf->files[0].bytes().data());
-  bytes[place + 34 + 1] = '\x7c';  // scale of the second block
+  bytes[place + 34 + 1] = '\x7c';  // the scale of the second block becomes infinite or NaN
   directory_.write("model.gguf", bytes);
   Backend backend = make_reference_backend();
   const auto model = Model::load(path_, backend);

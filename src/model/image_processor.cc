@@ -32,7 +32,7 @@ Result<> read_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads `size`: {"height", "width"}, both with the same value.
+// Reads `size`, {"height", "width"}. Both must be equal.
 Result<int> square_size(const Config& config, int absent) {
   TRY(const std::optional<Config> size, config.object("size"));
   if (!size) return absent;
@@ -41,7 +41,7 @@ Result<int> square_size(const Config& config, int absent) {
   return height;
 }
 
-// Ignores crop_to_patches: InternVL's processor always cuts images into tiles.
+// Ignores crop_to_patches, because InternVL's processor always cuts images into tiles.
 Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kTiles{1, 64};
   media::RatioTileRule rule;
@@ -65,7 +65,7 @@ Result<> read_stretched(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads `size`: {"shortest_edge"}. The centre crop must be a square of this side.
+// Reads `size`, {"shortest_edge"}. The centre crop must be a square with this side.
 Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
   media::SquareRule rule{.size = 224, .crop = true};
   TRY(const std::optional<Config> size, config.object("size"));
@@ -79,7 +79,7 @@ Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads `size`: {"shortest_edge"} or {"height", "width"}; if crop_size exists, it must be equal. The grids
+// Reads `size`, {"shortest_edge"} or {"height", "width"}. If crop_size exists, it must be equal. The grids
 // are sizes [height, width] in pixels.
 Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, int absent_size,
                            std::span<const media::PinnedTileRule::Grid> absent) {
@@ -110,8 +110,8 @@ Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, in
   return {};
 }
 
-// Reads the maximum number of tiles from the processor's "anyres_max_9": if there are more than 9 tiles,
-// their tokens are interpolated.
+// Reads the maximum number of tiles, such as 9 in "anyres_max_9". If an image has more tiles, their tokens
+// are interpolated.
 Result<int> read_tiles_most(const Config& config) {
   constexpr std::string_view kBegin = "anyres_max_";
   TRY(const std::string ratio, config.text("vision_aspect_ratio", "anyres_max_9"));
@@ -139,7 +139,7 @@ Result<> read_onevision_tiles(const Config& config, media::ProcessorConfig& out)
   return {};
 }
 
-// The class of the processor defines the resampling of tiles; `resample` is for the complete image.
+// resample` applies only to the complete image. The processor's class defines how tiles are resampled.
 Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   media::PaddedTileRule rule;
   TRY(rule.tile_size, square_size(config, 448));
@@ -152,7 +152,7 @@ Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads min_pixels and max_pixels, which take precedence over `size`.
+// min_pixels and max_pixels take precedence over `size`.
 Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
@@ -162,7 +162,7 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads pooling_kernel_size: the number of patches per side of the square that becomes one token.
+// pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
   TRY(const int pooled, config.integer("pooling_kernel_size", {1, 64}, 3));
@@ -173,8 +173,8 @@ Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads patch_size, which is a number or {"height", "width"} with equal values. spatial_merge_size comes from
-// the processor's file.
+// patch_size is a number or {"height", "width"} with equal values. spatial_merge_size is in the processor's
+// file.
 Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kPatch{1, 1024};
   media::LongestEdgeRule rule;
@@ -192,15 +192,15 @@ Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Types of transformers' image processors, each with the defaults of its fields.
+// An image processor of transformers, with the defaults of its fields.
 struct Kind {
-  std::string_view name;  // first part of the class name
+  std::string_view name;  // beginning of the class name
   Result<> (*read)(const Config& config, media::ProcessorConfig& out);
   media::ProcessorConfig absent;
   std::vector<std::string_view> overrides;  // fields that mm_processor_kwargs may override
-  // false: do_normalize must be false, because the model defines how channel values are scaled
+  // If false, the model scales channel values, so do_normalize must be false.
   bool normalises = true;
-  bool videos = false;  // whether the model also has a video processor
+  bool videos = false;  // the model also has a video processor
 };
 
 using media::Filter;
@@ -299,7 +299,7 @@ Result<> check_overrides(const Kind& kind, const boost::json::object& overrides)
 
 Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   if (!config.has("resample")) return fallback;
-  TRY(const int number, config.integer("resample", {0, 5}));  // values as in Pillow
+  TRY(const int number, config.integer("resample", {0, 5}));  // Pillow's numbers of resampling filters
   switch (number) {
     case 1:
       return media::Filter::lanczos;

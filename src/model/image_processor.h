@@ -1,4 +1,4 @@
-// Reads the configuration of an image processor of transformers.
+// Reads the configuration of an image processor of the transformers library: size, crop, mean and so on.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,10 +9,10 @@
 
 namespace octavo {
 
-// Reads preprocessor_config.json of a model's directory or, if transformers 5 wrote the files,
-// `image_processor` in processor_config.json. overrides: values that replace some fields (vLLM's
-// mm_processor_kwargs). Returns an error if neither file exists, if the type of processor is not supported,
-// if a field cannot be overridden, or if a value is out of range.
+// Reads preprocessor_config.json in a model's directory or, if transformers 5 wrote the files,
+// `image_processor` in processor_config.json. Fields of `overrides` (vLLM's mm_processor_kwargs) replace
+// fields of the file. Returns an error if neither file exists, if the type of processor is not supported, if
+// a field cannot be overridden, or if a value is out of range.
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides = {});
 

@@ -41,7 +41,7 @@ std::string_view name(RopeScalingKind kind) {
   return "";
 }
 
-// Returns a line that describes a layer. Equal layers have equal lines.
+// Describes a layer. Equal layers have equal lines.
 std::string line_of(const Layer& layer, const LayerSpec& spec) {
   std::vector<std::string> parts;
   for (const Block* block : layer.blocks()) parts.push_back(block->text());
@@ -66,7 +66,7 @@ std::string rope_text(const RopeSpec& rope) {
       rope.scaling.kind == RopeScalingKind::none ? "" : fmt::format(" x {}", rope.scaling.factor));
 }
 
-// Returns the formats of the matrices, in descending order of their total size.
+// Lists the formats of matrices, largest total size first.
 std::string formats_text(const Checkpoint& checkpoint) {
   std::map<std::string_view, std::size_t> bytes;
   for (const StoredTensor& tensor : checkpoint.tensors())
@@ -77,7 +77,7 @@ std::string formats_text(const Checkpoint& checkpoint) {
   return fmt::format("{}", fmt::join(formats | std::views::values, ", "));
 }
 
-// Formats numbers with three significant digits: "0.0513 GFLOP", "12.3 MB", "1.23e+03 MB".
+// Formats numbers with three significant digits, such as "0.0513 GFLOP" and "1.23e+03 MB".
 std::string cost_line(std::string_view what, const PassCost& cost, std::int64_t tokens) {
   const auto n = static_cast<double>(tokens);
   return fmt::format("  {:<32}{:>10.3g} MB {:>10.3g} GFLOP a token {:>8.1f} FLOP/byte\n", what,
@@ -123,7 +123,7 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
   return text;
 }
 
-// Returns the bytes of KV cache for one sequence of maximum length.
+// Bytes of KV cache that one sequence of maximum length needs.
 double longest_sequence_bytes(const ModelSpec& spec, const CacheLayout& layout, const Ops& ops) {
   double bytes = 0;
   for (const LayerGroup& group : layout.groups) {
@@ -153,7 +153,7 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
          line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
 }
 
-// Returns a description of the encoder of images, sound or prompts.
+// Describes the encoder of images, audio or prompts.
 Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
   TRY(const Network network, checked_network(tower, checkpoint));
   std::string text;
@@ -199,7 +199,7 @@ ParameterCount count_parameters(const ModelSpec& spec) {
     }
     return sum;
   };
-  for (const MatrixParameter* matrix : list.matrices)  // `order` of a matrix may contain a row twice
+  for (const MatrixParameter* matrix : list.matrices)  // `order` may contain a row twice
     count.total += std::min(matrix->elements(), stored(matrix->parts)) + (matrix->scale ? matrix->rows : 0);
   for (const VectorParameter* vector : list.vectors) count.total += stored(vector->parts);
   count.active = std::int64_t{spec.vocab} * spec.dim +

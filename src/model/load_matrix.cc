@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// A part of a matrix. It owns its data if they are not those of the checkpoint.
+// A part of a matrix. `part` points into the checkpoint, or into one of the other members.
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
@@ -17,7 +17,6 @@ struct LoadedPart {
   QuantizedMatrix quantized = {};
 };
 
-// Converts a quantised part to a plain part.
 void dequantize_part(LoadedPart& loaded, DType type, ThreadPool& pool) {
   const std::int64_t rows = loaded.part.rows(), cols = loaded.part.cols();
   loaded.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(type));
@@ -45,7 +44,7 @@ bool is_multiplied(const MatrixPart& part) {
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
 }
 
-// Converts a plain matrix to another format and multiplies each row by an element of `scale`.
+// Converts a plain matrix to `type` and multiplies each row by its element of `scale`.
 StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType type,
                     std::vector<std::byte>& memory, ThreadPool& pool) {
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
@@ -61,7 +60,7 @@ StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType
   return out;
 }
 
-// Transposes each row [channels, n] of a plain matrix to [n, channels].
+// Transposes each row of a plain matrix from [channels, n] to [n, channels].
 Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
                               std::vector<std::byte>& memory) {
   if (!tensor.plain())
@@ -81,7 +80,7 @@ Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
   return out;
 }
 
-// Converts a plain part to the requested format.
+// Quantises a plain part, if requested.
 Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const MatrixFormats& formats,
                              ThreadPool& pool) {
   if (formats.quantization == Encoding::plain) return loaded;
@@ -109,8 +108,8 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
       const std::int64_t groups = std::ssize(scales) / stored.shape[0];
       for (std::int64_t i = 0; scale != nullptr && i < std::ssize(scales); ++i)
         scales[static_cast<std::size_t>(i)] *= number_at(*scale, i / groups);
-      loaded.part = loaded.quantized.part;  // Moving the vector does not move the codes, so this copy stays
-                                            // valid.
+      // Valid although the QuantizedMatrix was moved: moving a vector does not move its elements.
+      loaded.part = loaded.quantized.part;
       if (is_multiplied(loaded.part)) return loaded;
       dequantize_part(loaded, formats.plain, pool);
       return quantized(std::move(loaded), stored.name, formats, pool);
@@ -129,7 +128,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
-// Makes a part of zero rows, in the format of the matrix's other parts.
+// Makes a part of zero rows, in the same format as the matrix's other parts.
 Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixFormats& formats, ThreadPool& pool) {
   LoadedPart made;
   made.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(formats.plain));
@@ -153,7 +152,7 @@ void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, Thr
   loaded.part = {.values = View::of(loaded.memory.data(), from.dtype, {rows, runs * count})};
 }
 
-// Returns whether the columns [begin, begin + count) consist of complete blocks and groups of the part.
+// Returns whether the columns [begin, begin + count) consist of complete blocks and groups.
 bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const bool plain = part.encoding == Encoding::plain;
   const std::int64_t block = plain ? 1 : block_shape(part.encoding).elements;
@@ -175,8 +174,7 @@ bool stands_together(const MatrixParameter& parameter) {
          std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
 }
 
-// Loads a rank's part of plain tensors: rows and columns of each range of `order`. It reads no other bytes of
-// the checkpoint.
+// Loads a rank's part of plain tensors, and reads no other bytes of the checkpoint.
 Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors,
                                            const MatrixParameter& parameter, const MatrixFormats& formats,
                                            ThreadPool& pool) {
@@ -198,8 +196,8 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   return loaded;
 }
 
-// Returns the parts in the given order. gap: rows of zeros, at least as long as the longest range of zeros in
-// `order`.
+// Returns the parts in the order `order`. `gap` has zero rows, at least as many as the longest range of zeros
+// in `order`.
 std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order,
                                  const LoadedPart& gap) {
   std::vector<MatrixPart> parts;
@@ -217,7 +215,7 @@ std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<c
   return parts;
 }
 
-// Returns the first row minus the second row; each part has one row.
+// Returns the first row minus the second row. Each part has one row.
 MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vector<std::byte>& memory) {
   const auto cols = static_cast<std::size_t>(rows[0].cols());
   std::vector<float> first(cols), second(cols);
@@ -236,14 +234,14 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
     if (parameter.slices > 0) tensor.shape = {parameter.slices, tensor.shape[0] / parameter.slices, tensor.shape[1]};
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
     std::vector<std::int64_t>& shape = tensors.back().shape;
-    if (shape.size() > 2) {  // a convolution with disjoint windows, or a stack of matrices
+    if (shape.size() > 2) {  // A convolution with disjoint windows, or a stack of matrices.
       std::int64_t rows = 1;
       for (const std::int64_t size : shape) rows *= size;
-      // Both forms have rows of the parameter's length, except when a rank has some columns of a stack.
+      // In both cases, a row has the parameter's length, unless a rank loads some columns of a stack.
       const std::int64_t cols = parameter.sharded ? shape.back() : parameter.cols;
       shape = {rows / cols, cols};
     } else if (shape.size() == 1) {
-      shape.insert(shape.begin(), 1);  // a table with one row
+      shape.insert(shape.begin(), 1);  // A table with one row.
     }
   }
   return tensors;
@@ -252,8 +250,8 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
 struct MatrixLayout {
   MatrixFormats formats;
   bool all_plain;
-  bool widens;            // whether groups of columns are padded with zeros
-  bool own_bytes;         // whether a rank reads only its part of the tensors
+  bool widens;            // groups of columns are padded with zeros
+  bool own_bytes;         // a rank reads only its part of the tensors
   std::int64_t gap_rows;  // length of the longest range of zero rows
 
   bool pads() const { return gap_rows > 0 || widens; }
@@ -267,7 +265,7 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
     if (range.begin < 0) gap_rows = std::max(gap_rows, range.count);
   if (!all_plain) {
     formats.plain = formats.activation;
-    // zeros are plain, so all rows must be plain
+    // Zeros are plain, so all rows must be plain.
     if (gap_rows > 0 || widens) formats.quantization = Encoding::plain;
   }
   return {.formats = formats,
@@ -299,7 +297,7 @@ Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parame
   return part;
 }
 
-// Makes all parts quantised or all plain, because products do not support mixtures.
+// Makes all parts quantised or all parts plain, because a product cannot have both.
 void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, ThreadPool& pool) {
   const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
   if (use != MatrixUse::plain && std::ranges::none_of(loaded, is_plain)) return;

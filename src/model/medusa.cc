@@ -52,12 +52,12 @@ class Medusa final : public PlaceHeads {
     return *own[std::min(static_cast<std::size_t>(place), own.size() - 1)].weight;
   }
 
-  float scale_;               // scale of the logits
+  float scale_;
   View residual_;             // f32 [sequences, dim]
-  View x_, product_, delta_;  // all in the format of the activations
+  View x_, product_, delta_;  // [sequences, dim], in the format of activations
 };
 
-// Names of the tensors in one form of checkpoint.
+// Tensor names of vLLM's checkpoints, or of the authors' checkpoints.
 struct Layout {
   std::string prefix;
   bool authors;
@@ -85,7 +85,7 @@ Result<Layout> layout_of(const Checkpoint& checkpoint) {
                        "0.0.linear.weight exists");
 }
 
-// Returns the token ids of a smaller vocabulary; empty if the checkpoint has none.
+// Returns the token ids of a reduced vocabulary. The result is empty if the checkpoint has none.
 Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, int vocab) {
   std::vector<std::int32_t> tokens;
   const StoredTensor* map = checkpoint.find("token_map");
@@ -101,8 +101,8 @@ Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, i
   return tokens;
 }
 
-// Returns the output matrix of a head. If the vocabulary is smaller but the matrix has rows for all tokens,
-// it selects the rows of this vocabulary.
+// Returns the output matrix of a head. If the vocabulary is reduced but the matrix has rows for all tokens,
+// selects the rows of the reduced vocabulary.
 MatrixParameter output_matrix(const Namer& name, const Checkpoint& checkpoint, const std::string& tensor,
                               const ModelSpec& other, std::span<const std::int32_t> tokens) {
   const std::int64_t rows = tokens.empty() ? other.vocab : std::ssize(tokens);
@@ -137,7 +137,7 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
       const bool bias = checkpoint.find(block + ".bias") != nullptr;
       places.products.push_back(name.linear({block}, {other.spec.dim}, other.spec.dim, bias));
     }
-  // A matrix that all heads share may have the name of the first head's.
+  // If all heads share a matrix, it may have the first head's name.
   std::vector<std::string> outputs;
   for (int place = 0; place < count; ++place)
     if (const std::string own = layout.output(place, blocks); has_matrix(checkpoint, own))

@@ -15,7 +15,7 @@ constexpr float kEps = 1e-6F;
 
 class MlpSpeculator final : public PlaceHeads {
  public:
-  // token_weight: factor of the token embeddings; states have factor 1.
+  // token_weight is the factor of token embeddings relative to states.
   MlpSpeculator(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places, std::int64_t row,
                 float token_weight)
       : PlaceHeads(backend, std::move(loaded), places, {}), row_(row), token_weight_(token_weight) {}
@@ -64,7 +64,7 @@ class MlpSpeculator final : public PlaceHeads {
   View hidden_;                    // f32 [sequences, row]
   View x_;                         // act [sequences, row]
   View sum_;                       // f32 [sequences, dim]
-  View product_, normed_, state_;  // all in the format of the activations
+  View product_, normed_, state_;  // [sequences, dim], in the format of activations
 };
 
 }  // namespace
@@ -102,7 +102,7 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
                          .weight = constant_vector(
                              std::vector(static_cast<std::size_t>(row), std::numbers::sqrt2_v<float> / 2)),
                          .bias = {}};
-  // If tied, all positions share the matrices, except the first product if its input has another width.
+  // If tied, all positions share the matrices. The first product is separate if its input has another width.
   for (int place = 0; place < count; ++place) {
     const auto numbered = [&](std::string_view what) { return fmt::format("{}.{}", what, place); };
     if (place == 0 || !tied || place == 1)
@@ -118,10 +118,10 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
   spec.dim = dim;
   spec.vocab = vocab;
   // A state has the factor state_weight, an embedding the factor sqrt((1 - state_weight^2) * dim / 2). A norm
-  // follows, so only their ratio matters.
+  // follows, so only the ratio of the factors matters.
   const double state_weight = std::pow(0.5, 0.5 / count);
   const double token_weight = std::sqrt((1 - state_weight * state_weight) * dim / 2) / state_weight;
-  // some programs store tied tensors again for each position
+  // Some programs store tied tensors again for each position.
   std::vector<std::string> ignorable;
   if (tied) ignorable = {"speculator.*", "emb.*", "proj.*", "ln.*", "head.*"};
   TRY(auto loaded,

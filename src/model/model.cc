@@ -35,7 +35,8 @@ Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
   return *wanted;
 }
 
-// Adds the fields that config.json lacks to the error: if tensors do not fit, a default may be the reason.
+// Adds the fields that config.json lacks to an error about tensors, because a wrong default may be the
+// reason.
 Error with_absent_fields(Error error, const std::string& path, const boost::json::object& overrides) {
   if (is_gguf(path)) return error;
   const auto config = Config::load(path, overrides);
@@ -49,7 +50,7 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
   return error;
 }
 
-// Loads the encoder of images or sound. Its matrices are never quantised, because they are small and are used
+// Loads the image or audio encoder. Its matrices are never quantised, because they are small and are used
 // once per image.
 Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                     Model& model) {
@@ -60,7 +61,7 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   LoadOptions plain = options;
   plain.quantization = Encoding::plain;
   plain.progress = {};
-  // the encoder's KV cache is separate from the language model's
+  // Options of the KV cache apply only to the language model's cache.
   plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};
   TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
@@ -81,7 +82,7 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
   if (model.spec.shard.size > 1)
     ends->network.ends->lm_head = std::move(whole.ends->lm_head);
   else
-    ends->network.ends->other = model.network.ends.get();  // the last stage has the complete output matrix
+    ends->network.ends->other = model.network.ends.get();  // The last stage has the complete output matrix.
   TRY_VOID(load_weights(checkpoint, backend, options, *ends));
   model.ends = std::move(ends);
   return {};
@@ -145,8 +146,8 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   return {};
 }
 
-// Checks the windows. A window limits both directions, so it must be as large as an image whose tokens see
-// each other.
+// Tokens of an image see each other. A sliding window limits both directions, so it must be at least as large
+// as an image.
 Result<> check_windows(const ModelSpec& spec) {
   const int tokens = spec.media.tower->image_tokens();
   for (const LayerSpec& layer : spec.layers)
@@ -158,7 +159,6 @@ Result<> check_windows(const ModelSpec& spec) {
   return {};
 }
 
-// Returns the maximum number of pixels of a video frame.
 std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   if (!config.video) return 0;
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
@@ -183,7 +183,7 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   return spec.media.whole_images ? check_windows(spec) : Result<>();
 }
 
-// Reads the files of the image processor. If they are missing, the model supports only text.
+// If the files of the image processor are missing, the model supports only text.
 Result<> read_images(const std::string& path, ModelSpec& spec) {
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
@@ -193,7 +193,7 @@ Result<> read_images(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// Checks that the output of the checkpoint's feature extractor fits the encoder's input.
+// Checks that the feature extractor's output fits the encoder's input.
 Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   TRY(const media::MelConfig config, read_sound_processor(path));
   if (config.mels != input.mels)
@@ -208,8 +208,8 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   return {};
 }
 
-// Reads the file of the feature extractor. If it is missing, a model whose prompts may contain sound supports
-// only text.
+// If the feature extractor's file is missing, the model supports only text, unless it reads audio by cross
+// attention.
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.media.tower->inputs.sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
@@ -218,7 +218,7 @@ Result<> read_sound(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// Values in generation_config.json have priority over those in config.json.
+// Values in generation_config.json take precedence over values in config.json.
 Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   TRY(const GenerationConfig file, load_generation_config(path));
   ModelSpec tower = *spec.media.tower;
@@ -237,7 +237,6 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// Checks that the placeholder tokens of images, videos and sound are in the vocabulary.
 Result<> check_media_token(const ModelSpec& spec) {
   if (!spec.media.tower) return {};
   if (spec.media.video_token >= spec.vocab)
@@ -277,7 +276,7 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   return {};
 }
 
-// Returns a checkpoint with random data for all tensors of the network and of its encoder of images or sound.
+// Makes random data for all tensors of the network and of its encoder.
 Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& options, const ModelSpec& spec) {
   if (is_gguf(path))
     return invalid("load_format", "dummy weights need a folder with a config.json, not a GGUF file");
@@ -288,7 +287,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
                          "dummy weights are not quantised, but config.json has {}: use a config.json without "
                          "quantization_config",
                          name(packed.packing));
-  ModelSpec whole = spec;  // spec without sharding, because files contain complete tensors
+  ModelSpec whole = spec;  // Files contain complete tensors.
   whole.shard = {};
   whole.stage = {};
   std::vector<Slot> slots = network_of(whole).parameters().slots();
@@ -308,7 +307,7 @@ Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Che
   return {};
 }
 
-// Returns the spec, without the encoder if the options exclude its media.
+// Reads the spec. Removes the encoder if the options exclude its media.
 Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& options) {
   TRY(ModelSpec spec, load_spec(path, options.reading));
   if (!spec.media.tower || spec.has_cross()) return spec;
@@ -338,7 +337,7 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
   return checkpoint;
 }
 
-// If the folder of the weights has a config.json, checks that its architecture is the model's.
+// If the folder of the weights has a config.json, its architecture must be the model's.
 Result<> check_architecture(const std::string& path, const std::string& weights, const Reading& reading) {
   std::error_code unknown;
   if (!is_gguf(weights) && !std::filesystem::exists(std::filesystem::path(weights) / "config.json", unknown)) return {};
@@ -396,7 +395,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
     return invalid("runner", "{} has bidirectional attention, so it cannot generate: set --runner pooling",
                    spec.architecture);
-  // default of vLLM for models without a pooling head
+  // As in vLLM, the default for models without a pooling head is the last token's vector.
   if (runner == Runner::pooling && !spec.head) {
     if (reading.convert == Convert::none)
       return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
@@ -409,8 +408,8 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
 
 namespace {
 
-// Jina v3's first checkpoints have a low-rank change of each matrix for each task. As in vLLM, the last task
-// is used, which is text similarity.
+// Jina v3's first checkpoints have a LoRA change of each matrix for each task. As in vLLM, the last task is
+// used, which is text matching.
 Result<Checkpoint> with_last_task(const Config& config, Checkpoint checkpoint) {
   TRY(const std::vector<std::string> tasks, config.texts("lora_adaptations"));
   if (tasks.empty() || !has_changes(checkpoint)) return checkpoint;
@@ -443,7 +442,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
   const auto loaded = load_weights(checkpoint, backend, options, *model);
-  TRY_VOID(checkpoint.intact());  // checked first, because a damaged file can cause any of the errors below
+  // Checked first, because a damaged file can cause any of the errors in `loaded`.
+  TRY_VOID(checkpoint.intact());
   TRY_VOID(loaded);
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   const bool has_ends = model->spec.shard.size == 1 && model->network.ends->embedding.weight;

@@ -1,5 +1,5 @@
-// A network with its weights, ready to run on one backend. While a model is loaded, only the loader may use
-// the backend and its stream.
+// A network with its weights, ready to run on one backend. While Model::load() runs, no other thread may use
+// the backend or its stream.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,52 +20,49 @@
 
 namespace octavo {
 
-// Format of weights and activations. automatic: the checkpoint's format. bfloat16 and float16 convert the
-// matrices. float32 computes in single precision; matrices in narrower formats keep them, which is exact.
-// Activations are f32 for float32; otherwise the backend selects their format from that of the matrices
-// (Ops::activation).
+// Format of weights and activations (--dtype). `automatic` keeps the checkpoint's format. bfloat16 and
+// float16 convert the matrices. float32 computes in single precision, but matrices in narrower formats keep
+// their format, because this is exact. Activations are f32 for float32; otherwise the backend selects their
+// format from the matrices' format (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
-// Task of the model. automatic: depends on the model's files. generate: generates text. pooling: computes a
-// vector or scores for each text.
+// Task of the model (--runner). `generate` generates text. `pooling` computes a vector or scores for each
+// text. `automatic` depends on the model's files.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// Conversion of a language model to an embedding model or a classifier. Automatic: depends on the model's
-// files. Embed: computes a vector for each text. Classify: computes scores of labels, with the matrix "score"
-// or, if config.json has classifier_token_ids, with these rows of the output matrix.
+// Conversion of a language model to an embedding model or a classifier (--convert). `embed` computes a vector
+// for each text. `classify` computes scores of labels, with the matrix "score" or, if config.json has
+// classifier_token_ids, with these rows of the output matrix. `automatic` depends on the model's files.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
 // Options that override a model's files.
 struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
-  std::optional<Pool> pool = {};       // for pooling models: type of pooling
-  bool each_token = false;             // for pooling models: whether each token has a vector
-  boost::json::object overrides = {};  // fields that replace fields of config.json
+  std::optional<Pool> pool = {};       // type of pooling, only for pooling models
+  bool each_token = false;             // one vector per token, only for pooling models
+  boost::json::object overrides = {};  // replace fields of config.json
 };
 
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
-  // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h); embedding and
-  // output matrix always become int8. It is an error if no matrix is plain. plain: matrices are not
-  // quantised.
+  // int8 or int4 quantise plain matrices while they are loaded (weights/quantize.h); embedding and output
+  // matrix always become int8. Loading fails if no matrix is plain.
   Encoding quantization = Encoding::plain;
-  std::optional<int> max_model_len = {};  // maximum number of tokens of a sequence; nullopt: the model's
-                                          // limit
+  std::optional<int> max_model_len = {};  // tokens; nullopt: the model's limit
   Reading reading = {};
-  bool dummy = false;  // true: no files are read, and weights are random numbers (weights/dummy.h)
-  // Directory or GGUF file with the tensors; "": the model's files.
+  bool dummy = false;  // weights are random numbers, and no weight files are read (weights/dummy.h)
+  // Directory or GGUF file with the tensors. If empty, the model's files are used.
   std::string weights = {};
-  int threads = 0;  // number of threads that read and check tensors; 0: one per CPU of the process
-  bool images = true, videos = true, sounds = true;  // false: the encoder for this type of input is not
-                                                     // loaded
-  // Options of the KV cache, which the backend must support (model/support.h). Format nullopt: that of the
-  // activations.
+  int threads = 0;  // threads that read and check tensors; 0: one per CPU of the process
+  bool images = true, videos = true, sounds = true;  // false: do not load the encoder for this type of input
+  // Options of the KV cache. The backend must support them (model/support.h). If cache_dtype is nullopt, the
+  // cache has the format of activations.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
-  Shard shard = {};         // part of each layer to load; requires an unquantised checkpoint
-  bool whole_ends = false;  // whether a rank also loads Model::ends
-  int stage = 0;            // index of the pipeline stage to load; `stages` is their number
+  Shard shard = {};         // tensor parallelism; requires a checkpoint that is not quantised
+  bool whole_ends = false;  // load Model::ends
+  int stage = 0;            // pipeline stage to load, in [0, stages)
   int stages = 1;
   // Called after each matrix with the number of loaded bytes and the total.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
@@ -77,46 +74,45 @@ struct Model {
   DType activation = DType::f32;
 
   Network network;
-  std::vector<Frequencies> ropes;  // angles of the pairs, parallel to spec.ropes
-  View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty if unused
+  std::vector<Frequencies> ropes;  // RoPE frequencies, parallel to spec.ropes
+  // f32 [max_model_len]: factor of queries at each position (spec.temperature); empty if unused
+  View temperatures;
   Buffer vectors;                    // memory of all norms, biases and frequencies
-  std::size_t weight_bytes = 0;      // bytes of all prepared matrices and vectors, including the tower's
-  std::size_t checkpoint_bytes = 0;  // bytes of all tensors of the checkpoint
-  std::unique_ptr<Model> tower;      // encoder of images or sound; null if the model has none
-  // On a rank with draft heads: the complete embedding and output matrix for these heads.
+  std::size_t weight_bytes = 0;      // prepared matrices and vectors, including the encoder's
+  std::size_t checkpoint_bytes = 0;  // all tensors of the checkpoint
+  std::unique_ptr<Model> tower;      // image or audio encoder; null: none
+  // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.
   std::unique_ptr<Model> ends;
 
-  // Returns embedding and output matrix of the complete vocabulary.
+  // Returns the embedding and the output matrix of the complete vocabulary.
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }
 
-  // Reads config.json and the safetensors files of a directory, or a GGUF file. Returns an error in these
-  // cases.
-  // - The configuration or the checkpoint is wrong or not supported; the message names the field or tensor.
-  // - The backend cannot run the network, or the network cannot be split.
-  // - max_model_len is above the model's limit.
-  // - Memory does not suffice.
+  // Loads a directory (config.json and weight files) or a GGUF file. Returns an error if the configuration or
+  // the checkpoint is wrong or not supported; the message names the field or tensor. Also returns an error if
+  // the backend cannot run the network, if the network cannot be split over the ranks, if max_model_len is
+  // above the model's limit, or if memory does not suffice.
   static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };
 
-// Checks whether the backend can run the model with `options` (model/support.h). It reads no tensors.
+// Checks whether the backend can run the model with `options` (model/support.h). Reads no tensors.
 Result<> check_support(const std::string& path, const LoadOptions& options, const Backend& backend);
 
-// Checks whether the weights options.weights fit this model: the architecture must be the same, and all
-// tensors must exist. It reads no values. The error names the first difference.
+// Checks whether options.weights fit this model: the architecture must be the same, and all tensors must
+// exist. Reads no values. The error names the first difference.
 Result<> check_weights(const std::string& path, const LoadOptions& options);
 
-// Opens a checkpoint (Checkpoint::open) with the packed matrices that config.json describes. weights: see
-// LoadOptions.
+// Opens a checkpoint (Checkpoint::open) with the packed matrices that config.json describes. `weights` is
+// LoadOptions::weights.
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {},
                                    const std::string& weights = {});
 
-// Returns how the checkpoint's matrices are packed, by the name in config.json: "gptq", "awq",
-// "compressed-tensors", "fp8"; or "gguf"; "none": plain numbers.
+// Returns how the checkpoint's matrices are packed, by the name in config.json ("gptq", "awq",
+// "compressed-tensors", "fp8"), or "gguf", or "none" for plain matrices.
 Result<std::string_view> quantization_method(const std::string& path);
 
-// Reads the spec from a directory's config.json and its files of Sentence Transformers, or from a GGUF file's
-// metadata. Returns an error if the model does not support `reading`.
+// Reads the spec from a directory's config.json and its files of Sentence Transformers, or from the metadata
+// of a GGUF file. Returns an error if the model does not support `reading`.
 Result<ModelSpec> load_spec(const std::string& path, const Reading& reading = {});
 
 }  // namespace octavo

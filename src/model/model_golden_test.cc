@@ -20,8 +20,8 @@ struct NamedBackend {
   Backend backend;
 };
 
-// Returns the reference, the CPU backend with every instruction set of this processor, and CUDA. Without long
-// tests, it returns the reference and every second one of the others.
+// Returns the reference backend, the CPU backend with every instruction set of this processor, and CUDA.
+// Without long tests, every second backend is left out, but not the reference.
 std::vector<NamedBackend> backends(const std::string& of) {
   std::vector<NamedBackend> list;
   std::size_t way = 0;
@@ -58,7 +58,7 @@ std::vector<float> logits_of(const Model& model, Backend& backend, const Golden&
 
 class ModelGolden : public testing::TestWithParam<std::string> {};
 
-// Sizes of chunks (the last size repeats), and the layout of the KV cache.
+// Sizes of chunks (the last size repeats), and options of the KV cache.
 struct Way {
   std::vector<int> chunks;
   CacheOptions cache = {};
@@ -79,8 +79,8 @@ TEST_P(ModelGolden, LogitsAreThoseOfTransformers) {
     fmt::print("max |logit difference| {:<22} {:<15} {:.1e}\n", golden.name, name, difference);
     EXPECT_LE(difference, 1e-4F);
 
-    // The numbers must be identical for any chunks and any cache layout. Without long tests, a backend is
-    // tested with one of the combinations, which differs between models.
+    // Chunks and cache options must not change the results. Without long tests, each model runs with only one
+    // of the combinations.
     const std::vector<Way> ways = slow(backend) ? std::vector{kWays[0]} : std::vector(std::begin(kWays), std::end(kWays));
     for (std::size_t i = 0; i < ways.size(); ++i)
       if (long_tests() || i == turn % ways.size()) {
@@ -109,9 +109,8 @@ TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
   }
 }
 
-// Finds the scale of the embeddings that best explains transformers' bf16 logits. The mean squared difference
-// from our f32 logits is a parabola in the scale; its minimum is not at sqrt(dim), but at sqrt(dim) rounded
-// to bf16.
+// Finds the scale of embeddings that best explains transformers' bf16 logits. The mean squared difference
+// from Octavo's f32 logits is a parabola in the scale. Its minimum is at sqrt(dim) rounded to bf16.
 TEST(ModelGoldenInBf16, GemmaScalesEmbeddingsAsTransformersDoes) {
   const Golden golden = golden::read("gemma3-scale");
   Backend backend = make_reference_backend();

@@ -1,4 +1,3 @@
-// Tests loading: damaged checkpoints, formats, limits.
 #include "model/model.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +24,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A copy of a golden checkpoint, which the tests damage.
+// A copy of a golden checkpoint that tests damage.
 class ModelLoad : public testing::Test {
  protected:
   explicit ModelLoad(const std::string& model = "llama-f32") {
@@ -113,7 +112,7 @@ TEST_F(ModelLoad, NoSuchDirectory) {
   EXPECT_THAT(model.error().message, HasSubstr("no/such/place does not exist"));
 }
 
-// A tensor's data may begin at any byte; the test makes the header one space longer.
+// A tensor's data may begin at any byte. The test makes the header one space longer.
 TEST_F(ModelLoad, MisalignedData) {
   std::string bytes = read_file(directory_ / "model.safetensors");
   std::uint64_t length = 0;
@@ -130,8 +129,8 @@ TEST_F(ModelLoad, MisalignedData) {
 }
 
 TEST_F(ModelLoad, ConvertsToTheFormatAskedFor) {
-  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();  // the reference backend keeps
-                                                                      // everything in f32
+  // the reference backend keeps everything in f32
+  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const auto bytes_as = [&](ModelDType dtype) {
     const auto model = Model::load(directory_.path(), cpu, {.dtype = dtype});
     EXPECT_EQ((*model)->activation, dtype == ModelDType::bfloat16 ? DType::bf16 : DType::f32);
@@ -155,7 +154,8 @@ TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
   EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("contains NaN or infinity in f16"));
 }
 
-// Angles are computed only for the tokens of a step. A table for ten million positions would need gigabytes.
+// Only the RoPE angles of a step's tokens are computed. A table for ten million positions would need
+// gigabytes.
 TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
   replace("config.json", "\"max_position_embeddings\": 256", "\"max_position_embeddings\": 10000000");
   const auto model = Model::load(directory_.path(), backend_);
@@ -164,7 +164,7 @@ TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
   EXPECT_LT((*model)->weight_bytes, std::size_t{1} << 20);
 }
 
-// Heads of open_llama_3b have 100 elements, too.
+// Heads of open_llama_3b have 100 elements, so they are refused as well.
 TEST_F(ModelLoad, HeadsOfOtherThanAMultipleOfEightAreRefusedByInspectToo) {
   replace("config.json", "\"head_dim\": 16", "\"head_dim\": 4");  // the sizes of the matrices do not change
   replace("config.json", "\"num_attention_heads\": 3", "\"num_attention_heads\": 12");
@@ -185,7 +185,7 @@ TEST_F(ModelLoad, InspectTellsWhatThereIs) {
 }
 
 // transformers rounds the scale to the weights' format: for 48 columns, it is 6.9375 in bf16 instead of
-// 6.9282. The norms of heads are a vector with rows; like other vectors, it must not be quantised.
+// 6.9282.
 TEST(VectorsWithRows, AreNotReadFromCodes) {
   constexpr std::string_view kNorm = "model.layers.0.self_attn.q_norm.weight";
   const ScratchDirectory directory;
@@ -231,8 +231,8 @@ TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
   EXPECT_GT(networks, 100);
 }
 
-// The check detects that memory does not suffice (for 412 billion parameters) before the system ends the
-// process.
+// The model has 412 billion parameters. The loader must detect that memory does not suffice before the system
+// kills the process.
 TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
   Backend backend = make_reference_backend();
   const auto available = static_cast<double>(backend.device->available_bytes());

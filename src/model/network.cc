@@ -66,7 +66,8 @@ ParameterList Network::parameters() {
 
 namespace {
 
-// Numbers the products as adapters do: by their position in the complete network, also for one stage.
+// Numbers the products by their position in the complete network, also in a stage, because adapters use these
+// numbers.
 void number_products(const ModelSpec& spec, const std::string& prefix, Network& network) {
   const ParameterList own = network.parameters();
   std::size_t linear = kFirstLinearIndex, expert = kFirstLinearIndex + own.linears.size();
@@ -100,18 +101,18 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
     other.names = *std::exchange(other.other_names, std::nullopt);
     if (auto network = checked_network(other, checkpoint)) return network;
   }
-  // Finds the prefix under which the embedding (or an encoder's first tensor) exists. Without such a prefix,
-  // it uses the first one, so that the error names the usual tensor.
+  // Finds the prefix with which the first tensor exists. Without such a prefix, the first one is used, so
+  // that the error names the usual tensor.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
     const std::string& first = spec.inputs.image ? spec.names.encoder.patches : spec.names.embedding.tokens;
     return checkpoint.find(prefix + first + ".weight") != nullptr;
   });
   const std::string& prefix = found != spec.names.prefixes.end() ? *found : spec.names.prefixes[0];
-  ModelSpec whole = spec;  // checkpoints contain complete tensors
+  ModelSpec whole = spec;  // Checkpoints contain complete tensors.
   whole.shard = {};
   whole.stage = {};
   if (const std::string& bias = spec.names.logits_bias; !bias.empty() && checkpoint.find(bias) == nullptr)
-    whole.logits.bias = false;  // the bias is not stored, so it is zero
+    whole.logits.bias = false;  // a bias that is not stored is zero
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
   network.plain = plain_format(network, checkpoint);

@@ -19,36 +19,36 @@ namespace octavo {
 
 struct Layer {
   std::vector<std::unique_ptr<Phase>> phases;
-  std::int64_t state_floats = 0;  // number of f32 values in the states of all blocks
+  std::int64_t state_floats = 0;  // floats in the states of all blocks
 
   // Returns the blocks in the order of the forward pass.
   std::vector<Block*> blocks() const;
-  // Returns the need of the block with cached keys and values; source() returns that of the block that stores
-  // an encoder's rows. A layer has at most one of each.
+  // cache() and entries() are the needs of the block that caches keys and values; source() is the need of the
+  // block that caches an encoder's rows. A layer has at most one of each.
   std::optional<CacheNeed> cache() const;
   std::optional<CacheNeed> entries() const;
   std::optional<CacheNeed> source() const;
-  // Returns the phase that runs the block with the KV cache.
+  // Returns the phase whose block uses the KV cache.
   const Phase& caching_phase() const;
 };
 
 struct Network {
-  std::unique_ptr<Ends> ends = std::make_unique<Ends>();  // other parts refer to it, so its address must not
-                                                          // change
-  std::vector<std::unique_ptr<Phase>> inputs;  // token inputs (in the first stage) and angles (in every
-                                               // stage)
+  // other parts point to it, so its address must not change
+  std::unique_ptr<Ends> ends = std::make_unique<Ends>();
+  // token inputs (only in the first stage) and RoPE angles (in every stage)
+  std::vector<std::unique_ptr<Phase>> inputs;
   std::unique_ptr<ResidualScheme> residual;
-  std::vector<Layer> layers;  // layers of this stage
-  // Heads; null if the network has no such head, or another stage has it.
+  std::vector<Layer> layers;
+  // Heads. A head is null if the network has no such head, or if another stage has it.
   std::unique_ptr<LogitsHead> logits;
   std::unique_ptr<PoolHeads> pool;
   std::unique_ptr<ProjectHead> project;
-  DType plain = DType::f32;  // format of the checkpoint's plain matrices, including those of other ranks
+  DType plain = DType::f32;  // format of the checkpoint's plain matrices, including matrices on other ranks
   std::vector<std::string> ignorable;  // see Names::ignorable
 
-  std::vector<NetworkPart*> parts() const;  // returns all parts except `ends`
+  std::vector<NetworkPart*> parts() const;  // all parts except `ends`
   ParameterList parameters();
-  // Returns the input of this type; null if the network has none.
+  // Returns the input of this type, or null if the network has none.
   template <class Input>
   const Input* input() const {
     for (const std::unique_ptr<Phase>& phase : inputs)
@@ -57,12 +57,12 @@ struct Network {
   }
 };
 
-// Returns the network, without values. prefix: one of its Names::prefixes.
+// Returns the network without weights. `prefix` is one of its Names::prefixes.
 Network network_of(const ModelSpec& spec, const std::string& prefix);
 inline Network network_of(const ModelSpec& spec) { return network_of(spec, spec.names.prefixes[0]); }
 
 // Returns the network with the names and the prefix that this checkpoint uses. Returns the errors of
-// check_slots if the checkpoint does not have exactly these tensors.
+// check_slots() if the checkpoint does not have exactly the network's tensors.
 Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpoint);
 
 }  // namespace octavo

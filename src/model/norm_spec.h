@@ -1,4 +1,3 @@
-// Specs of norms.
 #pragma once
 
 #include "kernels/kinds.h"
@@ -6,7 +5,7 @@
 namespace octavo {
 
 // A norm with a weight, and with a bias if requested. weight_offset is added to the stored weight (Gemma
-// stores w and multiplies by 1 + w). If no weight is stored, the weight is 1.
+// stores w and multiplies by 1 + w). If `stored` is false, the weight is 1.
 struct NormSpec {
   NormKind kind = NormKind::none;
   float eps = 0;

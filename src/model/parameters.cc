@@ -5,8 +5,8 @@
 namespace octavo {
 namespace {
 
-// Returns the elements of `order` at the indices `rows`; returns `rows` if `order` is empty. Ranges must have
-// step 1.
+// Returns the elements of `order` at the indices `rows`. If `order` is empty, returns `rows`. Ranges must
+// have step 1.
 std::vector<RowRange> chosen(const std::vector<RowRange>& order, const std::vector<RowRange>& rows) {
   if (order.empty()) return rows;
   std::vector<RowRange> found;
@@ -118,7 +118,7 @@ namespace {
 
 constexpr std::string_view kBounded = ".linear";
 
-// Returns a limit of x.linear: the tensor named x + `name`.
+// Returns a limit of the matrix x.linear: the tensor named x + `name`.
 VectorParameter bound(const std::string& tensor, const char* name, std::int64_t size) {
   VectorParameter p;
   p.parts = {{tensor.substr(0, tensor.size() - kBounded.size()) + name, {}}};

@@ -1,4 +1,4 @@
-// Parameters of a network: matrices and vectors. Each one has the names of its tensors in the checkpoint and,
+// Parameters of a network: matrices and vectors. Each has the names of its tensors in the checkpoint and,
 // after loading, its values.
 #pragma once
 
@@ -14,44 +14,44 @@
 
 namespace octavo {
 
-// Rows begin, begin + step, .. of a matrix, or such elements of a vector. If begin is -1, the rows are zeros.
+// Rows begin, begin + step, .. of a matrix, or elements of a vector. If begin is -1, the rows are zeros.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;
   std::int64_t step = 1;
 };
 
-// How LoadOptions::quantization applies to a plain matrix.
+// Decides how LoadOptions::quantization applies to a plain matrix.
 enum class MatrixUse : std::uint8_t {
   layer,   // quantised as requested
-  table,   // embedding and output matrix: int8
-  plain,   // not quantised; if the matrix is stored in a quantised format, it becomes plain
-  router,  // not quantised; ignored when the checkpoint's format is determined
+  table,   // embedding and output matrix: becomes int8
+  plain,   // not quantised; a matrix that is quantised in the checkpoint becomes plain
+  router,  // not quantised; plain_format() ignores the matrix
 };
 
-// A matrix [rows, cols]: its tensors, stacked by rows, or only the rows in `order`.
+// A matrix [rows, cols]. Its rows are the rows of the tensors `parts`, one tensor after another, or only the
+// rows in `order`.
 struct MatrixParameter {
-  std::vector<Slot> parts;  // tensors of the matrix; empty: the network has no such matrix
+  std::vector<Slot> parts;  // empty: the network has no such matrix
   std::int64_t slice = -1;  // index in a stack [slices, ..]; -1: the tensor is not a stack
-  std::int64_t slices = 0;  // number of matrices in a stack, whose rows follow one another; 0: the tensor is
-                            // not a stack
-  bool transposed = false;  // whether each tensor is stored as [cols, rows]
-  bool turned = false;      // whether each range of `order` [count, cols] is transposed to [cols, count]
-  // If not 0, each group of stored_run_cols columns of a tensor is padded with zeros to `run_cols` columns.
+  // the rows of this number of matrices in a stack follow one another; 0: the tensor is not a stack
+  std::int64_t slices = 0;
+  bool transposed = false;  // each tensor is stored as [cols, rows]
+  bool turned = false;      // each range of `order`, [count, cols], is transposed to [cols, count]
+  // If not 0, each group of stored_run_cols columns in a tensor is padded with zeros to run_cols columns.
   std::int64_t stored_run_cols = 0, run_cols = 0;
   std::int64_t channels = 0;  // if not 0, each row is stored as [channels, cols / channels] and is transposed
-  std::optional<Slot> scale = {};  // vector [rows] of the checkpoint that multiplies the rows
-  std::vector<RowRange> order;  // if not empty, the matrix has these rows in this order; each range is inside
-                                // one tensor
+  std::optional<Slot> scale = {};  // vector [rows] in the checkpoint that multiplies the rows
+  // if not empty, the matrix has these rows in this order; each range is inside one tensor
+  std::vector<RowRange> order;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  bool difference = false;  // whether the matrix has one row, the first row of `order` minus the second
-  bool sharded = false;     // whether this is a rank's part; if it is contiguous in a plain tensor, only this
-                            // part is read
-  std::int64_t first_col = 0;  // first column: the matrix has the columns [first_col, first_col + cols) of
-                               // the tensors
+  bool difference = false;  // the matrix has one row: the first row of `order` minus the second
+  // this is a rank's part; if the part is contiguous in a plain tensor, only this part is read
+  bool sharded = false;
+  std::int64_t first_col = 0;  // the matrix has the columns [first_col, first_col + cols) of the tensors
   MatrixUse use = MatrixUse::layer;
-  std::size_t index = 0;  // for the matrix of an expert: see LinearParameter::index
+  std::size_t index = 0;  // only for the matrix of an expert: LinearParameter::index
   WeightPtr weight;       // null before loading
 
   std::int64_t elements() const { return rows * cols; }
@@ -61,41 +61,41 @@ struct MatrixParameter {
   }
 };
 
-// Factor of the elements [begin, begin + count) of a vector.
+// Factor for the elements [begin, begin + count) of a vector.
 struct Factor {
   std::int64_t begin;
   std::int64_t count;
   float factor;
 };
 
-// A vector in f32: the concatenation of its tensors.
+// A vector in f32: its tensors, one after another.
 struct VectorParameter {
-  std::vector<Slot> parts;  // tensors of the vector; empty: the network has no such vector, or `constant` has
-                            // its elements
-  std::vector<float> constant;  // elements of a vector that the checkpoint does not contain
+  std::vector<Slot> parts;      // empty: the network has no such vector, or the elements are in `constant`
+  std::vector<float> constant;  // elements that are not in the checkpoint
   std::vector<RowRange> order;
-  float offset = 0;  // added to each element
-  bool rates = false;   // whether an element x is stored as -exp(x)
-  bool shares = false;  // whether each stored number s becomes a row (s, 1 - s); `size` and `row` count the
-                        // elements of these rows
-  std::optional<Slot> scale = {};  // vector of equal length that multiplies this one
+  float offset = 0;    // number that is added to each element
+  bool rates = false;  // an element x is stored as -exp(x)
+  // each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows
+  bool shares = false;
+  std::optional<Slot> scale = {};  // vector of the same length that multiplies this one
   std::vector<Factor> factors;
   std::int64_t size = 0;
-  std::int64_t row = 0;  // if not 0, length of a row: rows of the tensors are concatenated, and `order`
-                         // applies within a row
+  // if not 0, the tensors have rows of this total length: row i is the concatenation of the tensors' rows i,
+  // and `order` applies within a row
+  std::int64_t row = 0;
   std::vector<RowRange> kept_rows;  // if not empty, only these rows are kept
   std::int64_t below = 0;           // if not 0, the elements are integers in [0, below)
-  // Whether the tensor is one number, which all `size` elements have. It may be infinite.
+  // The tensor is one number, which all `size` elements have. It may be infinite.
   bool repeated = false;
-  View value;  // f32 [size], or [size / row, row]; empty before loading
+  View value;  // f32 [size] or [size / row, row]; empty before loading
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
 // Indices of the products that LoRA adapters can change: the embedding, the output matrix, all linear
-// products of the network, then those of experts with one index per expert.
+// products of the network, then the experts' products with one index per expert.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
-// Limits of the values of each column (ClampArgs).
+// Smallest and largest allowed value for each column (ClampArgs).
 struct BoundsParameter {
   VectorParameter least, most;
 };
@@ -103,10 +103,10 @@ struct BoundsParameter {
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
-  BoundsParameter input, output;  // limits of the input and the output; empty: no limits
-  std::size_t index = 0;          // index among the network's products, from kFirstLinearIndex on
+  BoundsParameter input, output;  // empty: no limits
+  std::size_t index = 0;          // index of the product, from kFirstLinearIndex on
 
-  // Multiplies the outputs by a vector that is stored beside the matrix.
+  // Multiplies the outputs by a vector in the checkpoint.
   void scale_by(const Slot& vector);
 };
 
@@ -118,24 +118,24 @@ struct NormParameter {
   Norm norm() const { return {spec.kind, spec.eps, weight.value, bias.value}; }
 };
 
-// Keep only a rank's part: these rows, elements or columns of a matrix, of a vector, or of a matrix with its
-// bias. Rows are numbered as in the complete network. If columns are split, the ranks' products are added up,
-// so only one rank keeps the bias.
+// Reduce a parameter to a rank's part. Rows are numbered as in the complete network. If columns are split,
+// the ranks' products are added up, so only one rank keeps the bias.
 void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows);
 void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
 void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
 void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
-// keeps these columns of VectorParameter::row
+// Columns count within VectorParameter::row.
 void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);
 
-// Parameters of a network, in the order of the forward pass.
+// The parameters of a network, in the order of the forward pass.
 struct ParameterList {
   std::vector<MatrixParameter*> matrices;
   std::vector<VectorParameter*> vectors;
-  std::vector<LinearParameter*> linears;  // linear products; their matrices and vectors are also in the other
-                                          // lists
-  // A product of experts: one matrix per expert (also in `matrices`), and the number of experts per token.
+  // linear products; their matrices and vectors are also in `matrices` and `vectors`
+  std::vector<LinearParameter*> linears;
+  // A product of experts. Its matrices, one per expert, are also in `matrices`. A token uses `chosen` of
+  // them.
   struct ExpertProduct {
     std::vector<MatrixParameter>* matrices;
     std::int64_t chosen;
@@ -147,7 +147,8 @@ struct ParameterList {
   void add(LinearParameter& linear);
   void add(NormParameter& norm);
   void add(BoundsParameter& bounds);
-  // Adds the parameters of a part of a block, of the target of a pointer, or of several arguments in order.
+  // These overloads add the parameters of a part of a block, of a pointer's target, of a range, or of several
+  // arguments in order.
   template <class Part>
     requires requires(Part& part, ParameterList& list) { part.list(list); }
   void add(Part& part) {
@@ -170,38 +171,39 @@ struct ParameterList {
   std::vector<Slot> slots() const;
 };
 
-// Creates parameters from names and shapes of tensors. `prefix` precedes every name.
+// Creates parameters from names and shapes of tensors.
 class Namer {
  public:
   Namer(const Names& all, std::string prefix, const Shard& of = {}, std::string part = {})
       : names(all), shard(of), prefix_(std::move(prefix)), part_(std::move(part)) {}
 
   const Names& names;
-  const Shard shard;  // part of a rank, for blocks that are split over ranks
+  const Shard shard;  // rank's part, for blocks that split themselves over ranks
 
   NormParameter norm(const NormSpec& spec, const std::string& name, std::int64_t size) const;
-  // Returns a product whose matrix is `tensors`, stacked by rows: tensors[i] has rows[i] rows.
+  // Returns a product whose matrix is a stack of tensors: tensors[i] has rows[i] rows.
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
                          std::int64_t cols, bool bias) const;
-  // Returns a matrix for each of `count` experts, in the layout names.of<Experts>().storage. Its `rows` rows
-  // are those of the tensors, stacked. down: the columns are the hidden units.
+  // Returns one matrix per expert, in the layout names.of<Experts>().storage. A matrix has `rows` rows, which
+  // are the rows of the tensors, stacked. `down` means that columns are hidden units.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
                                        std::int64_t rows, std::int64_t cols, bool down = false) const;
   // Returns a stack [count, rows, cols] as one matrix [count * rows, cols].
   MatrixParameter stack(const std::string& tensor, std::int64_t count, std::int64_t rows,
                         std::int64_t cols) const;
-  // Returns a [rows, row] matrix: the tensors, of equal width, concatenated along the second dimension.
+  // Returns a [rows, row] matrix: the tensors, concatenated along the second dimension. All tensors have the
+  // same width.
   VectorParameter rows_of_vectors(const std::vector<std::string>& tensors, std::int64_t rows,
                                   std::int64_t row) const;
   MatrixParameter table(const std::string& name, std::int64_t rows, std::int64_t cols, MatrixUse use) const;
-  // Returns a vector: the tensors, concatenated; tensors[i] has sizes[i] elements.
+  // Returns the tensors, concatenated; tensors[i] has sizes[i] elements.
   VectorParameter vector(const std::vector<std::string>& tensors,
                          const std::vector<std::int64_t>& sizes) const;
 
  private:
   std::string full(const std::string& name) const;
 
-  std::string prefix_, part_;  // part_: see LayerSpec::part
+  std::string prefix_, part_;  // part_ is LayerSpec::part
 };
 
 }  // namespace octavo

@@ -22,7 +22,7 @@ struct Field {
   std::string_view own, params;
 };
 
-// Required fields. If one is missing, the default of config.json would be that of another model.
+// Required fields. If one is missing, config.json's default would be wrong.
 constexpr std::array kNeeded = {
     Field{"hidden_size", "dim"},
     Field{"num_hidden_layers", "n_layers"},
@@ -37,7 +37,7 @@ constexpr std::array kOptional = {
     Field{"tie_word_embeddings", "tied_embeddings"},
     Field{"hidden_act", "activation"},
 };
-// fields of `moe`
+// Fields of `moe`.
 constexpr std::array kExperts = {
     Field{"moe_layer_freq", "route_every_n"},
     Field{"first_k_dense_replace", "first_k_dense_replace"},
@@ -51,7 +51,7 @@ constexpr std::array kExperts = {
 
 json::string_view field_key(std::string_view field) { return {field.data(), field.size()}; }
 
-// Converts fields of params.json; each field has a name there and one in config.json.
+// Converts fields of params.json to fields of config.json.
 class Translator {
  public:
   explicit Translator(json::object params)
@@ -81,7 +81,7 @@ class Translator {
   }
 
  private:
-  // path: the object that contains the field.
+  // path` is the object that contains the field; "" is the file.
   void rename(const Field& field, std::string_view path) {
     const json::value* value = fields_.if_contains(field_key(field.params));
     if (!path.empty()) value = fields_[field_key(path)].as_object().if_contains(field_key(field.params));
@@ -92,8 +92,7 @@ class Translator {
                                                                  : fmt::format("{}.{}", path, field.params));
   }
 
-  // Converts the windows of the layers: a number for all layers, or a list that repeats; null means full
-  // attention.
+  // Converts sliding_window: a number for all layers, or a list that repeats. null means full attention.
   Result<> windows() {
     if (!params_.is_list("sliding_window")) {
       if (!params_.has("sliding_window")) fields_["sliding_window"] = nullptr;

@@ -8,12 +8,12 @@
 
 namespace octavo {
 
-// Returns whether a folder has this format: it has a params.json, and either no config.json or only weights
-// in Mistral's format (is_consolidated).
+// Returns whether a folder has Mistral's format: params.json exists, and either config.json is missing or all
+// weights are in Mistral's format (is_consolidated).
 bool in_mistral_format(const std::string& directory);
 
-// Converts <directory>/params.json to the fields of config.json, with transformers' names. The model_type
-// "transformer" selects the tensor names (take_mistral_names). Errors name the fields of params.json.
+// Converts params.json to the fields of config.json. The result has the model_type "transformer", which
+// selects Mistral's tensor names (take_mistral_names). Errors name the fields of params.json.
 Result<Config> load_params(const std::string& directory);
 Result<Config> parse_params(std::string_view text);
 

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Returns a params.json with more fields; each begins with a comma.
+// Returns a params.json with `more` fields, each with a comma before it.
 std::string params(std::string_view more) {
   return fmt::format(R"({{"dim":64,"n_layers":4,"n_heads":4,"n_kv_heads":2,"head_dim":16,"hidden_dim":96,
     "norm_eps":1e-5,"vocab_size":100,"rope_theta":1e6{}}})",
@@ -41,7 +41,7 @@ TEST(ParamsFile, IsAMistralWithItsOwnNames) {
   EXPECT_EQ(spec->names.embedding.tokens, "tok_embeddings");
 }
 
-// transformers' defaults for config.json are those of other models.
+// transformers' defaults for config.json do not fit Mistral's models.
 TEST(ParamsFile, WhatIsLeftOutIsNotAnotherModels) {
   EXPECT_EQ(spec_of("")->layers[0].attention().mask.window, 0);
   const auto none = parse_params(R"({"dim":64,"n_layers":4})");
@@ -63,7 +63,6 @@ TEST(ParamsFile, ApplyScaleSaysWhetherYarnStretchesScores) {
   EXPECT_EQ(spec_of(yarn + R"(,"apply_scale":false})")->ropes[0].scaling.attention_factor, 1);
 }
 
-// The folder has no generation_config.json.
 TEST(ParamsFile, TextsEndAsMistralsDo) {
   const ScratchDirectory folder;
   EXPECT_TRUE(load_generation_config(folder.path())->eos_ids.empty());

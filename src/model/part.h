@@ -1,4 +1,4 @@
-// Interfaces of the parts of a network. Each part has parameters, workspaces and a run().
+// Interfaces of a network's parts. Every part has parameters, workspaces, and a run() that one step calls.
 #pragma once
 
 #include <string_view>
@@ -18,33 +18,34 @@ class NetworkPart {
   virtual ~NetworkPart() = default;
 
   virtual void list(ParameterList&) {}
-  // Called once, after all parameters have been loaded.
+  // Is called once, after all parameters were loaded.
   virtual void loaded() {}
   virtual void reserve(Arena) const {}
-  // Checks whether this part of an unsplit network can be split over ranks. Returns unsupported with the part
-  // that cannot be split, or invalid_argument with the number that is not a multiple of shard.size.
+  // Checks whether this part of an unsplit network can be split over ranks. Returns unsupported with the name
+  // of the part, or invalid_argument with the number that is not a multiple of shard.size.
   virtual Result<> splits(const Shard&) const { return {}; }
-  // Returns requirements beyond the operators that all backends have (operators/list.h).
+  // Returns what the part needs from a backend beyond the operators that all backends have
+  // (operators/list.h).
   virtual std::vector<Need> needs() const { return {}; }
-  // Returns whether the part reads results of another layer; both layers must then be in one stage.
+  // Returns whether the part reads results of another layer. Then both layers must be in one stage.
   virtual bool spans_layers() const { return false; }
 };
 
-// Returns the error of NetworkPart::splits().
+// Make the errors of NetworkPart::splits().
 Result<> not_split(std::string_view what);
 Result<> divides(const Shard& shard, std::int64_t number, std::string_view what);
 
-// A part that reads or changes the residual. A step runs all phases one after the other.
+// A part that reads or changes the residual. A step runs all phases one after another.
 class Phase : public NetworkPart {
  public:
-  // Adds the part's blocks, in the order of the forward pass.
+  // Appends the phase's blocks, in the order of the forward pass.
   virtual void add_blocks(std::vector<Block*>&) const {}
   void loaded() override;
   Result<> splits(const Shard& shard) const override;
   bool spans_layers() const override;
-  // Runs the phase. Must not allocate memory.
+  // Must not allocate memory.
   virtual void run(const Step& step) const = 0;
-  // Implemented by phases with keys and values: calls Block::store_rows() with the input of its block.
+  // Calls Block::store_rows() with the input of the block. Phases that cache keys and values implement it.
   virtual void store_rows(const Step&) const {}
 };
 

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Two adjacent positions on one axis of the table, and their weights.
+// A position on one axis of the table, and its weight in the interpolation.
 struct Tap {
   int place;
   float weight;

@@ -11,10 +11,10 @@
 
 namespace octavo {
 
-// Reads preprocessor_config.json of a model's directory or, if transformers 5 wrote the files, the object
-// `part` of processor_config.json ("image_processor", "feature_extractor"). Fields of `overrides` have
-// priority. spatial_merge_size of processor_config.json (Mistral 3) is added to the fields. Returns an error
-// if both files are missing, or if the file contains no object.
+// Reads preprocessor_config.json in a model's directory or, if transformers 5 wrote the files, the object
+// `part` ("image_processor", "feature_extractor") of processor_config.json. Fields of `overrides` replace
+// fields of the file. The result also has spatial_merge_size of processor_config.json (Mistral 3). Returns an
+// error if both files are missing, or if the file contains no object.
 Result<Config> read_processor_file(const std::string& directory, std::string_view part,
                                    const boost::json::object& overrides = {});
 
@@ -22,10 +22,10 @@ Result<Config> read_processor_file(const std::string& directory, std::string_vie
 // processor_config.json. Returns nullopt if neither exists.
 Result<std::optional<Config>> read_video_file(const std::string& directory);
 
-inline constexpr std::int64_t kPixelsMax = 1 << 26;  // maximum number of pixels of a resized image
+inline constexpr std::int64_t kPixelsMax = 1 << 26;  // pixels of an image after resizing
 
-// Reads the minimum and maximum number of pixels of an image or a frame. min_pixels and max_pixels, if
-// given, take precedence over size; without any of them `rule` keeps its limits.
+// Reads the minimum and maximum number of pixels of an image or a frame. min_pixels and max_pixels take
+// precedence over `size`. If all are missing, `rule` keeps its limits.
 Result<> read_pixels(const Config& config, media::AnySizeRule& rule);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Tests config.json files of popular models, which lack some fields: each must describe a network with the
+// Tests config.json files of popular models, which lack some fields. Each must describe a network with the
 // model's number of parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
   ASSERT_TRUE(gemma2.has_value()) << gemma2.error().message;
   EXPECT_EQ(gemma2->logits.soft_cap, 30);
   EXPECT_EQ(gemma2->layers[0].attention().scores.soft_cap, 50);
-  // Gemma 3's config.json has the field, but the model does not use it.
+  // Gemma 3's config.json has the field, but the model ignores it.
   const auto gemma3 = spec_of(R"({"architectures": ["Gemma3ForCausalLM"], "attn_logit_softcapping": 50.0})");
   ASSERT_TRUE(gemma3.has_value()) << gemma3.error().message;
   EXPECT_EQ(gemma3->layers[0].attention().scores.soft_cap, 0);
@@ -106,7 +106,7 @@ TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
   EXPECT_EQ(phi3->max_positions, 131072);
 }
 
-// SmolVLM-256M has 256,484,928 parameters.
+// SmolVLM-256M
 TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
   const auto made =
       spec_of(R"({"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 49190,
@@ -118,7 +118,7 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->media.tower).total, 256'484'928);
 }
 
-// Qwen3-VL-2B has 2,127,532,032 parameters.
+// Qwen3-VL-2B
 TEST(PublishedConfigs, Qwen3VlHasAsManyParametersAsTheModel) {
   const auto made =
       spec_of(R"({"architectures": ["Qwen3VLForConditionalGeneration"], "tie_word_embeddings": true,
@@ -134,7 +134,7 @@ TEST(PublishedConfigs, Qwen3VlHasAsManyParametersAsTheModel) {
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->media.tower).total, 2'127'532'032);
 }
 
-// glm-4-9b-chat has 9,399,951,360 parameters.
+// glm-4-9b-chat
 TEST(PublishedConfigs, ChatGlmHasAsManyParametersAsTheModel) {
   const auto made =
       spec_of(R"({"architectures": ["ChatGLMModel"], "add_qkv_bias": true, "ffn_hidden_size": 13696,
@@ -156,8 +156,8 @@ TEST(PublishedConfigs, WhispersHaveAsManyParametersAsTheModels) {
     EXPECT_TRUE(made.has_value()) << made.error().message;
     return count_parameters(*made).total + count_parameters(*made->media.tower).total;
   };
-  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);      // parameters of whisper-tiny
-  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);  // parameters of whisper-large-v3-turbo
+  EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);      // whisper-tiny
+  EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);  // whisper-large-v3-turbo
 }
 
 TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
@@ -167,7 +167,7 @@ TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
   };
   EXPECT_EQ(bytes("deepseek-ai/DeepSeek-V2-Lite"), 27 * 576 * 2);
   EXPECT_EQ(bytes("deepseek-ai/DeepSeek-V3"), 61 * 576 * 2);
-  // yarn multiplies the scores by (0.1 * mscale_all_dim * ln(factor) + 1)^2.
+  // yarn multiplies attention scores by (0.1 * mscale_all_dim * ln(factor) + 1)^2.
   const auto scale = [&](std::string_view model) {
     return std::get<LatentAttention>(spec(model).layers[0].mixer).scale;
   };
@@ -187,7 +187,8 @@ TEST(PublishedConfigs, SparseAttentionKeepsAnIndexersKeysBesideLatents) {
   EXPECT_TRUE(made("DeepseekV32ForCausalLM", R"(, "indexer_rope_interleave": true)").ropes.at(1).interleaved);
 }
 
-// Layers can share the selection of an earlier layer; a number, a pattern or a list defines which.
+// A layer without an indexer uses an earlier layer's selection. A number, a pattern or a list says which
+// layers have indexers.
 TEST(PublishedConfigs, IndexersThatLayersShare) {
   const auto made = [](std::string_view fields) {
     return spec_of(fmt::format(R"({{"architectures": ["GlmMoeDsaForCausalLM"], "first_k_dense_replace": 1,
@@ -213,8 +214,8 @@ TEST(PublishedConfigs, IndexersThatLayersShare) {
   EXPECT_EQ(made(R"("indexer_types": ["full"])").error().field, "indexer_types");
 }
 
-// DeepSeek-V4-Flash: every second layer has entries of 4 tokens with an indexer's keys; the others have
-// entries of 128 tokens. All have windows of 128 tokens.
+// DeepSeek-V4-Flash: layers with entries of 4 tokens, which have an indexer, alternate with layers with
+// entries of 128 tokens. All layers have windows of 128 tokens.
 TEST(PublishedConfigs, CompressedAttentionKeepsEntriesOfSeveralTokens) {
   const auto made = [](std::string_view fields) {
     std::string ratios = "0, 0";
@@ -234,8 +235,8 @@ TEST(PublishedConfigs, CompressedAttentionKeepsEntriesOfSeveralTokens) {
   const CacheLayout layout = cache_layout(spec, {});
   EXPECT_EQ(layout.block_size, 128);
   ASSERT_TRUE(check_support(spec, {}, backend).has_value());
-  // For 128 tokens, each of the 21 layers with indexers stores 32 entries; no other group needs a larger
-  // block.
+  // A block of 128 tokens has 32 entries in each of the 21 layers with indexers. No other group needs a
+  // larger block.
   EXPECT_EQ(layout.block_bytes(backend.ops), 21 * 32 * (512 + 128) * 2);
   EXPECT_EQ(layout.bytes_per_token(backend.ops), 2 * 21 * 32 * (512 + 128) * 2 / 128.0);
   EXPECT_EQ(layout.state_floats, 21 * 2 * 3 * (512 + 128) + 20 * 3 * 512);
@@ -378,8 +379,7 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
   const ModelSpec falcon = spec("tiiuae/falcon-7b");
   EXPECT_EQ(falcon.layers[0].attention().kv_heads, 1);
   EXPECT_EQ(spec("tiiuae/falcon-rw-1b").layers[0].attention().scores.slopes.size(), 32u);
-  // opt-125m has 125,239,296 parameters; these include two rows of positions for padding, which are not
-  // loaded.
+  // opt-125m has 125,239,296 parameters. Two rows of positions are for padding and are not loaded.
   const auto opt = spec_of(R"({"architectures": ["OPTForCausalLM"]})").value();
   EXPECT_EQ(opt.embedding.learned_positions, 2050);
   EXPECT_EQ(count_parameters(opt).total, 125'239'296 - 2 * 768);
@@ -390,7 +390,7 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
             RopeScalingKind::llama3);
 }
 
-// transformers' AutoModel and vLLM treat a Mistral config.json with layer_types as Ministral.
+// Like transformers' AutoModel and vLLM, a Mistral config.json with layer_types is Ministral.
 TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
   constexpr std::string_view kTypes = R"("num_hidden_layers": 3, "sliding_window": 8,
       "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])";
@@ -405,7 +405,7 @@ TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
   const auto none = spec_of(
       R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 1, "sliding_window": null, "layer_types": ["full_attention"]})");
   EXPECT_EQ(layers_with_window(none.value()), 0);
-  // For these architectures, transformers uses the window in every layer; vLLM does not.
+  // transformers uses the window in every layer of these architectures; vLLM does not.
   for (const char* name : {"MixtralForCausalLM", "Phi3ForCausalLM", "Starcoder2ForCausalLM"}) {
     const auto refused = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", name, kTypes));
     ASSERT_FALSE(refused.has_value()) << name;
@@ -423,17 +423,17 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   const ModelSpec minimax = spec("MiniMaxAI/MiniMax-Text-01");
   EXPECT_TRUE(has(minimax, LightningAttention{}, 6) && has(minimax, Attention{}, 7));
   EXPECT_EQ(minimax.ropes[0].rotary_dim, 64);
-  // as in vLLM and transformers, the first head of the first layer decays by 2^(-8/64)
+  // In vLLM and transformers, the first head of the first layer decays by 2^(-8/64).
   EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
   const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
   EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536,
-              1e-6);  // 95 % of a normal distribution is below this value
+              1e-6);  // 95% of a normal distribution is below it
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.inputs.by_layer->vocab, 262144);
 }
 
-// Covers options that only some config.json files of a family have.
+// Options that only some config.json files of a family have.
 TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   const auto made = [](std::string_view architecture, std::string_view fields) {
     auto spec = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
@@ -457,7 +457,7 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
             64);
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
   EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
-  // The 7B model has rotary embeddings.
+  // The 7B model has RoPE.
   EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)")
                   .layers[0]
                   .attention()
@@ -471,7 +471,7 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
           .scores.slopes.empty());
 }
 
-// Architectures that vLLM runs as Llama.
+// vLLM runs these architectures as Llama.
 TEST(PublishedConfigs, AliasesDescribeLlama) {
   for (const char* alias :
        {"LLaMAForCausalLM", "AquilaForCausalLM", "AquilaModel", "XverseForCausalLM", "YiForCausalLM"}) {
@@ -482,8 +482,7 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
   }
 }
 
-// Families whose config.json needs lists or a pooling method are excluded, because their defaults describe no
-// model.
+// The defaults of some families describe no model, because their config.json needs lists or a pooling method.
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM",
                                                "LlamaBidirectionalForSequenceClassification",

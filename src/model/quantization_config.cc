@@ -9,7 +9,7 @@ constexpr Config::Range kGroupRange{-1, 1 << 24};
 
 using TextList = std::vector<std::string>;
 
-// Returns the text of a field, which must be one of the known texts.
+// Reads a text that must be one of `known`.
 Result<std::string> one_of(const Config& config, std::string_view field, std::optional<std::string> fallback,
                            const TextList& known) {
   TRY(const std::string text, config.text(field, std::move(fallback)));

@@ -1,4 +1,4 @@
-// Reads the format of a checkpoint's quantised matrices from config.json.
+// Reads from config.json how a checkpoint's matrices are quantised.
 #pragma once
 
 #include "model/config.h"
@@ -6,14 +6,14 @@
 
 namespace octavo {
 
-// Reads quantization_config (compression_config in older files): quant_method gptq, awq, compressed-tensors
-// or fp8. It ignores lists of excluded modules, because the tensors show which matrices are quantised. It
-// also ignores formats of activations: the CPU kernels quantise groups of 32 activations to int8 with a scale
-// per group, or do not quantise them. Returns unsupported, with the field, for a method, a number of bits or
-// a layout that the engine cannot load.
+// Reads quantization_config (compression_config in older files). quant_method may be gptq, awq,
+// compressed-tensors or fp8. Lists of excluded modules are ignored, because the tensors show which matrices
+// are quantised. Formats of activations are ignored too: the CPU kernels quantise groups of 32 activations to
+// int8 with one scale, or keep them as they are. Returns unsupported, with the field, for a method, a number
+// of bits or a layout that the engine cannot load.
 Result<PackedFormat> packed_format(const Config& config);
 
-// Returns the name of the packing in quant_method, or "none".
+// Returns the name in quant_method, or "none".
 std::string_view name(Packing packing);
 
 }  // namespace octavo

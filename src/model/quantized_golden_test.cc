@@ -37,7 +37,7 @@ TEST_P(QuantizedGolden, NumbersAreThoseOfTheFormat) {
   EXPECT_LE(golden::max_difference(logits, golden_.logits), 1e-4f);
 }
 
-// The CPU kernels add the error of rounding activations to int8 and, if requested, to bf16.
+// The CPU kernels also round activations to int8 and, if requested, to bf16.
 TEST_P(QuantizedGolden, CpuIsClose) {
   for (const CpuIsa isa : kCpuIsas) {
     auto backend = make_cpu_backend({.threads = 2, .isa = isa});
@@ -55,7 +55,7 @@ TEST_P(QuantizedGolden, CpuIsClose) {
   }
 }
 
-// In f32, numbers are exactly those of the format; in 16 bits, they are rounded.
+// In f32, weights are exactly those of the format. In 16 bits, they are rounded.
 TEST_P(QuantizedGolden, CudaIsClose) {
   auto backend = make_cuda_backend();
   if (!backend) GTEST_SKIP() << backend.error().message;

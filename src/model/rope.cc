@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// Returns theta of dynamic scaling for sequences of this length.
 double dynamic_theta(const RopeSpec& rope, int length) {
   const RopeScaling& s = rope.scaling;
   const double ratio = static_cast<double>(std::max(length, s.original_positions)) / s.original_positions;
@@ -20,16 +19,16 @@ double dynamic_theta(const RopeSpec& rope, int length) {
 }
 
 double llama3_frequency(const RopeScaling& s, double frequency) {
-  const double turns = s.original_positions * frequency / kTurn;  // number of rotations within the training
-                                                                  // length
+  // number of full rotations within the training length
+  const double turns = s.original_positions * frequency / kTurn;
   if (turns < s.low_freq_factor) return frequency / s.factor;
   if (turns >= s.high_freq_factor) return frequency;
   const double blend = (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
   return (1 - blend) * frequency / s.factor + blend * frequency;
 }
 
-// Ramp of yarn: pairs below `low` keep their frequencies, the frequencies of pairs above `high` are divided
-// by the factor, and in between both are blended.
+// Yarn's ramp: pairs below `low` keep their frequency, the frequency of pairs above `high` is divided by the
+// factor, and pairs between them blend both.
 struct YarnRamp {
   double low;
   double high;
@@ -38,8 +37,7 @@ struct YarnRamp {
 
 YarnRamp yarn_ramp(const RopeSpec& rope) {
   const RopeScaling& s = rope.scaling;
-  // Returns the index (not rounded) of the pair that makes this number of rotations within the training
-  // length.
+  // Index, not rounded, of the pair that rotates `turns` times within the training length.
   const auto pair_of = [&](double turns) {
     return rope.rotary_dim * std::log(s.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
   };
@@ -68,7 +66,7 @@ std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) 
   return frequencies;
 }
 
-// Returns the frequencies if pair k of an axis has frequency k * axes + axis.
+// Returns frequencies for alternating axes: pair k of an axis has the frequency with index k * axes + axis.
 std::vector<float> alternating_frequencies(const RopeSpec& rope, int max_model_len) {
   RopeSpec own = rope;
   own.axis_frequencies = AxisFrequencies::in_line;

@@ -1,4 +1,3 @@
-// Specs of rotary embeddings and of the attention temperature.
 #pragma once
 
 #include <cstdint>
@@ -17,47 +16,46 @@ enum class RopeScalingKind : std::uint8_t {
   ntk
 };
 
-// Scaling of a rotary embedding for contexts longer than in training; rope.h has the formulas. Fields that a
-// type does not use keep their defaults.
+// Scaling of a rotary embedding for contexts that are longer than in training. rope.h has the formulas.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
   int original_positions = 0;  // training length in tokens
-  // only llama3
+  // The next two fields are only for llama3.
   double low_freq_factor = 1;
   double high_freq_factor = 4;
-  // only yarn
+  // The next three fields are only for yarn.
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;
-  // only proportional: fraction of the pairs, from the first one on, that are rotated
+  // only for proportional: fraction of the pairs, from the first one on, that are rotated
   double share = 1;
-  // only longrope: a divisor per pair
+  // only for longrope: a divisor per pair
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
-  // yarn and longrope: factor of cos and sin
+  // only for yarn and longrope: factor of cos and sin
   double attention_factor = 1;
 };
 
-// How frequencies are assigned to pairs if the rotary embedding has several axes.
+// Decides which frequency a pair has if the rotary embedding has several axes.
 enum class AxisFrequencies : std::uint8_t {
   in_line,      // pairs are numbered across all axes
   anew,         // pairs of each axis are numbered from 0
-  alternating,  // axes alternate and have equal numbers of pairs; the first axis has the first frequency
+  alternating,  // axes take turns and have equal numbers of pairs; the first axis has the first frequency
 };
 
 struct RopeSpec {
-  int rotary_dim = 0;  // number of rotated elements of a head; even
+  int rotary_dim = 0;  // rotated elements of a head; even
   double theta = 10000;
   bool interleaved = false;
   RopeScaling scaling = {};
-  // If not empty, tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
-  // is rotated by the position on axis axes[i].
+  // If not empty, tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024). Pair i is
+  // rotated by the position on axis axes[i].
   std::vector<std::int32_t> axes = {};
   AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };
 
-// Factor of queries: a query at `position` is multiplied by 1 + beta * ln(1 + floor((position + shift) /
+// Factor of queries: the query at `position` is multiplied by 1 + beta * ln(1 + floor((position + shift) /
 // length)), so that attention over long contexts stays sharp (Llama 4, 2025).
 struct Temperature {
   double beta = 0;

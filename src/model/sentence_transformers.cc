@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads a JSON file that contains an object; empty if the file is missing.
+// Reads a JSON file that contains an object. The result is empty if the file is missing.
 Result<Config> read_object(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return Config::of({}, file.filename(), {});
@@ -23,7 +23,7 @@ Result<Config> read_object(const fs::path& file) {
   return Config::of(std::move(tree.get_object()), file.string(), {});
 }
 
-// Returns whether the path stays inside the folder; other paths are not allowed.
+// Returns whether a relative path stays inside the folder.
 bool stays_inside(const fs::path& path) {
   return path.is_relative() && std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
 }
@@ -69,7 +69,7 @@ Result<std::optional<Activation>> read_activation(const Config& config) {
       config.where("activation_function"), path);
 }
 
-// Reads a matrix from its file. inputs: width of its input.
+// Reads a dense layer from its folder. `inputs` is the width of its input.
 Result<HeadLayer> read_dense(const Config& config, const std::string& folder, int inputs) {
   TRY_VOID(config.integer("in_features", {inputs, inputs}));
   TRY(const bool residual, config.boolean("use_residual", false));
@@ -121,7 +121,7 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
           "modules.json: {} is not supported: must be Transformer, Pooling, Dense or Normalize", type);
     }
   }
-  // PyLate scales token vectors to length 1 without a module for it.
+  // PyLate scales the vectors of tokens to length 1, although no module says so.
   if (head.each_token) head.normalise = true;
   if (!spec.head || spec.head->labels.empty()) spec.head = std::move(head);
   return {};

@@ -1,5 +1,5 @@
-// Reads the files of a Sentence Transformers folder, which define how the vector of a text is computed from
-// the vectors of its tokens.
+// Reads the files of a Sentence Transformers folder. They define how a text's vector is computed from the
+// vectors of its tokens.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 namespace octavo {
 
 // Reads modules.json and the files that it names, and sets spec.head. If a module limits the length of texts,
-// it also sets spec.max_positions. It does nothing if modules.json is missing. Returns unsupported with the
-// module or the type of pooling, or corrupt.
+// the function also sets spec.max_positions. It does nothing if modules.json is missing. Returns unsupported
+// with the module or the type of pooling, or corrupt.
 Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spec);
 
-// Prefixes for each type of text ("query", "document"), from the prompts of
-// config_sentence_transformers.json; empty without this file. Returns corrupt if the file is invalid.
+// Prefix for each type of text ("query", "document"), from `prompts` in config_sentence_transformers.json.
+// Empty if the file is missing.
 using TextPrompts = std::map<std::string, std::string, std::less<>>;
 Result<TextPrompts> read_text_prompts(const std::string& directory);
 

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Returns the spec of the complete network, without the rank's part.
+// The spec of the complete network.
 ModelSpec whole_of(ModelSpec spec) {
   spec.shard = {};
   spec.stage = {};
@@ -54,8 +54,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   std::vector<Stage> found;
   int first = 0;
   for (int i = 0; i < stages; ++i) {
-    // A stage ends at the layer boundary that is nearest to its share of the cost. Every stage has at least
-    // one layer.
+    // A stage ends at the layer boundary that is nearest to its share of the parameters. Every stage has at
+    // least one layer.
     const double wanted = all * (i + 1) / stages;
     int end = first + 1;
     while (end < layers - (stages - 1 - i) &&

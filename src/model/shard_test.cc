@@ -1,4 +1,4 @@
-// Compares two and four ranks (threads in this test) with the golden results of one rank.
+// Compares two to four ranks (threads in this test) with the golden results of one rank.
 #include "model/shard.h"
 
 #include <gmock/gmock.h>
@@ -18,8 +18,8 @@ namespace {
 
 using golden::Golden;
 
-// Logits of every position on rank 0, and the size of the weights on each rank; or an error on which all
-// ranks agree.
+// Logits of every position on rank 0, and the size of the weights on each rank. If a rank fails, all ranks
+// must return the same error.
 struct Ranked {
   std::vector<float> logits;
   std::vector<std::size_t> weight_bytes;
@@ -31,8 +31,8 @@ struct Split {
   bool whole_experts = false;
   std::uint16_t redundant_experts = 0;
   Encoding quantization = Encoding::plain;  // quantisation while loading
-  bool moves = false;                       // whether the experts of each layer move before each chunk
-  std::string adapter = {};                 // folder of the adapter that all tokens use; "": no adapter
+  bool moves = false;                       // move the experts of each layer before each chunk
+  std::string adapter = {};                 // folder of an adapter that all tokens use; "": none
 };
 constexpr int kAdapterRank = 8;
 
@@ -153,8 +153,7 @@ TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   }
 }
 
-// Stages pass their residual to the next stage unchanged, so the logits are bit-identical to those of one
-// stage.
+// Stages pass the residual unchanged, so the logits are bit-identical to a single stage's logits.
 TEST_P(ShardGolden, StagesTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
   const std::vector<int> whole{static_cast<int>(golden.ids.size())};
@@ -184,7 +183,7 @@ TEST_P(ShardGolden, ExpertsOverRanksAreTheModel) {
   EXPECT_EQ(whole.logits, run_on(split, golden, ModelDType::float32, {13, 1, 2, 16}).logits);
 }
 
-// The bits must depend neither on the rank that computes an expert, nor on the number of its replicas.
+// The results must depend neither on the rank that computes an expert, nor on the number of its replicas.
 TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
   const Golden golden = golden::read(GetParam());
   const Split still{.layout = {.tensor = 2}, .whole_experts = true};
@@ -202,7 +201,7 @@ TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
   }
 }
 
-// Quantised matrices are split between groups if possible; otherwise they become plain.
+// Quantised matrices are split between groups if possible. Otherwise they become plain.
 class ShardQuantised : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShardQuantised, EveryLayoutIsTheModel) {
@@ -320,8 +319,8 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   EXPECT_TRUE(check_shard(spec));
 }
 
-// Covers parts of any number of rows, and parts of experts' hidden units in MXFP4 groups if each rank can
-// have at least one group.
+// A part may have any number of rows. Experts' hidden units are divided between groups of MXFP4 if each rank
+// gets at least one group.
 TEST(Shard, PartsAreOneBehindTheOther) {
   const auto parts = [](int size, std::int64_t n) {
     std::vector<std::int64_t> found;
@@ -336,7 +335,8 @@ TEST(Shard, PartsAreOneBehindTheOther) {
     return found;
   };
   EXPECT_EQ(parts(2, 97), (std::vector<std::int64_t>{48, 49}));
-  EXPECT_EQ(parts(4, 90), (std::vector<std::int64_t>{22, 23, 22, 23}));  // groups of gpt-oss's experts
+  // 90 groups of hidden units in gpt-oss
+  EXPECT_EQ(parts(4, 90), (std::vector<std::int64_t>{22, 23, 22, 23}));
   EXPECT_EQ(parts(4, 128), (std::vector<std::int64_t>{32, 32, 32, 32}));
   EXPECT_EQ(Shard(0, 4).together(2880), 32);
   EXPECT_EQ(Shard(0, 4).together(96), 1);
@@ -349,7 +349,8 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   spec.dim = 10;
   LayerSpec layer;
   layer.feed_forward = Mlp{.hidden = 10};
-  spec.layers.assign(8, layer);  // 300 parameters each; the embedding and the output matrix have 1000 each
+  // each layer has 300 parameters, the embedding and the output matrix 1000 each
+  spec.layers.assign(8, layer);
   const auto ends = [&](int stages) {
     std::vector<int> found;
     const std::vector<Stage> all = divide_layers(spec, stages).value();
@@ -364,8 +365,8 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   EXPECT_EQ(divide_layers(spec, 9).error().field, "pipeline_parallel_size");
 }
 
-// The codes of a rank's columns have separate scales. Their error relative to the plain model must not exceed
-// that of one rank.
+// A rank's columns get their own scales. So the error, relative to the plain model, must not be larger than
+// with one rank.
 TEST(Shard, QuantisedWhileLoadingRanksAreTheModel) {
   Golden demo{.name = "demo", .directory = "models/demo", .ids = {}, .logits = {}, .bf16_kl = {}, .max_model_len = {}};
   for (std::int32_t i = 0; i < 24; ++i) demo.ids.push_back(7 * i % 90);

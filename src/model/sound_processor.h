@@ -1,4 +1,4 @@
-// Reads the configuration of a feature extractor of transformers.
+// Reads the configuration of a feature extractor (for audio) of the transformers library.
 #pragma once
 
 #include <string>

@@ -10,10 +10,10 @@
 
 namespace octavo {
 
-// Compares the needs of all parts of the network and its encoder (NetworkPart::needs) with the backend, and
+// Compares what all parts of the network and of its encoder need (NetworkPart::needs) with the backend, and
 // checks whether the backend's attention supports their caches. If the backend lacks something, returns
-// unsupported for the field "device"; the message names the part and what to do. Errors of the options
-// block_size and kv_cache_dtype name these fields.
+// unsupported for the field "device"; the message names the part and what to do. An unsupported option is
+// reported for the field block_size or kv_cache_dtype.
 Result<> check_support(const ModelSpec& spec, const CacheOptions& cache, const Backend& backend);
 
 }  // namespace octavo

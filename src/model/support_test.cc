@@ -1,4 +1,4 @@
-// Tests which models a backend rejects, with the CUDA backend (emulated in builds without CUDA).
+// Tests which models the CUDA backend rejects. In builds without CUDA, the backend is emulated.
 #include "model/support.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(Support, NamesThePartTheNeedAndTheRemedy) {
   EXPECT_THAT(refusal("sound/whisper"), HasSubstr("needs cross attention to the rows of an encoder"));
 }
 
-// The encoder is checked, too, unless the options exclude its media.
+// The encoder is checked too, unless the options exclude its media.
 TEST(Support, OfATowerFollowsFromTheOptions) {
   const auto cuda = make_cuda_backend();
   if (!cuda) GTEST_SKIP() << cuda.error().message;

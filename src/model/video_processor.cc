@@ -12,7 +12,7 @@ struct Found {
   std::string type;
 };
 
-// Returns the type of processor. The architecture of the model may select Qwen3-VL's.
+// Returns the default type of processor. Qwen3-VL's class name selects its own.
 std::string type_of(const Config& images) {
   const auto whole = images.text("processor_class", "");
   return whole && whole->starts_with("Qwen3") ? "Qwen3VLVideoProcessor" : "Qwen2VLVideoProcessor";

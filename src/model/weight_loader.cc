@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Alignment of vectors in floats: a cache line.
+// Vectors are aligned to cache lines. The number counts floats.
 constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
@@ -44,7 +44,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   std::vector<float> stored = parameter.constant;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
-    if (!tensor.plain())  // check_slots() does not report such vectors if they have rows
+    if (!tensor.plain())  // check_slots() does not report vectors that are quantised rows
       return failure(ErrorCode::unsupported, "tensor {} is {}, but a vector must be F32, F16 or BF16",
                      slot.name, tensor.format);
     if (parameter.repeated) {
@@ -136,7 +136,8 @@ class Loader {
   }
 
  private:
-  // Returns an error if no matrix is plain, because quantised matrices are not quantised again.
+  // Returns an error if quantisation is requested but no matrix is plain, because quantised matrices are not
+  // quantised again.
   Result<> check_quantization() {
     if (options_.quantization == Encoding::plain) return {};
     for (const MatrixParameter* matrix : parameters_.matrices)
@@ -157,7 +158,7 @@ class Loader {
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
-  // Returns an error if memory does not suffice. Without this check, the system might end the process while
+  // Returns an error if memory does not suffice. Without this check, the system might kill the process while
   // it loads.
   Result<> check_room() const {
     const auto available = static_cast<double>(backend_.device->available_bytes());  // 0: unknown
@@ -172,7 +173,7 @@ class Loader {
                        : "");
   }
 
-  // Returns the approximate size of all matrices in bytes, without the scales of new codes.
+  // Approximate size of all matrices in bytes, without the scales of newly quantised matrices.
   double bytes_with(Encoding quantization) const {
     double bytes = 0;
     for (const MatrixParameter* matrix : parameters_.matrices) {
@@ -196,7 +197,8 @@ class Loader {
     return bytes;
   }
 
-  // Rounds the scale as transformers does: for 5376 columns, it is 73.5 (in bf16) instead of 73.32.
+  // Rounds the scale of embeddings as transformers does: for 5376 columns, it is 73.5 (in bf16) instead of
+  // 73.32.
   void round_embed_scale() {
     if (!model_.spec.embedding.scale_rounds || options_.dtype == ModelDType::float32) return;
     float& scale = model_.spec.embedding.scale;
@@ -244,7 +246,7 @@ class Loader {
   Encoding quantization_of(MatrixUse use) const { return quantization_of(use, options_.quantization); }
 
   Result<> load(MatrixParameter& matrix) {
-    // in GGUF files, routers are in F32 although experts are quantised
+    // GGUF files store routers in F32 although experts are quantised.
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),

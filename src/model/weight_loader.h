@@ -1,4 +1,4 @@
-// Prepares a model's weights from a checkpoint's tensors.
+// Loads a model's weights from the tensors of a checkpoint.
 #pragma once
 
 #include "model/model.h"
@@ -12,7 +12,8 @@ namespace octavo {
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       Model& model);
 
-// Loads parameters that are not in model.network. The network has no layers, and its `plain` must be set.
+// Loads parameters that are not in model.network. The network must have no layers, and its `plain` must be
+// set.
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       ParameterList parameters, Model& model);
 

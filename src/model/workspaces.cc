@@ -8,8 +8,8 @@
 namespace octavo {
 namespace {
 
-struct BlockScratch {};    // u8: scratch memory of the running block
-struct AdapterScratch {};  // u8: scratch memory of adapters
+struct BlockScratch {};    // u8
+struct AdapterScratch {};  // u8
 
 Slots slots_of(const ModelSpec& spec, const Network& network, DType activation, const DecoderLimits& limits) {
   Slots slots;

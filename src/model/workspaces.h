@@ -1,4 +1,4 @@
-// Workspaces of all parts of a network, which are measured and then allocated once.
+// Workspaces of all parts of a network. They are measured and then allocated once, before the first step.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 namespace octavo {
 
 struct DecoderLimits {
-  int max_tokens = 0;        // maximum number of tokens in a step
-  int max_logit_rows = 0;    // maximum number of rows in a call of a head
-  int max_adapter_rank = 0;  // maximum rank of adapters; 0: no adapters
-  std::vector<int> kept_layers = {};  // layers before which the residual is copied (HiddenInput::layers)
+  int max_tokens = 0;        // tokens in a step
+  int max_logit_rows = 0;    // rows in a call of a head
+  int max_adapter_rank = 0;  // 0: no adapters
+  // layers before which the residual is copied for a drafter (HiddenInput::layers)
+  std::vector<int> kept_layers = {};
 };
 
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits);

@@ -22,7 +22,7 @@ constexpr std::size_t up(std::size_t bytes, std::size_t unit) { return (bytes + 
 
 void release(void* data, std::size_t bytes) { munmap(data, bytes); }
 
-// Maps zeroed memory, aligned to `alignment`; nullptr if there is not enough memory.
+// Maps zeroed memory that is aligned to `alignment`. Returns nullptr if there is not enough memory.
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
   const std::size_t wanted = up(bytes, kPage);
   const std::size_t all = wanted + alignment;
@@ -45,8 +45,8 @@ std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
 struct Chunk {
   std::atomic<std::size_t> users;
 
-  // Returns the buffer's pages to the system, even if other buffers still use the chunk. Adapters need this,
-  // because they are unloaded while weights remain.
+  // Returns the buffer's pages to the system at once, even if other buffers still use the chunk: an adapter
+  // may be unloaded while the model's weights stay.
   static void release(void* data, std::size_t bytes) {
     if (bytes > 0) madvise(data, up(bytes, kPage), MADV_DONTNEED);
     auto* chunk =
@@ -55,7 +55,7 @@ struct Chunk {
   }
 };
 
-// The chunk from which memory is currently allocated. It holds a reference to the chunk.
+// The chunk that new buffers are taken from. `chunk` counts as one of the chunk's users.
 struct Filling {
   std::mutex mutex;
   Chunk* chunk = nullptr;

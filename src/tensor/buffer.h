@@ -1,4 +1,4 @@
-// Memory with one owner.
+// Memory that has one owner, for weights, the KV cache and workspaces.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace octavo {
 
-// Memory on a device. The destructor calls the release function that the constructor received.
+// Memory on the host or on a device. The destructor frees it with the function that the constructor
+// received.
 class Buffer {
  public:
   using Release = void (*)(void* data, std::size_t bytes);
@@ -34,7 +35,7 @@ class Buffer {
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
-  // A view of the buffer's first elements. The view must not be larger than the buffer.
+  // Returns a row-major view of the first elements. It must not be larger than the buffer.
   View view(DType dtype, std::initializer_list<std::int64_t> shape) const {
     const View v = View::of(data_, dtype, shape);
     CHECK(static_cast<std::size_t>(v.bytes()) <= bytes_, "{} bytes requested of {}", v.bytes(), bytes_);
@@ -50,9 +51,9 @@ class Buffer {
 // Allocates zeroed, page-aligned host memory from the operating system, in huge pages if they are available.
 Result<Buffer> allocate_host(std::size_t bytes);
 
-// Allocates memory for objects with equal lifetimes, such as the matrices of a model. Several buffers share a
-// chunk, so that small buffers and the ends of large ones are in huge pages too. A chunk is freed with its
-// last buffer. Thread-safe.
+// Allocates memory for objects that are freed at about the same time, such as the matrices of a model.
+// Several buffers share a chunk, so that small buffers and the ends of large ones are in huge pages too. A
+// chunk is freed when its last buffer is freed. Thread-safe.
 Result<Buffer> allocate_host_packed(std::size_t bytes);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Tables from the code of a weight to its value. Source files of single instruction sets include this header,
-// so it contains only data.
+// Tables that map the code of a quantised weight to its value. Files that are compiled for one instruction
+// set (AVX2, ..) include this header, so it must contain only data.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 namespace octavo {
 
 enum class CodeValues : std::uint8_t {
-  codes,    // the code is the value
-  iq4,      // IQ4_NL and IQ4_XS: 16 values, 128 added to each
-  e2m1,     // 1 sign bit, 2 exponent bits, 1 fraction bit; doubled, then 12 added
-  iq3_xxs,  // 3 bits of magnitude, 1 sign bit; 64 added
-  iq3_s,    // same as iq3_xxs, with 16 added
-  iq2,      // 2 bits of magnitude, 1 sign bit; 44 added
-  iq1,      // 2 bits of the number -1, 0 or 1, 1 bit of the shift by 1/8; times 8, then 9 added
+  codes,    // the value is the code itself
+  iq4,      // IQ4_NL and IQ4_XS: the 16 values of the format plus 128
+  e2m1,     // sign bit, 2 exponent bits, 1 fraction bit; the entry is 2 * value + 12
+  iq3_xxs,  // sign bit, 3 bits of magnitude; the entry is the value + 64
+  iq3_s,    // sign bit, 3 bits of magnitude; the entry is the value + 16
+  iq2,      // sign bit, 2 bits of magnitude; the entry is the value + 44
+  iq1,      // 2 bits for -1, 0 or 1, then 1 bit for the shift by 1/8; the entry is 8 * value + 9
 };
 
 // Indexed by CodeValues. Some codes are not used.

@@ -1,4 +1,4 @@
-// The layouts are those of llama.cpp (ggml-quants.c). A block has 256 numbers: 8 parts of 32.
+// The layouts are those of llama.cpp (ggml-quants.c). A block has 256 numbers in 8 parts of 32.
 #include "tensor/codebook_blocks.h"
 
 #include <bit>
@@ -16,14 +16,14 @@ std::uint32_t u32_at(const std::uint8_t* bytes) {
   return u16_at(bytes) | static_cast<std::uint32_t>(u16_at(bytes + 2)) << 16;
 }
 
-// Returns 8 signs: bit i is set if number i is negative. The file has 7 of the bits; the number of negative
-// signs is even.
+// Returns 8 signs, one per bit; a set bit means negative. The file stores 7 of the bits. The eighth bit
+// makes the number of negative signs even.
 std::uint32_t eight_signs(std::uint32_t seven) {
   seven &= 127;
   return seven | (static_cast<std::uint32_t>(std::popcount(seven)) & 1) << 7;
 }
 
-// Writes the codes of an entry in a codebook: kBits bits of magnitude, then the sign.
+// Writes the codes of a codebook entry. A code consists of kBits bits of magnitude and then the sign bit.
 template <int kBits>
 void put_entry(std::uint32_t entry, std::uint32_t signs, int count, std::uint8_t* codes) {
   for (int i = 0; i < count; ++i)
@@ -31,7 +31,7 @@ void put_entry(std::uint32_t entry, std::uint32_t signs, int count, std::uint8_t
         static_cast<std::uint8_t>((entry >> kBits * i & ((1 << kBits) - 1)) | (signs >> i & 1) << kBits);
 }
 
-// Returns the scale of 32 or 16 numbers, which is an odd number.
+// Returns 2 * bits + 1, because the formats store only odd scales.
 std::int8_t odd(std::uint32_t bits) { return static_cast<std::int8_t>(2 * bits + 1); }
 
 void set_scales(QuantBlock& block, std::size_t part, std::int8_t first, std::int8_t second) {
@@ -55,7 +55,8 @@ void iq4_xs(const std::uint8_t* bytes, QuantBlock& block) {
 void iq3_xxs(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint8_t* entries = bytes + 2 + 8 * part;
-    const std::uint32_t rest = u32_at(bytes + 66 + 4 * part);  // 4 times 7 signs, then the scale
+    // four groups of 7 sign bits, then 4 bits of scale
+    const std::uint32_t rest = u32_at(bytes + 66 + 4 * part);
     block.scales[part] = odd(rest >> 28);
     for (std::size_t i = 0; i < 8; ++i)
       put_entry<3>(kIq3Xxs[entries[i]], eight_signs(rest >> 7 * (i / 2)) >> i % 2 * 4, 4,
@@ -77,7 +78,7 @@ void iq3_s(const std::uint8_t* bytes, QuantBlock& block) {
 void iq2_xxs(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint8_t* entries = bytes + 2 + 8 * part;
-    const std::uint32_t rest = u32_at(entries + 4);  // 4 times 7 signs, then the scale
+    const std::uint32_t rest = u32_at(entries + 4);  // four groups of 7 sign bits, then 4 bits of scale
     set_scales(block, part, odd(rest >> 28), odd(rest >> 28));
     for (std::size_t i = 0; i < 4; ++i)
       put_entry<2>(kIq2Xxs[entries[i]], eight_signs(rest >> 7 * i), 8, &block.codes[32 * part + 8 * i]);
@@ -89,7 +90,8 @@ void iq2_xs(const std::uint8_t* bytes, QuantBlock& block) {
     const std::uint32_t scales = bytes[66 + part];
     set_scales(block, part, odd(scales & 15), odd(scales >> 4));
     for (std::size_t i = 0; i < 4; ++i) {
-      const std::uint32_t both = u16_at(bytes + 2 + 8 * part + 2 * i);  // 9 bits of the entry, 7 signs
+      // 9 bits of codebook index, 7 sign bits
+      const std::uint32_t both = u16_at(bytes + 2 + 8 * part + 2 * i);
       put_entry<2>(kIq2Xs[both & 511], eight_signs(both >> 9), 8, &block.codes[32 * part + 8 * i]);
     }
   }
@@ -109,7 +111,8 @@ void iq2_s(const std::uint8_t* bytes, QuantBlock& block) {
 
 void iq1_s(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
-    const std::uint32_t high = u16_at(bytes + 34 + 2 * part);  // 4 times 3 bits, the scale, the shift's sign
+    // four groups of 3 index bits, then 3 bits of scale, then the shift's sign
+    const std::uint32_t high = u16_at(bytes + 34 + 2 * part);
     set_scales(block, part, odd(high >> 12 & 7), odd(high >> 12 & 7));
     for (std::size_t i = 0; i < 4; ++i)
       put_entry<2>(kIq1[bytes[2 + 4 * part + i] | (high >> 3 * i & 7) << 8], high >> 15 ? 255 : 0, 8,
@@ -123,18 +126,19 @@ void iq1_m(const std::uint8_t* bytes, QuantBlock& block) {
         static_cast<std::uint32_t>(u16_at(bytes + 48 + part / 2 * 2)) >> part % 2 * 6;
     set_scales(block, part, odd(scales & 7), odd(scales >> 3 & 7));
     for (std::size_t i = 0; i < 4; ++i) {
-      const std::uint32_t high = bytes[32 + 2 * part + i / 2] >> i % 2 * 4;  // 3 bits, the shift's sign
+      // 3 index bits, the shift's sign
+      const std::uint32_t high = bytes[32 + 2 * part + i / 2] >> i % 2 * 4;
       put_entry<2>(kIq1[bytes[4 * part + i] | (high & 7) << 8], high & 8 ? 255 : 0, 8,
                    &block.codes[32 * part + 8 * i]);
     }
   }
 }
 
-// A byte has five numbers of three values: byte * 3^i, modulo 256, is a byte whose highest third (0, 1 or 2)
-// is number i.
+// A byte stores five ternary numbers: byte * 3^i, modulo 256, has number i as its highest ternary digit.
 void tq1_0(const std::uint8_t* bytes, QuantBlock& block) {
   constexpr struct {
-    std::size_t first, count, numbers;  // bytes from `first` on; numbers in each byte
+    // offset and number of bytes of a run, and how many numbers a byte has
+    std::size_t first, count, numbers;
   } kRuns[] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
   std::uint8_t* code = block.codes.data();
   for (const auto& run : kRuns) {

@@ -1,11 +1,12 @@
-// Blocks of GGUF's IQ formats above IQ4_NL, and of its ternary formats, as codes and scales.
+// Unpacks the blocks of GGUF's formats with codebooks (IQ1, IQ2, IQ3) and of its ternary formats (TQ1,
+// TQ2).
 #pragma once
 
 #include "tensor/dequantize.h"
 
 namespace octavo {
 
-// `block`: prepared by take_apart(); its codes are 0, its scales 1.
+// Fills in codes and scales of `block`. The caller has set all codes to 0 and all scales to 1.
 void take_codebook_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
 
 }  // namespace octavo

@@ -9,9 +9,9 @@ namespace {
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
-// Adds `count` numbers of kBits bits to `codes`, shifted left by `shift`. The first `run` bytes contain in
-// their lowest bits the numbers 0 .. run - 1, in the next bits the next `run` numbers, and so on; the
-// following bytes have the same structure.
+// Reads `count` numbers of kBits bits, shifts each left by `shift`, and adds it to its code. The lowest
+// bits of the first `run` bytes store the numbers 0 .. run - 1, the next bits of these bytes store the next
+// `run` numbers, and so on. The following bytes repeat this layout.
 template <int kBits>
 void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8_t* codes) {
   constexpr int kPerByte = 8 / kBits;
@@ -38,7 +38,7 @@ void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   }
 }
 
-// Reads the sixteen scales of Q3_K: 6 bits each, in 12 bytes; 32 is subtracted from each.
+// Reads the sixteen scales of Q3_K. Each has 6 bits in the 12 bytes and an offset of 32.
 void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   std::uint8_t scales[16] = {};
   spread<4>(bytes, 8, 16, 0, scales);
@@ -46,7 +46,7 @@ void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t i = 0; i < 16; ++i) block.scales[i] = static_cast<std::int8_t>(scales[i] - 32);
 }
 
-// In the order of the GGUF encodings.
+// Indexed by Encoding, starting at the first GGUF encoding.
 constexpr BlockTraits kTraits[] = {
     {.bits = 8, .group = 32, .zero = 128},                                                 // q8_0
     {.bits = 4, .group = 32, .zero = 8},                                                   // q4_0

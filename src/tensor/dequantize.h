@@ -1,4 +1,4 @@
-// Dequantisation: converts quantised numbers to codes and scales, and to f32.
+// Unpacks quantised numbers into codes and scales, and converts them to f32.
 #pragma once
 
 #include <array>
@@ -9,32 +9,31 @@
 
 namespace octavo {
 
-// Properties of an encoding's blocks. Element i of a block has the value
+// Describes the blocks of an encoding. Element i of a block has the value
 //   factor * scale * scales[i / group] * (v - zero) - min * mins[i / group],
-// where v = kCodeValues[values][codes[i]], or v = codes[i] for CodeValues::codes. If the format has no
-// scales or no mins, these are 1.
+// where v = kCodeValues[values][codes[i]], or v = codes[i] for CodeValues::codes. If a format has no scales
+// or no mins, all of them are 1.
 struct BlockTraits {
-  int bits;   // bits of a code
-  int group;  // numbers that share a scale
+  int bits;
+  int group;  // number of elements that share a scale
   int zero = 0;
   CodeValues values = CodeValues::codes;
   float factor = 1;
   int scale_at =
-      0;  // offset of the f16 scale in the block; -1: its bits are in the last four u16, as IQ1_M has them
+      0;  // offset of the f16 scale in the block; -1: the scale is split over the last four u16 (IQ1_M)
   int min_at = -1;  // offset of the f16 min; -1: the format has none
   bool has_min() const { return min_at >= 0; }
 };
-const BlockTraits& block_traits(Encoding encoding);  // encoding: a GGUF encoding
+const BlockTraits& block_traits(Encoding encoding);  // `encoding` must be a GGUF encoding.
 
-// Table from code to value; nullptr if the code is the value.
+// Returns the table that maps codes to values, or nullptr if the values are the codes.
 const std::uint8_t* values_of(Encoding encoding);
 
-// Zero point of int4, int8 and mxfp4 if a part has no `zeros`.
+// Zero point of an int4, int8 or mxfp4 matrix that has no `zeros`.
 constexpr int zero_of(Encoding encoding) {
   return encoding == Encoding::int4 ? 8 : encoding == Encoding::mxfp4 ? 12 : 128;
 }
 
-// One GGUF block as codes and scales.
 struct QuantBlock {
   std::array<std::uint8_t, 256> codes;
   Float16 scale;
@@ -49,7 +48,7 @@ inline Float16 f16_at(const std::uint8_t* bytes) {
 }
 Float16 scale_of(const BlockTraits& traits, const std::uint8_t* block);
 
-// Converts row `row` of the part to f32 (cols() values), with exactly the format's formula.
+// Converts one row to f32, with exactly the format's formula. `out` has room for cols() numbers.
 void dequantize(const MatrixPart& part, std::int64_t row, float* out);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Compares every encoding with the numbers that the gguf package reads
+// Compares each encoding with the numbers that the gguf package reads
 // (tools/goldens/make_quant_goldens.py), or with the definition of the format.
 #include <gtest/gtest.h>
 

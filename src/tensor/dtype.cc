@@ -42,7 +42,7 @@ float to_f32(Float8E4M3 x) {
   const std::uint32_t magnitude = x.bits & 0x7f;
   const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x80) << 24;
   if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000);
-  // Moves the fields to their positions in an f32, whose exponent bias is 127 instead of 7.
+  // Multiplying by 2^120 changes the exponent bias from 7 to 127.
   return std::bit_cast<float>(sign |
                               std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 20) * 0x1p120f));
 }
@@ -53,7 +53,7 @@ Float8E4M3 to_f8_e4m3(float x) {
   const float magnitude = std::bit_cast<float>(bits & 0x7fffffff);
   if (std::isnan(x)) return {static_cast<std::uint8_t>(sign | 0x7f)};
   if (magnitude >= 448) return {static_cast<std::uint8_t>(sign | 0x7e)};
-  if (magnitude < 0x1p-6f)  // multiples of 1/8 of the smallest normal number
+  if (magnitude < 0x1p-6f)  // Subnormal numbers are multiples of 2^-9.
     return {static_cast<std::uint8_t>(sign | static_cast<std::uint8_t>(std::nearbyint(magnitude * 0x1p9f)))};
   const std::uint32_t rounded = (bits & 0x7fffffff) + 0x7ffff + (bits >> 20 & 1);
   return {static_cast<std::uint8_t>(sign | ((rounded >> 20) - (120 << 3)))};
@@ -64,8 +64,9 @@ Float16 to_f16(float x) {
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);
   const std::uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return {static_cast<std::uint16_t>(sign | 0x7e00)};
-  if (magnitude >= 0x477ff000) return {static_cast<std::uint16_t>(sign | 0x7c00)};  // rounds to infinity
-  if (magnitude < 0x38800000) {  // subnormal: a multiple of 2^-24, ties to even
+  // The number is above the largest f16 and becomes infinity.
+  if (magnitude >= 0x477ff000) return {static_cast<std::uint16_t>(sign | 0x7c00)};
+  if (magnitude < 0x38800000) {  // The result is subnormal: a multiple of 2^-24.
     const float units = std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24));
     return {static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(units))};
   }

@@ -1,4 +1,4 @@
-// Number formats of tensors, and conversions of single values.
+// Number formats of tensor elements, and conversions of single numbers.
 #pragma once
 
 #include <bit>
@@ -30,17 +30,18 @@ constexpr std::size_t size_of(DType type) {
 
 std::string_view name(DType type);
 
-// A bfloat16: the upper half of an f32.
+// bfloat16: the upper half of an f32.
 struct BFloat16 {
   std::uint16_t bits = 0;
 };
 
-// An IEEE 754 binary16.
+// IEEE 754 binary16.
 struct Float16 {
   std::uint16_t bits = 0;
 };
 
-// An 8-bit float: 4 exponent bits, 3 fraction bits, no infinities, up to 448 (OCP OFP8).
+// 8-bit float with 4 exponent bits and 3 fraction bits, without infinities. The largest number is 448 (OCP
+// OFP8).
 struct Float8E4M3 {
   std::uint8_t bits = 0;
 };
@@ -57,7 +58,7 @@ constexpr BFloat16 to_bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 Float16 to_f16(float x);
-// Rounds to nearest, ties to even; values out of range become the largest value; NaN stays NaN.
+// Rounds to nearest, ties to even. A value out of range becomes the largest number; NaN stays NaN.
 Float8E4M3 to_f8_e4m3(float x);
 
 template <class T>

@@ -1,4 +1,4 @@
-// Encodings of a matrix's numbers in checkpoints.
+// Encodings of weight matrices in checkpoints: plain floats, GGUF blocks, and codes with separate scales.
 #pragma once
 
 #include <cstdint>
@@ -42,24 +42,25 @@ enum class Encoding : std::uint8_t {
   mxfp4,
 };
 
-constexpr Encoding kFirstBlocks = Encoding::q8_0, kLastBlocks = Encoding::tq2_0;  // the GGUF encodings
+constexpr Encoding kFirstBlocks = Encoding::q8_0, kLastBlocks = Encoding::tq2_0;
 
 std::string_view name(Encoding encoding);
 
-// Size of a GGUF block; {1, 1} for int4, int8, mxfp4 and fp8; {1, 0} for plain (the dtype gives the size).
+// Size of a GGUF block. The result is {1, 1} for int4, int8, mxfp4 and fp8, and {1, 0} for plain.
 struct BlockShape {
   int elements;
   int bytes;
 };
 BlockShape block_shape(Encoding encoding);
 
-// Rows of a matrix in host memory, in the encoding of the checkpoint.
+// A matrix or some of its rows, in host memory, in the encoding of the checkpoint. Does not own the memory.
 struct MatrixPart {
   Encoding encoding = Encoding::plain;
   View values;       // plain: f32, f16 or bf16 [rows, cols], any strides; else u8 [rows, bytes of a row]
-  View scales = {};  // int4, int8, mxfp4, fp8: f32 [rows, groups]; a group is cols / groups consecutive
-                     // numbers of a row
-  View zeros = {};   // int4, int8: u8 [rows, groups]; empty: every zero is 8 (int4) or 128 (int8)
+  // f32 [rows, groups]; empty for plain and GGUF. A group is cols / groups consecutive numbers of a row.
+  View scales = {};
+  // u8 [rows, groups], only for int4 and int8; if empty, all zero points are 8 (int4) or 128 (int8)
+  View zeros = {};
 
   std::int64_t rows() const { return values.size(0); }
   std::int64_t cols() const {
@@ -67,7 +68,7 @@ struct MatrixPart {
     const BlockShape block = block_shape(encoding);
     return values.size(1) / block.bytes * block.elements;
   }
-  // A view of `count` rows: begin, begin + step, ...
+  // Returns a view of the rows begin, begin + step, .., `count` in all.
   MatrixPart row_range(std::int64_t begin, std::int64_t count, std::int64_t step = 1) const {
     const auto of = [&](const View& view) {
       View rows = view.rows(begin, count == 0 ? 0 : (count - 1) * step + 1);

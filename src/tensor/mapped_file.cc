@@ -15,7 +15,8 @@
 
 namespace octavo {
 
-// A mapping that the signal handler can read. Nodes are reused, but never freed.
+// A node in the list of mappings that the signal handler reads. Nodes are reused but never freed, so the
+// handler needs no lock.
 struct Mapping {
   std::atomic<std::uintptr_t> begin = 0;  // 0: unused
   std::atomic<std::size_t> bytes = 0;
@@ -29,8 +30,9 @@ std::atomic<Mapping*> mappings = nullptr;
 std::mutex mappings_change;
 std::uintptr_t page_bytes = 0;
 
-// Handles SIGBUS. If the address belongs to a mapping, the file has become shorter, and zeros are mapped from
-// this page to the mapping's end. Otherwise the instruction runs again and ends the process as usual.
+// Handles SIGBUS. If the address belongs to a mapping, the file has become shorter, and the handler maps
+// zeros from this page to the mapping's end. Otherwise it restores the default handler, the instruction
+// runs again, and the process ends as usual.
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (Mapping* m = mappings.load(); m != nullptr; m = m->next) {
@@ -77,7 +79,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   struct stat info;
   const bool known = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const auto size = known ? static_cast<std::size_t>(info.st_size) : 0;
-  // mmap does not accept a length of 0; an empty file becomes an empty span.
+  // mmap refuses a length of 0, so an empty file has no mapping.
   void* data = known && size > 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
   close(fd);
   if (!known) return failure(ErrorCode::io, "{} is not a regular file", path);
@@ -112,7 +114,7 @@ Result<> MappedFile::intact() const {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {
-  // releases only pages that are completely inside the part, because adjacent bytes may be in use
+  // Releases only pages that are completely inside the part, because adjacent bytes may be in use.
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;

@@ -1,5 +1,5 @@
-// A file mapped read-only into memory. If the file shrinks or the disk fails, the missing bytes read as zeros
-// instead of ending the process; intact() then reports an error.
+// A file that is mapped read-only into memory. If the file shrinks or the disk fails, the missing bytes
+// read as zeros and the process continues; intact() then returns an error.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Called after the last read. Returns an error if bytes were missing when they were read.
+  // Returns an error if bytes were missing when they were read. The caller calls it after the last read.
   Result<> intact() const;
 
-  // Reports to the operating system that these bytes are not needed soon. Their pages leave the process's
-  // memory, but stay in the page cache.
+  // Tells the operating system that `part` is not needed soon. The pages leave the process's memory, but
+  // stay in the page cache.
   void release(std::span<const std::byte> part) const;
 
  private:
@@ -37,7 +37,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  Mapping* mapping_ = nullptr;  // lives as long as this object; null if the file is empty
+  Mapping* mapping_ = nullptr;  // node in the signal handler's list; null if the file is empty
 };
 
 }  // namespace octavo

@@ -67,7 +67,7 @@ TEST(Buffer, IsZeroedAndMovable) {
   EXPECT_EQ(b.view(DType::f32, {16, 16}).elements(), 256);
 }
 
-// Fills many chunks; several threads free them in another order.
+// Threads free the buffers of many chunks in an order that differs from the allocation order.
 TEST(Buffer, PackedBuffersAreZeroedAlignedAndApart) {
   std::vector<std::thread> threads;
   for (unsigned char mark = 1; mark <= 3; ++mark)

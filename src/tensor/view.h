@@ -1,4 +1,4 @@
-// A view of a tensor in memory that another object owns: address, element type, shape and strides.
+// A tensor in memory that another object owns: address, element type, shape and strides.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 
 namespace octavo {
 
-// Up to four dimensions; strides count elements. An empty View (data == nullptr) means "missing".
+// Has up to four dimensions. Strides count elements. An empty View (data == nullptr) means that a tensor is
+// missing.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -19,7 +20,7 @@ struct View {
   std::array<std::int64_t, 4> shape{};
   std::array<std::int64_t, 4> stride{};
 
-  // A row-major view of contiguous memory.
+  // Returns a row-major view of contiguous memory.
   static View of(void* data, DType dtype, std::initializer_list<std::int64_t> shape) {
     View v{data, dtype, static_cast<int>(shape.size()), {}, {}};
     CHECK(shape.size() <= 4);
@@ -55,19 +56,19 @@ struct View {
     return true;
   }
 
-  // The address as a pointer to T, which must be the element type.
+  // Returns the address. T must be the element type.
   template <class T>
   T* as() const {
     CHECK(dtype == dtype_of<T>, "view holds {}, requested as {}", name(dtype), name(dtype_of<T>));
     return static_cast<T*>(data);
   }
-  // Address of slice i along the first axis. T must be the element type.
+  // Returns the address of slice i along the first axis. T must be the element type.
   template <class T>
   T* row(std::int64_t i) const {
     return static_cast<T*>(data) + i * stride[0];
   }
 
-  // Slices [begin, begin + count) of the first axis.
+  // Returns the slices [begin, begin + count) along the first axis.
   View rows(std::int64_t begin, std::int64_t count) const {
     CHECK(rank >= 1 && begin >= 0 && count >= 0 && begin + count <= size(0), "rows [{}, {}) of {}", begin,
           begin + count, size(0));
@@ -77,7 +78,6 @@ struct View {
     return v;
   }
 
-  // Columns [begin, begin + count) of a matrix.
   View columns(std::int64_t begin, std::int64_t count) const {
     CHECK(rank == 2 && begin >= 0 && count >= 0 && begin + count <= size(1), "columns [{}, {}) of {}", begin,
           begin + count, size(1));

@@ -18,10 +18,11 @@ namespace fs = std::filesystem;
 
 struct Opened {
   std::vector<MappedFile> files;
-  std::vector<StoredTensor> tensors;  // ascending by name
+  std::vector<StoredTensor> tensors;
 };
 
-// Removes tensors that the index does not list for this file, because they are not part of the model.
+// Removes tensors that the index assigns to no file or to another file, because they are not part of the
+// model.
 void keep_listed(const WeightFiles& files, const std::string& file, std::vector<StoredTensor>& tensors) {
   if (files.file_of.empty()) return;
   const auto unlisted = std::ranges::stable_partition(tensors, [&](const StoredTensor& t) {
@@ -34,7 +35,7 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
   tensors.erase(unlisted.begin(), unlisted.end());
 }
 
-// Checks that each tensor is in exactly one file or, with an index, that each listed tensor exists.
+// Checks that no tensor is in several files. If there is an index, checks that each listed tensor exists.
 Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> tensors) {
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())
@@ -94,7 +95,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
   TRY_VOID(check_model_path(path));
   if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
-  for (const MappedFile& file : gguf.files) file.release(file.bytes());  // releases the metadata
+  // The metadata is no longer needed in memory.
+  for (const MappedFile& file : gguf.files) file.release(file.bytes());
   Checkpoint checkpoint;
   checkpoint.files_ = std::move(gguf.files);
   checkpoint.tensors_ = std::move(gguf.tensors);

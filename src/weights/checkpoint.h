@@ -1,4 +1,5 @@
-// The tensors of a model: from a folder's weight files (weight_files.h) or a GGUF file.
+// The tensors of a model, read from a folder's weight files (weight_files.h) or from a GGUF file. The
+// loader of the model looks tensors up by name.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +15,36 @@
 
 namespace octavo {
 
-// Checks a model's path before it is read. Returns not_found if it does not exist, or corrupt if files are
-// git-lfs pointers (a clone without git-lfs contains these instead of the files).
+// Checks a model's path before anything is read. Returns not_found if the path does not exist, and corrupt
+// if files are git-lfs pointers (a clone without git-lfs has small text files instead of the weights).
 Result<> check_model_path(const std::string& path);
 
 class Checkpoint {
  public:
-  // tensors: ascending by unique name; their bytes are in `memory`.
+  // `tensors` must be ascending by unique name, and their bytes must be in `memory`.
   Checkpoint(std::vector<StoredTensor> tensors, Buffer memory)
       : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
 
-  // Maps the files, reads only their headers, and joins packed matrices. path: a directory or a GGUF file.
-  // Errors: not_found if there are no weights; corrupt for a damaged file, or if the index lists a tensor
-  // that is missing; unsupported as in parse_torch_file(); those of join_packed().
+  // Maps the files, reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
+  // file. Returns not_found if there are no weights, and corrupt for a damaged file or if the index lists a
+  // missing tensor. parse_torch_file() and join_packed() add errors.
   static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
-  // Also maps the weights in `directory`/`folder`, and adds "folder/" before their names. Errors: those of
-  // open().
+  // Also maps the weights in `directory`/`folder`, and adds "folder/" before their names. Returns the
+  // errors of open().
   Result<> add_folder(const std::string& directory, const std::string& folder);
-  // Also maps a file of torch.save, and adds `before` before its tensors' names.
+  // Also maps a file that torch.save wrote, and adds `before` before the names of its tensors.
   Result<> add_torch_file(const std::string& path, const std::string& before);
 
-  // Ascending by unique name.
   std::span<const StoredTensor> tensors() const { return tensors_; }
-  // Null if there is no such tensor.
+  // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const;
-  // Sum over all tensors.
   std::size_t bytes() const;
 
-  // Reports to the operating system that these bytes are not needed again.
+  // Tells the operating system that the tensor's bytes are not needed again.
   void release(const StoredTensor& tensor) const;
-  // Called after the last read. Returns an error if bytes of a file were missing when they were read.
+  // Returns an error if bytes of a file were missing when they were read. The caller calls it after the
+  // last read.
   Result<> intact() const;
 
  private:

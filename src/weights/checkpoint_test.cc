@@ -16,7 +16,6 @@ using testing::HasSubstr;
 class CheckpointTest : public testing::Test {
  protected:
   void write(std::string_view name, std::string_view text) { directory_.write(name, text); }
-  // Writes a safetensors file of f32 vectors.
   void write_tensors(const std::string& name,
                      const std::vector<std::pair<std::string, std::vector<float>>>& tensors) {
     write(name, safetensors_text(tensors));

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's value: so small that no activation overflows in any network.
+// vLLM uses the same value. It is so small that activations do not overflow in any network.
 constexpr float kLargest = 1e-3F;
 
 std::size_t numbers_of(const Slot& slot) {

@@ -1,4 +1,4 @@
-// Dummy weights, for measuring a network without files.
+// Random weights for --load-format dummy: measures a model's speed without its weight files.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// Returns a BF16 tensor of small random numbers for each slot, the same in each run; integer slots get zeros
-// in I64. All tensors share one buffer of the largest tensor's size. Returns resource_exhausted if memory
-// does not suffice.
+// Returns a BF16 tensor of small random numbers for each slot, or zeros in I64 for slots of integers. The
+// numbers are the same in each run. All tensors share one buffer, which has the size of the largest tensor.
+// Returns resource_exhausted if memory does not suffice.
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots);
 
 }  // namespace octavo

@@ -15,9 +15,9 @@ constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::string_view kMxfp4 = "MXFP4";
 
 struct Format {
-  std::uint32_t number;  // number of the type in the file
+  std::uint32_t number;  // number of the format in the file
   std::string_view name;
-  std::int64_t elements;  // number of elements in a block
+  std::int64_t elements;
   std::uint64_t bytes;
   Encoding encoding = Encoding::plain;
   std::optional<DType> dtype = {};
@@ -59,7 +59,6 @@ constexpr std::array kFormats = {
     Format{41, "Q1_0", 128, 18},
 };
 
-// An entry in the table of tensors.
 struct Entry {
   StoredTensor tensor;
   std::uint64_t offset;
@@ -115,7 +114,7 @@ Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_
   return entry;
 }
 
-// Assigns each tensor its bytes. The tensors must cover the data in table order.
+// Assigns each tensor its bytes. Tensors must cover the data in table order.
 Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std::uint64_t alignment,
                std::string_view what) {
   std::uint64_t next = 0;
@@ -221,7 +220,7 @@ Result<Gguf> Gguf::open(const std::string& path) {
       return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, but the {} files have {} tensors",
                      path, *in_all, count, gguf.tensors.size());
   }
-  // Files of Falcon-H1 and PLaMo lack the suffix of some norms' names.
+  // Some norms lack the suffix in files of Falcon-H1 and PLaMo.
   for (StoredTensor& tensor : gguf.tensors)
     if (tensor.name.starts_with("blk.") && tensor.name.ends_with("_norm")) tensor.name += ".weight";
   std::ranges::sort(gguf.tensors, {}, &StoredTensor::name);

@@ -1,5 +1,5 @@
-// Fuzzer: any bytes are a GGUF file or an error. Accepted tensors are inside the input, and every value is
-// readable.
+// Fuzzer. Any input must be a GGUF file or an error. The tensors of a file must be inside the input, and
+// every value of the metadata must be readable.
 #include "base/check.h"
 #include "weights/gguf.h"
 

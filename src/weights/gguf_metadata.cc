@@ -34,7 +34,7 @@ T get(const std::byte* bytes) {
   return value;
 }
 
-// The number at this address; `type` must have a fixed size.
+// Reads a number. `type` must have a fixed size.
 double number_at(const std::byte* bytes, GgufType type) {
   switch (type) {
     case GgufType::u8:
@@ -105,7 +105,8 @@ bool GgufCursor::skip(GgufType type, int depth) {
   if (!known(item)) return false;
   if (const std::size_t bytes = facts(item).bytes; bytes > 0)
     return *size <= left() / bytes && take(*size * bytes).has_value();
-  for (std::uint64_t i = 0; i < *size; ++i)  // each item has at least eight bytes; otherwise the loop ends
+  // An item has at least eight bytes, so a damaged size ends the loop at the end of the file.
+  for (std::uint64_t i = 0; i < *size; ++i)
     if (!skip(item, depth + 1)) return false;
   return true;
 }

@@ -1,4 +1,5 @@
-// Metadata of a GGUF file: keys and typed values.
+// The metadata of a GGUF file: keys with typed values. The translation of a GGUF file to a model's
+// configuration reads it.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +14,21 @@
 
 namespace octavo {
 
-// The numbers are those of the file format.
+// The numbers are the ones in the file.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, list, u64, i64, f64 };
 
 std::string_view name(GgufType type);
 
-// Reads little-endian values one after another; returns nullopt after the end.
+// Reads little-endian values one after another. Every read returns nullopt after the end of the bytes.
 class GgufCursor {
  public:
   explicit GgufCursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   std::optional<std::uint32_t> u32();
   std::optional<std::uint64_t> u64();
-  std::optional<std::string_view> text();  // reads a 64-bit length, then the bytes
+  std::optional<std::string_view> text();  // a 64-bit length, then the bytes
   std::optional<std::span<const std::byte>> take(std::uint64_t count);
-  // Skips a value of the type. False: the value is invalid or incomplete.
+  // Skips a value. Returns false if the value is invalid or incomplete.
   bool skip(GgufType type, int depth = 0);
 
   std::size_t place() const { return place_; }
@@ -38,35 +39,34 @@ class GgufCursor {
   std::size_t place_ = 0;
 };
 
-// A value. Its bytes are in the file's memory, which must live longer.
+// A value, which points into the file's memory.
 struct GgufValue {
-  GgufType type = GgufType::u8;            // type of a list's items
-  std::optional<std::uint64_t> size = {};  // length of a list
-  std::span<const std::byte> bytes = {};   // the value; of a list, the items
+  GgufType type = GgufType::u8;            // the type of the items if the value is a list
+  std::optional<std::uint64_t> size = {};  // length of a list; nullopt if the value is not a list
+  std::span<const std::byte> bytes = {};   // the bytes of the value, or of a list's items
 };
 
-// A file's values by key. A getter returns nullopt if the key is missing. Errors name the file, the key and
-// the expected type.
+// The values of a file by key. Getters return nullopt if the key is missing. Errors name the file, the key
+// and the expected type.
 class GgufMetadata {
  public:
-  // Reads `count` pairs of key and value. Errors: corrupt, with the key.
+  // Reads `count` pairs of key and value. Returns corrupt, with the key, if a pair is damaged.
   static Result<GgufMetadata> parse(GgufCursor& cursor, std::uint64_t count, std::string_view what);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   bool is_list(std::string_view key) const { return has(key) && find(key)->size.has_value(); }
   Result<std::optional<bool>> boolean(std::string_view key) const;
-  // Returns a number of any type. If the value is a list, all items must be equal, and one item is returned.
+  // Returns a number of any type. A list counts as one number if all its items are equal.
   Result<std::optional<double>> number(std::string_view key) const;
-  // A number in [0, most].
+  // The result is in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;
   Result<std::optional<std::string_view>> text(std::string_view key) const;
-  // Lists; empty if the key is missing. numbers() accepts booleans as 0 and 1.
+  // Return an empty list if the key is missing. numbers() reads booleans as 0 and 1.
   Result<std::vector<double>> numbers(std::string_view key) const;
   Result<std::vector<std::string_view>> texts(std::string_view key) const;
-  // The keys with this prefix, ascending.
   std::vector<std::string_view> keys(std::string_view prefix) const;
 
-  // The file's name, for errors.
+  // The file's name, which begins every error.
   const std::string& what() const { return what_; }
 
  private:

@@ -92,7 +92,6 @@ TEST(Gguf, ValuesOfAnotherKindAreErrorsThatNameTheKey) {
   EXPECT_EQ(m.count("small", 9).error().message, "x.gguf: small is -3, but must be a whole number in [0, 9]");
 }
 
-// For every truncation of a valid file, the error says that the file is too short.
 TEST(Gguf, TruncatedAnywhere) {
   const std::string file = example().build();
   ASSERT_EQ(error_of(file), "accepted");
@@ -106,7 +105,6 @@ TEST(Gguf, TruncatedAnywhere) {
   }
 }
 
-// If any byte of the header changes, the reader must not crash.
 TEST(Gguf, AnyByteDamaged) {
   const std::string good = example().build();
   for (std::size_t at = 0; at < good.size(); ++at) {

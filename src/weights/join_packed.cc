@@ -1,4 +1,4 @@
-// Groups a checkpoint's tensors into matrices, and checks their shapes.
+// Groups the tensors of a checkpoint into packed matrices, and checks their shapes.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -20,7 +20,7 @@ bool is_float(const StoredTensor& t) {
   return t.dtype == DType::f32 || t.dtype == DType::f16 || t.dtype == DType::bf16;
 }
 
-// Whether scales are powers of two, stored as exponent plus 127.
+// Returns whether scales are powers of two, stored as exponent plus 127.
 bool are_exponents(const StoredTensor& t) { return t.format == "U8" || t.format == "F8_E8M0"; }
 
 using Shape = std::vector<std::int64_t>;
@@ -37,7 +37,7 @@ Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
   return check_shape(tensor, shape);
 }
 
-// Combines the tensors of each packed matrix, and removes them from the list.
+// Joins the tensors of each packed matrix and removes them from the list.
 class Joiner {
  public:
   Joiner(std::vector<StoredTensor> tensors, const PackedFormat& format) : format_(format) {
@@ -62,7 +62,8 @@ class Joiner {
  private:
   bool words() const { return format_.packing == Packing::gptq || format_.packing == Packing::awq; }
 
-  // Suffix of the tensor's name, if it contains the codes of a packed matrix.
+  // Returns the suffix of the tensor's name if the tensor has the codes of a packed matrix, and ""
+  // otherwise.
   std::string_view codes_suffix(const StoredTensor& t) const {
     if (format_.packing == Packing::mxfp4) return t.name.ends_with("_blocks") ? "_blocks" : "";
     if (words()) return t.name.ends_with(".qweight") ? ".qweight" : "";
@@ -80,7 +81,8 @@ class Joiner {
         [&](std::string_view suffix) { return name.ends_with(suffix); });
   }
 
-  // Rejects a dimension of 0, because the other dimensions could then have any size without bytes.
+  // Rejects a dimension of 0, because other dimensions could then have any size although the tensor has no
+  // bytes.
   static Result<> check_extents(const StoredTensor& tensor) {
     for (const std::int64_t extent : tensor.shape)
       if (extent < 1 || extent > kDimensionMax)
@@ -89,7 +91,8 @@ class Joiner {
     return {};
   }
 
-  // Removes and returns a tensor of the matrix. A missing tensor has an empty name.
+  // Removes a tensor of the matrix from the list and returns it. The name is empty if there is no such
+  // tensor.
   Result<StoredTensor> take(const std::string& name) {
     const auto found = all_.find(name);
     if (found == all_.end()) return StoredTensor{};
@@ -138,9 +141,8 @@ class Joiner {
     return {};
   }
 
-  // NVFP4 (NVIDIA, 2025): e2m1 codes, two per byte, the first one in the low half; an e4m3 scale for every
-  // 16 columns; and one scale for the matrix, which compressed-tensors divides by and ModelOpt multiplies
-  // by.
+  // NVFP4 (NVIDIA, 2025): a byte has two e2m1 codes, the first one in the low half. Every 16 columns share an
+  // e4m3 scale. The matrix has one more scale: compressed-tensors divides by it, ModelOpt multiplies by it.
   Result<> nvfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     constexpr std::int64_t kGroup = 16;
     const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
@@ -167,8 +169,8 @@ class Joiner {
     return {};
   }
 
-  // mxfp4 in gpt-oss: codes [matrices, rows, groups, 16], two per byte, the first one in the low half;
-  // scales [matrices, rows, groups], each an exponent of two plus 127. The names have no ".weight".
+  // gpt-oss stores mxfp4 as codes [matrices, rows, groups, 16], two per byte with the first one in the low
+  // half, and scales [matrices, rows, groups], each an exponent of two plus 127. Names have no ".weight".
   Result<> join_stack(const std::string& base, std::shared_ptr<PackedMatrix> m) {
     constexpr std::int64_t kGroup = 32, kGroupBytes = 16;
     const Shape& shape = m->codes.shape;
@@ -195,7 +197,8 @@ class Joiner {
     return {};
   }
 
-  // GPTQ packs words along the columns, AWQ along the rows. Both store the matrix as [columns, rows].
+  // A word of GPTQ has consecutive columns of the matrix, a word of AWQ has consecutive rows. Both formats
+  // store the matrix as [columns, rows].
   Result<> words_of_columns(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     const std::int64_t together = kWordBits / format_.bits;
     const bool awq = format_.packing == Packing::awq;
@@ -229,7 +232,8 @@ class Joiner {
     return {};
   }
 
-  // compressed-tensors, pack-quantized: words of codes along the columns, words of zeros along the rows.
+  // compressed-tensors, pack-quantized: a word of codes has consecutive columns, a word of zeros has
+  // consecutive rows.
   Result<> words_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     TRY(const StoredTensor shape, need(base + ".weight_shape"));
     TRY(joined.shape, read_shape(shape));
@@ -246,7 +250,7 @@ class Joiner {
     return {};
   }
 
-  // The experts of DeepSeek-V4, beside fp8 matrices: mxfp4, in tensors of type I8.
+  // DeepSeek-V4's experts are mxfp4 in tensors of type I8, while its other matrices are fp8.
   Result<> mxfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     constexpr std::int64_t kGroup = PackedItems::kBlockColumns;
     const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
@@ -276,7 +280,8 @@ class Joiner {
     return scales_of_rows(base, m, joined.shape, 8);
   }
 
-  // Scales of a matrix that is stored as [rows, columns]: one for the matrix, or one per row, group or block.
+  // Reads the scales of a matrix that is stored as [rows, columns]. The matrix has one scale, or one per
+  // row, group or block.
   Result<> scales_of_rows(const std::string& base, PackedMatrix& m, const Shape& shape, int bits) {
     const std::int64_t rows = shape[0], cols = shape[1];
     for (const char* suffix : {".weight_scale_inv", ".qscale_weight", ".weight_scale", ".scale"})
@@ -308,7 +313,7 @@ class Joiner {
     if (codes_are_fp8(m))
       return failure(ErrorCode::unsupported, "tensor {}: zero points are not supported with fp8",
                      m.zeros.name);
-    if (m.zeros.format == "I8") {  // one for each scale
+    if (m.zeros.format == "I8") {  // zeros are not packed: one byte per scale
       m.zero_items = {.is_signed = true, .offset = 1 << (bits - 1), .other_stride = groups};
       return check_shape(m.zeros, grid);
     }

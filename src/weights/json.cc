@@ -16,7 +16,6 @@ namespace {
 
 namespace json = boost::json;
 
-// Detects repeated keys.
 struct KeyCheck : JsonEvents {
   std::vector<std::set<std::string, std::less<>>> open_objects;
   std::string key;
@@ -64,7 +63,7 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   json::value tree;
   if (!ec) tree = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
   if (!ec) return tree;
-  // Python writes words such as NaN for numbers that JSON cannot represent.
+  // Python writes NaN and Infinity, which are not JSON.
   const std::string_view there = text.substr(std::min(read, text.size()));
   for (const std::string_view word : {"NaN", "Infinity"})
     if (there.starts_with(word))

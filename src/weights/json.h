@@ -1,4 +1,4 @@
-// A strict reader for a checkpoint's JSON files.
+// A strict reader for the JSON files of a checkpoint.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -14,12 +14,11 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses a JSON text. An object with a repeated key is an error, because readers differ in the value that
-// they use. Errors are ErrorCode::corrupt and begin with `what`.
+// Parses a JSON text. A repeated key is an error, because readers differ in which value they use. All
+// errors are ErrorCode::corrupt and begin with `what`, the name of the file.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 
-// Reads and parses a file.
 Result<boost::json::value> read_json_file(const std::string& path, const JsonLimits& limits = {});
 
 }  // namespace octavo

@@ -17,13 +17,13 @@ constexpr std::size_t kAlignment = 64;
 bool is_part(const StoredTensor& tensor) { return tensor.name.contains(kPart); }
 bool is_original(const StoredTensor& tensor) { return is_part(tensor) && tensor.name.ends_with(kOriginal); }
 
-// Example: "mixer.Wqkv.parametrizations.weight.original" becomes "mixer.Wqkv.weight".
+// Converts "mixer.Wqkv.parametrizations.weight.original" to "mixer.Wqkv.weight".
 std::string plain_name(const StoredTensor& original) {
   std::string name = original.name.substr(0, original.name.size() - kOriginal.size());
   return name.replace(name.rfind(kPart), kPart.size(), ".");
 }
 
-// One matrix of a stack, in f32.
+// A factor of one change, in f32.
 struct Factor {
   std::vector<float> numbers;
   std::int64_t rows, cols;
@@ -44,7 +44,6 @@ Result<Factor> factor_of(const Checkpoint& checkpoint, const std::string& name, 
   return factor;
 }
 
-// Returns the two factors whose product has the matrix's shape.
 Result<std::pair<Factor, Factor>> factors_of(const Checkpoint& checkpoint, const StoredTensor& original,
                                              std::int64_t which) {
   const std::string before = original.name.substr(0, original.name.size() - kOriginal.size());

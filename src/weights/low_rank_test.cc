@@ -33,7 +33,7 @@ class LowRank : public testing::Test {
     EXPECT_TRUE(writer.finish());
     return Checkpoint::open(directory_.path()).value();
   }
-  // A checkpoint with two changes of a matrix and two of a table.
+  // A checkpoint with two changes of a matrix and two changes of an embedding table.
   static std::vector<Stored> two() {
     return {{"fc.parametrizations.weight.original", {2, 3}, {1, 2, 3, 4, 5, 6}},
             {"fc.parametrizations.weight.0.lora_A", {2, 1, 3}, {9, 9, 9, 1, 0, 2}},

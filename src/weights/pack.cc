@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kTogether = 8;  // int4 codes in a word
+constexpr std::int64_t kTogether = 8;
 
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {
@@ -16,7 +16,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Packs codes [rows, cols]: eight codes of a row in a word.
+// Packs codes [rows, cols]. A word has eight consecutive codes of a row.
 std::vector<std::byte> words_along_columns(std::span<const std::byte> codes) {
   std::vector<std::uint32_t> words(codes.size() / kTogether);
   for (std::size_t i = 0; i < words.size() * kTogether; ++i)
@@ -24,7 +24,7 @@ std::vector<std::byte> words_along_columns(std::span<const std::byte> codes) {
   return bytes_of(words);
 }
 
-// Packs zeros [rows, groups]: eight zeros of a group in a word.
+// Packs zeros [rows, groups]. A word has the zeros of eight consecutive rows in one group.
 std::vector<std::byte> words_along_rows(const std::vector<std::uint8_t>& zeros, std::int64_t groups) {
   const std::int64_t rows = std::ssize(zeros) / groups;
   std::vector<std::uint32_t> words(static_cast<std::size_t>((rows + kTogether - 1) / kTogether * groups));

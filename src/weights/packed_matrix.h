@@ -1,6 +1,6 @@
-// Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt.
-// Each consists of several tensors: codes, scales, and optionally zeros and the columns' group indices. Also
-// MXFP4 in GGUF files, where one tensor interleaves codes and scales.
+// Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt. A
+// matrix consists of several tensors: codes, scales, and optionally zeros and the group of each column.
+// Also handles MXFP4 in GGUF files, where one tensor interleaves codes and scales.
 #pragma once
 
 #include <bit>
@@ -18,37 +18,39 @@ namespace octavo {
 
 enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4, modelopt };
 
-// Description of the packed matrices in config.json. Names and formats of the tensors show which matrices are
+// Description of packed matrices in config.json. Names and formats of the tensors decide which matrices are
 // packed, because a file may also have plain matrices.
 struct PackedFormat {
   Packing packing = Packing::none;
   int bits = 4;                 // gptq: 4 or 8; awq: 4
-  std::int64_t group = 0;       // gptq, awq: columns that share a scale; 0: the whole row
-  int zero_offset = 0;          // gptq: number added to stored zeros (1 in the first version of the format)
-  std::int64_t block_rows = 0;  // fp8, compressed-tensors: rows and columns of the blocks that share a scale;
-  std::int64_t block_cols = 0;  // 0: there are no such blocks
+  std::int64_t group = 0;       // gptq, awq: number of columns that share a scale; 0: the whole row
+  int zero_offset = 0;          // gptq: is added to stored zeros (1 in the first version of the format)
+  // fp8, compressed-tensors: size of the blocks that share a scale; 0: no blocks
+  std::int64_t block_rows = 0;
+  std::int64_t block_cols = 0;
 };
 
-// A matrix of small integers. A group of `together` consecutive items (a power of two) along columns or rows
-// is stored in one little-endian 32-bit word or in one byte.
+// Describes how a matrix of small integers (items) is stored. A word is 32 bits, little-endian, or one
+// byte. It has `together` consecutive items of a row or of a column; `together` is a power of two.
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // 8-bit two's complement
-  int offset = 0;          // number added to an item, so that values start from 0
+  int offset = 0;          // number that is added to an item, so that values start from 0
   std::int64_t together = 1;
-  bool along_rows = false;        // whether a group consists of consecutive rows
-  std::int64_t group_stride = 1;  // distance between neighbouring groups, in items
-  std::int64_t other_stride = 1;  // distance along the other dimension, in items
-  bool awq_order = false;         // the eight items of a group are in the order 0 2 4 6 1 3 5 7
-  // Whether items are in 4-bit blocks of kBlockColumns columns: one byte that is not a code, then one byte
-  // for each column of the first half. The upper half of a byte is the code of the column kBlockColumns / 2
-  // later.
+  bool along_rows = false;        // the items of a word are consecutive rows, not consecutive columns
+  std::int64_t group_stride = 1;  // number of items from a word to the next along the packed dimension
+  // number of items from a row or column to the next in the unpacked dimension
+  std::int64_t other_stride = 1;
+  bool awq_order = false;  // the eight items of a word are in the order 0 2 4 6 1 3 5 7
+  // GGUF's layout of 4-bit items, in blocks of kBlockColumns columns: a byte that is not a code, then
+  // kBlockColumns / 2 bytes. The lower half of byte i is column i, the upper half is column i +
+  // kBlockColumns / 2.
   bool in_blocks = false;
 
   static constexpr std::int64_t kBlockColumns = 32;
   static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
 
-  // Returns the position of an item within its group.
+  // Returns the position of an item within its word.
   std::int64_t place(std::int64_t in_group) const {
     constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     return awq_order ? kAwqPlaces[in_group] : in_group;
@@ -69,35 +71,36 @@ struct PackedItems {
   }
 };
 
-// Tensors of one matrix. A missing tensor has an empty name.
+// The tensors of one matrix. A tensor that is missing has an empty name.
 struct PackedMatrix {
   StoredTensor codes, scales, zeros, group_index;
   PackedItems code_items, zero_items;
-  // The scale and zero of an element belong to group column / scale_cols, or group_index[column] if this
-  // tensor exists. The scale of row r and group g has index r / scale_rows * scale_row_stride + g *
+  // The scale and zero of an element belong to group column / scale_cols, or to group_index[column] if that
+  // tensor exists. The scale of row r and group g is at index r / scale_rows * scale_row_stride + g *
   // scale_group_stride.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
-  // NVFP4: one number by which all e4m3 scales are multiplied (or divided).
+  // NVFP4: one number for the matrix that multiplies or divides all e4m3 scales.
   StoredTensor global_scale = {};
   bool global_divides = false;
 };
 
-// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such tensors, in int4,
-// int8 or fp8, with the name of the plain matrix. It removes the scales of activations and of the KV cache,
-// which the engine computes itself. Returns corrupt or unsupported, with the tensor that is missing or has a
-// wrong shape or format.
+// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such tensors, with
+// encoding int4, int8, fp8 or mxfp4 and the name of the plain matrix. Removes the scales of activations and
+// of the KV cache, because the engine computes its own. Returns corrupt or unsupported, with the tensor
+// that is missing or has a wrong shape or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
-// Converts an MXFP4 tensor of a GGUF file to a matrix or a stack of matrices, which points into the file.
+// Converts an MXFP4 tensor of a GGUF file to a matrix or a stack of matrices. The result points into the
+// file.
 StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
-// Returns the codes, scales and zeros of a packed matrix. A row has one group for each scale; if the groups
-// are not in column order (GPTQ's act-order), each column becomes a group. Errors: corrupt, with the tensor,
-// for NaN, infinity, a zero point above 255, or an invalid group.
+// Returns the codes, scales and zeros of a packed matrix. A row has one group per scale. If groups are not
+// in column order (GPTQ's act-order), each column becomes a group. Returns corrupt, with the tensor, for
+// NaN, infinity, a zero point above 255, or an invalid group.
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool);
 
-// Size in bytes of all tensors of a packed matrix; of any other tensor, its size.
+// Size in bytes of a tensor in the file, including the scales and zeros of a packed matrix.
 std::size_t stored_bytes(const StoredTensor& tensor);
 
 }  // namespace octavo

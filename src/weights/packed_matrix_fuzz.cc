@@ -1,5 +1,5 @@
-// Fuzzer: tensors with any names, formats, shapes and bytes are packed matrices, plain tensors or an error.
-// Joined matrices can be unpacked, or give an error.
+// Fuzzer. Any list of tensors must become packed and plain matrices, or an error. Unpacking a joined matrix
+// must succeed or return an error.
 #include <array>
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Returns the bytes of the input, then zeros.
+// Reads values from the fuzzer's input, and zeros after its end.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size)
@@ -44,7 +44,7 @@ constexpr std::array kNames = {
     "a.weight_packed", "a.weight_scale", "a.weight_shape",     "a.weight_zero_point",
     "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "a.scale",
     "b.weight"};
-// The products of some of these overflow.
+// Some products overflow.
 constexpr std::array<std::int64_t, 10> kExtents = {
     0, 1, 2, 3, 4, 8, 16, 33, std::int64_t{1} << 40, std::int64_t{1} << 62};
 
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       tensor.shape.push_back(input.pick(kExtents));
       overflows |= __builtin_mul_overflow(bytes, tensor.shape.back(), &bytes);
     }
-    // The checkpoint reader rejects all other shapes.
+    // The checkpoint reader rejects shapes that do not match the bytes.
     if (overflows || bytes > std::ssize(input.bytes())) continue;
     tensor.bytes = input.bytes().first(static_cast<std::size_t>(bytes));
     tensors.push_back(std::move(tensor));

@@ -16,7 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Tensors and their bytes.
 class File {
  public:
   template <class T>
@@ -49,8 +48,8 @@ class File {
 constexpr PackedFormat kGptq{.packing = Packing::gptq, .bits = 4, .group = 8, .zero_offset = 1};
 constexpr PackedFormat kCompressed{.packing = Packing::compressed_tensors, .block_rows = 2, .block_cols = 2};
 
-// Eight rows of sixteen columns in two groups. Code: k / 8 + k % 8; zero of group g: 7 + g (stored minus
-// one).
+// Eight rows of sixteen columns in two groups. The code at column k is k / 8 + k % 8. The zero of group g
+// is 7 + g, stored minus one.
 File gptq_file() {
   File file;
   file.add<std::uint32_t>("a.qweight", "I32", {2, 8}, std::vector<std::uint32_t>(16, 0x76543210));
@@ -81,9 +80,9 @@ File deepseek_file() {
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {3, 4}, std::vector<std::uint8_t>(12, 0x38));
   file.add<std::uint8_t>("a.scale", "F8_E8M0", {2, 2}, {127, 128, 126, 0});
   std::vector<std::int8_t> codes(2 * 32, 0);
-  codes[0] = 0x21;       // 0.5, 1
+  codes[0] = 0x21;       // 0.5 and 1
   codes[16] = 0x0f;      // -6
-  codes[32] = -0x60;     // second row: 0, -1
+  codes[32] = -0x60;     // 0 and -1 in the second row
   file.add<std::int8_t>("b.weight", "I8", {2, 32}, codes);
   file.add<std::uint8_t>("b.scale", "F8_E8M0", {2, 2}, {127, 128, 120, 127});
   return file;
@@ -142,7 +141,8 @@ TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
   EXPECT_EQ(all[65], -0x1p-7F);
 }
 
-// consolidated.safetensors has one scale for the matrix, and one for the activations, which is removed
+// consolidated.safetensors has one scale for the matrix, and one for activations, which join_packed()
+// removes.
 TEST(PackedMatrix, Fp8OfMistral) {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {2, 3}, std::vector<std::uint8_t>(6, 0x38));
@@ -154,7 +154,7 @@ TEST(PackedMatrix, Fp8OfMistral) {
   EXPECT_THAT(numbers(tensors->front()), testing::Each(0.5F));
 }
 
-// Shapes that end within the blocks in which words are unpacked.
+// The shapes are not multiples of the blocks in which words are unpacked.
 TEST(PackedMatrix, CodesOfWordsAreTheItemsOfEachPlace) {
   struct Case {
     PackedFormat format;
@@ -218,9 +218,9 @@ TEST(PackedMatrix, CompressedTensorsBesidePlainOnes) {
 File mxfp4_file() {
   File file;
   std::vector<std::uint8_t> codes(2 * 2 * 16, 0);
-  codes[0] = 0x21;       // 0.5, 1
+  codes[0] = 0x21;       // 0.5 and 1
   codes[16] = 0x0f;      // -6
-  codes[32 + 1] = 0xa0;  // columns 2 and 3 of the second matrix: 0, -1
+  codes[32 + 1] = 0xa0;  // columns 2 and 3 of the second matrix: 0 and -1
   file.add<std::uint8_t>("a_blocks", "U8", {2, 1, 2, 16}, codes);
   file.add<std::uint8_t>("a_scales", "U8", {2, 1, 2}, {127, 128, 120, 127});
   return file;
@@ -243,13 +243,12 @@ TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
   EXPECT_EQ(second[3], -0x1p-7f);
 }
 
-// A row of two groups with the scales 1 and 0.5, and a factor of two (ModelOpt multiplies,
-// compressed-tensors divides).
+// A row with two groups. Their scales are 1 and 0.5, times 2 for the matrix.
 File nvfp4_file(bool modelopt) {
   File file;
   std::vector<std::uint8_t> codes(16, 0);
-  codes[0] = 0x21;  // 0.5, 1
-  codes[8] = 0xf7;  // 6, -6
+  codes[0] = 0x21;  // 0.5 and 1
+  codes[8] = 0xf7;  // 6 and -6
   file.add<std::uint8_t>(modelopt ? "a.weight" : "a.weight_packed", "U8", {1, 16}, codes);
   file.add<std::uint8_t>("a.weight_scale", "F8_E4M3", {1, 2}, {0x38, 0x30});
   if (modelopt)
@@ -278,14 +277,14 @@ TEST(PackedMatrix, Nvfp4HasScalesOfSixteenColumnsAndOneOfAll) {
   }
 }
 
-// Two matrices, each with one row and two blocks; a block is an exponent and sixteen bytes.
+// Two matrices, each with one row and two blocks. A block has an exponent and sixteen bytes.
 TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
   std::vector<std::uint8_t> bytes(4 * 17, 0);
   for (const std::size_t block : {0, 1, 2, 3}) bytes[block * 17] = 127;
-  bytes[1] = 0x21;               // columns 0 and 16 of the first matrix: 0.5, 1
+  bytes[1] = 0x21;               // columns 0 and 16 of the first matrix: 0.5 and 1
   bytes[17] = 128;               // exponent of the first matrix's second block
-  bytes[17 + 16] = 0xf0;         // columns 32 + 15 and 32 + 31: 0, -6
-  bytes[3 * 17 + 1 + 4] = 0x0a;  // column 32 + 4 of the second matrix: -1
+  bytes[17 + 16] = 0xf0;         // columns 47 and 63 of the first matrix: 0 and -6
+  bytes[3 * 17 + 1 + 4] = 0x0a;  // column 36 of the second matrix: -1
   const auto matrices = [&] {
     return matrix_of_blocks(
         {.name = "a", .format = "MXFP4", .shape = {2, 1, 64}, .bytes = std::as_bytes(std::span(bytes))});
@@ -372,7 +371,7 @@ const Damage kDamages[] = {
        f.at("b.weight").shape = {3, 7};
      },
      "tensor b.weight_scale has shape [2, 2], but quantization_config requires [2, 3]"},
-    // If one dimension is 0, the others can have any size without bytes.
+    // If one dimension is 0, the other one can have any size although the tensor has no bytes.
     {"ZeroExtent", gptq_file, kGptq,
      [](File& f) {
        f.at("a.qweight").shape = {0, std::int64_t{1} << 62};

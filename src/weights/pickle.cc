@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// A virtual machine for pickles, with a stack, marks and a memo.
+// Interprets a pickle as CPython's unpickler does, with a stack, marks and a memo.
 class Machine {
  public:
   Machine(std::string_view code, std::string_view what) : code_(code), what_(what) {}
@@ -86,7 +86,7 @@ class Machine {
   void push_real(std::uint64_t big_endian) {
     push({.kind = Kind::real, .real = std::bit_cast<double>(__builtin_bswap64(big_endian))});
   }
-  // Pushes an integer in minimal two's complement.
+  // Pushes an integer that is stored in two's complement with as few bytes as possible.
   void push_long(std::uint64_t bytes) {
     if (!check(bytes <= 8, "an integer of more than 64 bits")) return;
     std::uint64_t value = unsigned_of(bytes);
@@ -141,7 +141,7 @@ class Machine {
     return items;
   }
 
-  // Adds items to the value on top of the stack. Python also sets keys on the result of a call, such as an
+  // Adds items to the value on top of the stack. The value may be the result of a call, such as an
   // OrderedDict.
   void add(Kind kind, std::vector<const PickleValue*> items) {
     PickleValue* top = pop();
@@ -173,9 +173,9 @@ class Machine {
   std::string problem_;
   Pickle pickle_;
   std::vector<PickleValue*> stack_;
-  std::vector<std::size_t> marks_;  // sizes of the stack at the marks
+  std::vector<std::size_t> marks_;  // size of the stack at each mark
   std::unordered_map<std::uint64_t, PickleValue*> memo_;
-  PickleValue nothing_;  // result of popping an empty stack, which stops the run
+  PickleValue nothing_;  // popping an empty stack returns it and ends the run
 };
 
 std::span<const Machine::Instruction> Machine::instructions() {
@@ -216,8 +216,7 @@ std::span<const Machine::Instruction> Machine::instructions() {
       {'Q', [](Machine& m) { m.push({.kind = Kind::persistent, .items = m.pop_many(1)}); }},  // BINPERSID
       {'R', [](Machine& m) { m.push_call(); }},                                               // REDUCE
       {0x81, [](Machine& m) { m.push_call(); }},                                              // NEWOBJ
-      {'b', [](Machine& m) { m.pop(); }},  // BUILD: drops the state of an object; its items were already
-                                           // added
+      {'b', [](Machine& m) { m.pop(); }},  // BUILD: drops an object's state; its items were already added
       {'a', [](Machine& m) { m.add(Kind::sequence, m.pop_many(1)); }},
       {'e', [](Machine& m) { m.add(Kind::sequence, m.pop_to_mark()); }},
       {'s', [](Machine& m) { m.add(Kind::dict, m.pop_many(2)); }},

@@ -1,5 +1,6 @@
-// Reads Python's pickles, protocols 2 to 5, as data. A call becomes a value (PickleValue::call) and is never
-// executed. Supports those opcodes of CPython's Lib/pickletools.py that plain data and calls need.
+// Reads Python's pickles, protocols 2 to 5, as data. A call in the pickle becomes a value
+// (PickleValue::call) and is never executed. Supports the opcodes of CPython's Lib/pickletools.py that
+// plain data and calls need.
 #pragma once
 
 #include <cstddef>
@@ -25,32 +26,33 @@ struct PickleValue {
     text,
     sequence,  // a tuple or a list
     dict,
-    global,      // text: "module.name"
-    call,        // items: callable, arguments (a sequence), then keys and values set afterwards
+    global,  // text: "module.name"
+    call,    // items: the callable, a sequence of arguments, then keys and values that were set afterwards
     persistent,  // items: the persistent id
   };
   Kind kind = Kind::none;
   std::int64_t integer = 0;
   double real = 0;
-  std::string_view text = {};                  // points into the pickle, or into Pickle for a global
-  std::vector<const PickleValue*> items = {};  // items of a list; for a dict: key, value, key, value ..
+  std::string_view text = {};                  // points into the pickle, or into Pickle::names for a global
+  std::vector<const PickleValue*> items = {};  // items of a list; key, value, key, value .. of a dict
 
   bool is(Kind wanted) const { return kind == wanted; }
-  // Returns whether the value is a call of `callable`, which is written "module.name".
+  // `callable` has the form "module.name".
   bool is_call_of(std::string_view callable) const {
     return kind == Kind::call && items[0]->kind == Kind::global && items[0]->text == callable;
   }
 };
 
-// Values of a pickle. They may refer to each other, even in cycles.
+// All values of a pickle. Values may refer to each other, even in cycles.
 struct Pickle {
   const PickleValue* top = nullptr;
-  std::size_t bytes = 0;  // number of input bytes that were read
+  std::size_t bytes = 0;  // number of bytes that the pickle has in the input
   std::deque<PickleValue> values;
   std::deque<std::string> names;
 };
 
-// Reads the pickle at the start of `data`. Errors are ErrorCode::corrupt and begin with `what`.
+// Reads the pickle at the start of `data`. All errors are ErrorCode::corrupt and begin with `what`, the
+// name of the file.
 Result<Pickle> read_pickle(std::span<const std::byte> data, std::string_view what);
 
 }  // namespace octavo

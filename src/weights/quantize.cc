@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Four numbers: every processor has vectors of this size.
+// A vector of four floats, which every processor supports.
 using Lanes [[gnu::vector_size(16)]] = float;
 constexpr std::int64_t kLanes = 4;
 
@@ -24,7 +24,7 @@ Lanes load(const float* from) {
 Lanes least(Lanes a, Lanes b) { return a < b ? a : b; }
 Lanes most(Lanes a, Lanes b) { return a > b ? a : b; }
 
-// Range of a group of a row: code = value / scale + zero, rounded to nearest, in [0, largest].
+// Range of a group of columns. A code is value / scale + zero, rounded to nearest, in [0, largest].
 struct Group {
   float scale = 0;
   float zero = 0;
@@ -32,7 +32,7 @@ struct Group {
   float inverse = scale > 0 ? 1 / scale : 0;
 
   Lanes codes(Lanes values) const {
-    constexpr float kRounder = 0x1.8p23f;  // the unit of its last bit is 1
+    constexpr float kRounder = 0x1.8p23f;  // adding and subtracting it rounds to the nearest integer
     return least(most(values * inverse + zero, Lanes{}), Lanes{} + largest) + kRounder - kRounder;
   }
 };
@@ -42,7 +42,7 @@ struct Range {
   float high = 0;
 };
 
-// Minimum and maximum of the values and 0.
+// Minimum and maximum of the values, including 0.
 Range range_of(std::span<const float> values) {
   Lanes low{}, high{};
   for (std::size_t i = 0; i < values.size(); i += kLanes) {
@@ -58,7 +58,7 @@ Range range_of(std::span<const float> values) {
 }
 
 float squared_error(std::span<const float> values, const Group& group) {
-  Lanes sums[4] = {};  // several independent sums, so that additions overlap in time
+  Lanes sums[4] = {};  // independent sums, so that the processor can overlap additions
   static_assert(kColumnsMultiple % (4 * kLanes) == 0);
   for (std::size_t i = 0; i < values.size(); i += 4 * kLanes)
     for (std::size_t j = 0; j < 4; ++j) {
@@ -75,8 +75,7 @@ Group int8_group(std::span<const float> values) {
   return {std::max(-range.low, range.high) / 127, 128, 255};
 }
 
-// Searches for the best range: a slightly narrower range clips outliers but is more precise for all other
-// values.
+// Tries several ranges. A narrower range clips outliers, but has smaller steps for the remaining values.
 Group int4_group(std::span<const float> values) {
   const Range range = range_of(values);
   Group best{0, 0, 15};

@@ -1,4 +1,4 @@
-// Quantises plain matrices while a checkpoint is loaded.
+// Quantises plain matrices to int8 or int4 while a checkpoint is loaded.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace octavo {
 
-// Divisor of the number of columns: kernels multiply 32 columns at a time, with one scale.
+// The number of columns must be a multiple of 32, because kernels multiply 32 columns with one scale at a
+// time.
 inline constexpr std::int64_t kColumnsMultiple = 32;
-// Maximum number of int4 columns that share a scale.
+// Largest number of int4 columns that share a scale.
 inline constexpr std::int64_t kInt4Group = 128;
 
-// Number of scales in a row of int8 or int4. An int4 group has the largest size up to 128 that divides the
-// number of columns. `cols` is a multiple of 32.
+// Number of scales in a row of int8 or int4. An int4 group has the largest size up to 128 that is a
+// multiple of 32 and divides the number of columns.
 inline std::int64_t groups_of(Encoding encoding, std::int64_t cols) {
   if (encoding != Encoding::int4 || cols <= kInt4Group) return 1;
   std::int64_t group = kInt4Group;
@@ -25,20 +26,21 @@ inline std::int64_t groups_of(Encoding encoding, std::int64_t cols) {
   return cols / group;
 }
 
-// A quantised matrix and its memory.
 struct QuantizedMatrix {
   Buffer codes;
   std::vector<float> scales;
   std::vector<std::uint8_t> zeros;
   MatrixPart part;
 
-  // Makes `part` a view of the vectors. If all zeros have the middle value, `part` has no zeros.
+  // Makes `part` a view of codes, scales and zeros. If all zeros have the encoding's default value, `part`
+  // has no zeros.
   void set_part(Encoding encoding, std::int64_t rows, std::int64_t cols);
 };
 
-// int8: one scale per row; the largest magnitude becomes 127. int4: a scale and a zero per group (groups_of),
-// from the range with the smallest squared error among several. matrix: f32, f16 or bf16 [rows, cols], any
-// strides. Error: the number of columns is not a multiple of 32.
+// Quantises f32, f16 or bf16 [rows, cols] with any strides. int8 has one scale per row, which maps the
+// largest magnitude to 127. int4 has a scale and a zero per group (groups_of). The range of a group is the
+// one of several candidates with the smallest squared error. Returns an error if the number of columns is
+// not a multiple of 32.
 Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool);
 
 }  // namespace octavo

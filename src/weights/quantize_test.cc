@@ -18,7 +18,6 @@ std::vector<float> random_matrix(std::int64_t rows, std::int64_t cols) {
   return values;
 }
 
-// Maximum and mean squared error after dequantisation.
 std::pair<double, double> errors(const std::vector<float>& values, const MatrixPart& part) {
   std::vector<float> row(static_cast<std::size_t>(part.cols()));
   double largest = 0, squares = 0;
@@ -55,8 +54,8 @@ TEST(Quantize, Int4IsBetterThanItsWholeRange) {
       quantize(View::of(const_cast<float*>(values.data()), DType::f32, {16, 512}), Encoding::int4, pool);
   ASSERT_TRUE(made.has_value());
   EXPECT_EQ(made->part.scales.size(1), 4);
-  // A group's range is about 5.3 standard deviations. Sixteen levels over it would have a mean squared error
-  // of step^2 / 12.
+  // A group's range is about 5.3 standard deviations. Sixteen evenly spaced levels would have a mean
+  // squared error of step^2 / 12.
   const double step = 5.3 * 0.05 / 15;
   EXPECT_LT(errors(values, made->part).second, step * step / 12);
 }
@@ -82,7 +81,7 @@ TEST(Quantize, RefusesColumnsThatTheKernelsCannotGroup) {
   EXPECT_EQ(made.error().field, "quantization");
 }
 
-// Row lengths of SmolLM, GPT-2 XL, and most other models.
+// Row lengths of SmolLM (576, 960), GPT-2 XL (1600) and others.
 TEST(Quantize, GroupsOfInt4DivideEveryWidth) {
   for (const auto& [cols, groups] : {std::pair<std::int64_t, std::int64_t>{576, 6},
                                      {960, 10},

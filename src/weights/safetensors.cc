@@ -38,8 +38,8 @@ struct Entry {
   std::uint64_t end() const { return static_cast<std::uint64_t>((*offsets)[1]); }
 };
 
-// Parses the header's JSON: { "__metadata__": {string: string}, name: {dtype, shape, data_offsets}, ... }.
-// problem: the rule that was broken; empty for the JSON parser's own errors.
+// Parses the header: { "__metadata__": {string: string}, name: {dtype, shape, data_offsets}, ... }.
+// `problem` is the rule that the header breaks, or "" if the text is not JSON.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<Entry> entries;
@@ -159,7 +159,7 @@ class HeaderReader : public JsonEvents {
   }
 
  private:
-  // Position in the header's structure, which decides what the next event may be.
+  // Part of the header that the parser is in. It decides what may come next.
   enum class Place : std::uint8_t {
     start,
     top,
@@ -202,12 +202,12 @@ class HeaderReader : public JsonEvents {
   Place place_ = Place::start;
   bool seen_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::string text_;  // a key or string that arrives in several parts
+  std::string text_;  // key or string so far; the parser delivers long ones in parts
   std::vector<std::int64_t>* numbers_ = nullptr;
 };
 
 Result<std::vector<Entry>> read_header(std::string_view header, std::string_view what) {
-  // The padding at the end must be spaces; JSON would allow any whitespace.
+  // JSON allows any whitespace at the end, the format only spaces.
   while (header.ends_with(' ')) header.remove_suffix(1);
   if (!header.starts_with('{')) return failure(ErrorCode::corrupt, "{}: the header must begin with {{", what);
   if (!header.ends_with('}')) {
@@ -228,7 +228,7 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   return std::move(reader.entries);
 }
 
-// Checks that a tensor's dtype, shape and offsets agree, and that it is inside the data.
+// Checks that dtype, shape and offsets agree, and that the tensor is inside the data.
 Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view what) {
   if (e.begin() > e.end()) {
     return failure(ErrorCode::corrupt, "{}: tensor {}: data_offsets [{}, {}) must be in ascending order",
@@ -253,7 +253,7 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
   return {};
 }
 
-// Checks that the tensors, ordered by offset, cover [0, data_bytes).
+// Checks that the tensors cover [0, data_bytes) without gaps and overlaps.
 Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, std::string_view what) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Fuzzer: any bytes are a safetensors file or an error. Accepted tensors are inside the input.
+// Fuzzer. Any input must be a safetensors file or an error. The tensors of a file must be inside the input.
 #include <array>
 #include <cstring>
 
@@ -6,8 +6,7 @@
 #include "fuzz/json_mutator.h"
 #include "weights/safetensors.h"
 
-// Mutates the header and the length of the data; in seven of eight cases, corrects the header's length
-// before it.
+// Mutates the header and the size of the data. In seven of eight cases, the header's length is corrected.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   static const octavo::fuzz::JsonMutator mutator({

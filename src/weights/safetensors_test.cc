@@ -10,8 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A file with this header and `data_bytes` bytes of data. The header's length is correct, unless another one
-// is given.
+// Makes a file from a header and `data_bytes` bytes of data. `length` replaces the correct length of the
+// header.
 std::vector<std::byte> file_of(std::string_view header, std::size_t data_bytes,
                                std::optional<std::uint64_t> length = {}) {
   std::vector<std::byte> file(8 + header.size() + data_bytes);

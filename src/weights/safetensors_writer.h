@@ -1,4 +1,4 @@
-// Writes a safetensors file.
+// Writes a safetensors file, one tensor at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,25 @@
 
 namespace octavo {
 
-// Description of a tensor to write.
 struct TensorEntry {
   std::string name;
-  std::string_view format;  // format's name in the file: "BF16", "I32"
+  std::string_view format;  // name of the number format in the file: "BF16", "I32"
   std::vector<std::int64_t> shape;
   std::size_t bytes;
 };
 
 class SafetensorsWriter {
  public:
-  // Creates the file and writes its header. Tensors with the largest elements come first, so that all are
-  // aligned. Errors: io, with the file's name.
+  // Creates the file and writes its header. Tensors with the largest elements come first in the file, so
+  // that every tensor is aligned. Returns io, with the file's name, if writing fails.
   static Result<SafetensorsWriter> create(const std::string& path, std::vector<TensorEntry> entries);
   SafetensorsWriter(SafetensorsWriter&& other) noexcept;
   SafetensorsWriter& operator=(SafetensorsWriter&&) = delete;
   ~SafetensorsWriter();
 
-  // Writes the data of one entry. The order of calls is free. Errors: io.
+  // Writes the data of one entry. Entries may be written in any order.
   Result<> write(const std::string& name, std::span<const std::byte> bytes);
-  // Waits until the file is on disk. Every entry must have been written. Errors: io.
+  // Waits until the file is on disk. Every entry must have been written.
   Result<> finish();
 
  private:

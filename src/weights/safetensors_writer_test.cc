@@ -48,7 +48,7 @@ TEST_F(SafetensorsWriterTest, DoesNotOverwrite) {
   EXPECT_THAT(again.error().message, HasSubstr("model.safetensors: File exists"));
 }
 
-// The first GPTQ tools wrote a bias for every matrix.
+// The first GPTQ tools wrote a bias of zeros for every matrix.
 TEST_F(SafetensorsWriterTest, BiasesOfZerosBesidePackedMatricesAreNoTensorsTooMany) {
   const std::vector<TensorEntry> entries{{"a.qweight", "I32", {1, 8}, 32},
                                          {"a.qzeros", "I32", {1, 1}, 4},

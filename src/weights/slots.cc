@@ -9,7 +9,7 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-// Removes leading dimensions of 1, which GGUF files omit.
+// Removes dimensions of 1 at the start, because GGUF files omit them.
 Shape shortened(const Shape& shape) {
   return {std::ranges::find_if(shape, [](std::int64_t extent) { return extent != 1; }), shape.end()};
 }
@@ -29,7 +29,7 @@ std::string some_of(std::span<const std::string_view> names) {
 }
 
 Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
-  // In GGUF files, a depthwise convolution [channels, 1, width] is stored as [channels, width].
+  // GGUF files store a depthwise convolution [channels, 1, width] as [channels, width].
   const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
   const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
   if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed) {
@@ -55,7 +55,7 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   return {};
 }
 
-// Rotation angles in older checkpoints. They are not needed: config.json defines them.
+// Older checkpoints store the tables of RoPE. The engine computes them from config.json.
 bool is_rotary_buffer(std::string_view name) {
   return std::ranges::any_of(std::array{".inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached"},
                              [&](std::string_view end) { return name.ends_with(end); });
@@ -78,7 +78,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   std::vector<std::string_view> missing;
   std::set<std::string_view> wanted;
   for (const Slot& slot : slots) {
-    if (!wanted.insert(slot.name).second) continue;  // several slots may belong to one stack of matrices
+    if (!wanted.insert(slot.name).second) continue;  // several slots may use one stack of matrices
     const StoredTensor* tensor = checkpoint.find(slot.name);
     if (tensor == nullptr) {
       missing.push_back(slot.name);

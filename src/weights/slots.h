@@ -1,4 +1,5 @@
-// The tensors that a network needs from a checkpoint, by name and shape.
+// Slots: the tensors that a network needs from a checkpoint, by name and shape. The loader checks them
+// before it reads weights.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,17 @@
 
 namespace octavo {
 
-// A required tensor: a vector in f32, f16 or bf16, or a matrix or a stack of matrices in any usable format.
+// A required tensor: a vector in f32, f16 or bf16, or a matrix or a stack of matrices in any usable
+// encoding.
 struct Slot {
   std::string name;
   std::vector<std::int64_t> shape;
-  bool integers = false;  // true: the tensor has integers (i64 or i32) instead
+  bool integers = false;  // the tensor must have integers (i64 or i32)
 };
 
-// Checks that each slot has a tensor of its shape, and that each tensor belongs to a slot or matches a
-// pattern of ignorable names. A pattern has at most one '*', at its start or end. Several slots may name one
-// tensor. Errors: corrupt, with the tensors.
+// Checks that each slot has a tensor of its shape, and that each tensor of the checkpoint belongs to a slot
+// or matches a pattern in `ignorable`. A pattern has at most one '*', at its start or end. Several slots
+// may name the same tensor. Returns corrupt, with the names of the tensors.
 Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
                      std::span<const std::string> ignorable);
 

@@ -11,11 +11,12 @@
 namespace octavo {
 namespace {
 
-// Number of elements that are checked at a time, so that they stay in the L1 cache.
+// Elements are checked in blocks that fit into the L1 cache.
 constexpr std::size_t kBlock = 4096;
 
-// A float is not finite if all its exponent bits are 1. Bits: the unsigned type of the same size. The
-// maximum of a block's exponents is computed, so that the compiler can use vectors.
+// Returns whether all floats are finite. `Bits` is the unsigned type of the same size as the float. A float
+// is not finite if all its exponent bits are 1, so the loop computes the maximum exponent of a block, which
+// compilers turn into vector instructions.
 template <class Bits>
 bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
   const std::size_t count = bytes.size() / sizeof(Bits);
@@ -158,7 +159,7 @@ MatrixPart matrix_of(const StoredTensor& tensor) {
 }
 
 Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
-  // Pieces contain whole elements and whole blocks.
+  // The size is a multiple of the element's or block's size.
   const std::int64_t piece =
       tensor.plain() ? 1 << 20 : std::int64_t{4096} * block_shape(tensor.encoding).bytes;
   std::atomic<bool> finite = true;

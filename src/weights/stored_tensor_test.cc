@@ -26,8 +26,8 @@ TEST(CheckFinite, SixteenBitFormats) {
   EXPECT_FALSE(finite(DType::f16, 0x7e00));
 }
 
-// Sets each byte of a block to a value that makes an f16 infinite, if the byte belongs to one. The check
-// must agree with the dequantised numbers.
+// Sets one byte at a time to 0x7c. If the byte is the upper half of an f16 scale, the scale becomes
+// infinite or NaN. check_finite() must agree with the dequantised numbers.
 TEST(CheckFinite, ScalesOfEveryEncoding) {
   ThreadPool pool(1);
   for (int i = static_cast<int>(kFirstBlocks); i <= static_cast<int>(kLastBlocks); ++i) {

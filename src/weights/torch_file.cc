@@ -15,7 +15,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
 
-// Formats: name of the storage class, and name in safetensors.
+// Names of a number format: the storage class in the pickle, and the name in safetensors.
 struct Format {
   std::string_view storage, name;
   std::uint64_t bytes;
@@ -33,10 +33,10 @@ constexpr std::array kFormats = {Format{"torch.FloatStorage", "F32", 4, DType::f
                                  Format{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
 constexpr std::size_t kRankMax = 8;
 
-// Returns the storage with this key; nullopt if it is missing.
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 
-// Id of a storage: ('storage', type, key, device, number of elements); in old files, a view follows.
+// Identifies a storage. The pickle writes it as ('storage', type, key, device, number of elements), in old
+// files followed by a view.
 struct Storage {
   const Format* format;
   std::string_view key;
@@ -61,7 +61,7 @@ Result<Storage> read_storage(const PickleValue& value, std::string_view what) {
   return Storage{format, key.text, static_cast<std::uint64_t>(numbers.integer)};
 }
 
-// The numbers of a tuple; nullopt if one is below 0 or no number.
+// Reads a tuple of sizes. Returns nullopt if an item is negative or not an integer.
 std::optional<std::vector<std::int64_t>> read_extents(const PickleValue& value) {
   if (!value.is(Kind::sequence) || value.items.size() > kRankMax) return std::nullopt;
   std::vector<std::int64_t> extents;
@@ -72,7 +72,7 @@ std::optional<std::vector<std::int64_t>> read_extents(const PickleValue& value) 
   return extents;
 }
 
-// Whether the elements are contiguous in row-major order.
+// Returns whether the elements are contiguous in row-major order.
 bool is_dense(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   std::int64_t expected = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
@@ -82,7 +82,8 @@ bool is_dense(std::span<const std::int64_t> shape, std::span<const std::int64_t>
   return true;
 }
 
-// Reads _rebuild_tensor_v2(storage, offset, shape, strides, ...), or a Parameter that contains it.
+// Reads a call _rebuild_tensor_v2(storage, offset, shape, strides, ...), or a Parameter that contains such
+// a call.
 Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, const StorageOf& storage_of,
                                  std::string_view what) {
   if (value.is_call_of("torch._utils._rebuild_parameter") && !value.items[1]->items.empty() &&
@@ -124,7 +125,7 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
                       .bytes = bytes->subspan(begin, size)};
 }
 
-// Reads the tensors of a plain or ordered dictionary, ascending by name.
+// Reads the tensors of a dict or an OrderedDict. The result is ascending by name.
 Result<std::vector<StoredTensor>> read_dictionary(const PickleValue& top, const StorageOf& storage_of,
                                                   std::string_view what) {
   const bool ordered = top.is_call_of("collections.OrderedDict");
@@ -144,7 +145,7 @@ Result<std::vector<StoredTensor>> read_dictionary(const PickleValue& top, const 
   return tensors;
 }
 
-// The archive contains NAME/data.pkl, and NAME/data/KEY for each storage.
+// The archive has the entries NAME/data.pkl, and NAME/data/KEY for each storage.
 Result<std::vector<StoredTensor>> parse_archive(Bytes file, std::string_view what) {
   TRY(const std::vector<ZipEntry> entries, parse_zip(file, what));
   constexpr std::string_view kPickle = "/data.pkl";
@@ -171,11 +172,11 @@ Result<std::vector<StoredTensor>> parse_archive(Bytes file, std::string_view wha
       what);
 }
 
-// The magic number, as a pickle, of files written before PyTorch 1.6.
+// Files written before PyTorch 1.6 begin with this magic number, as a pickle.
 constexpr std::string_view kOldBegin = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-// After the magic number: pickles of the version, the machine, the dictionary and the storages' keys. Then,
-// for each storage, an 8-byte count and its numbers.
+// The magic number is followed by four pickles: version, machine, dictionary, and the storages' keys. Then
+// each storage follows: an 8-byte count, and its numbers.
 Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view what) {
   Bytes rest = file.subspan(kOldBegin.size());
   const auto next = [&]() -> Result<Pickle> {
@@ -187,7 +188,7 @@ Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view wh
   TRY([[maybe_unused]] const Pickle machine, next());
   TRY(const Pickle dictionary, next());
   TRY(const Pickle keys, next());
-  std::map<std::string_view, std::uint64_t> widths;  // size of an element in bytes, by the storage's key
+  std::map<std::string_view, std::uint64_t> widths;  // bytes per element, by the storage's key
   for (const PickleValue& value : dictionary.values) {
     if (!value.is(Kind::persistent)) continue;
     TRY(const Storage storage, read_storage(value, what));

@@ -1,7 +1,7 @@
-// Files of torch.save that contain a dictionary of tensors, such as pytorch_model.bin and adapter_model.bin.
-// They are ZIP archives of a pickle and storages; before PyTorch 1.6, pickles followed by storages. The
-// pickle is read as data (pickle.h): nothing in it is executed. A file with other objects than tensors is an
-// error.
+// Reads files that torch.save wrote and that contain a dictionary of tensors, such as pytorch_model.bin and
+// adapter_model.bin. They are ZIP archives with a pickle and the tensors' storages; before PyTorch 1.6,
+// they are pickles followed by storages. The pickle is read as data (pickle.h), so nothing in it is
+// executed. Objects other than tensors are an error.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace octavo {
 
-// Parses a file. Tensors are ordered by name. Their bytes point into `file`; tensors with the same storage
-// share bytes. Errors begin with `what`, the name of the file: corrupt, or unsupported if a tensor is not
-// dense and row-major.
+// Returns the tensors ordered by name. Their bytes point into `file`; tensors that share a storage share
+// bytes. Errors begin with `what`, the name of the file. They are corrupt, or unsupported if a tensor is
+// not dense and row-major.
 Result<std::vector<StoredTensor>> parse_torch_file(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Fuzzer: any bytes are a file of torch.save or an error. Accepted tensors are inside the input. Seeds:
-// tests/data/torch.
+// Fuzzer. Any input must be a torch.save file or an error. The tensors of a file must be inside the input.
+// Seeds are in tests/data/torch.
 #include "base/check.h"
 #include "weights/torch_file.h"
 

@@ -70,7 +70,6 @@ TEST(TorchFile, WhatIsNoDictionaryOfTensorsIsRefusedByName) {
   EXPECT_THAT(refusal("complex"), HasSubstr("unknown storage torch.ComplexFloatStorage"));
 }
 
-// A truncated file must give an error, and must not be read beyond its end.
 TEST(TorchFile, EveryTruncationIsAnError) {
   for (const char* name : {"formats.bin", "formats-old.bin"}) {
     const std::string file = whole(kRoot + name);
@@ -142,7 +141,7 @@ TEST(Pickle, RefusesWhatIsNone) {
 TEST(Zip, RefusesWhatIsCompressed) {
   std::string file = whole(kRoot + "formats.bin");
   const std::size_t entry = file.find("PK\x01\x02");
-  file[entry + 10] = 8;  // deflated
+  file[entry + 10] = 8;  // compression method: deflate
   EXPECT_THAT(error_of(file), HasSubstr("is compressed or encrypted"));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kNanExponent = 255;
 
-// Assigns columns to scales.
+// The group of each column.
 struct ColumnGroups {
   std::int64_t columns = 0;              // number of consecutive columns that share a group
   std::vector<std::int64_t> group = {};  // group of each run of `columns` columns
@@ -40,14 +40,14 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
   return out;
 }
 
-// Without branches, so that the compiler can use vectors.
+// The loop has no branches, so that compilers can use vector instructions.
 bool any_nan(std::span<const std::uint8_t> codes) {
   std::uint8_t found = 0;
   for (const std::uint8_t code : codes) found |= static_cast<std::uint8_t>((code & 0x7f) == 0x7f);
   return found != 0;
 }
 
-// Returns the factor of NVFP4's scales, times 1/2, because the table has doubled e2m1 values.
+// Returns the factor for NVFP4's scales. It includes 1/2, because kCodeValues has doubled e2m1 values.
 Result<float> global_factor(const PackedMatrix& m) {
   const float number = number_at(m.global_scale, 0);
   const float factor = (m.global_divides ? 1 / number : number) / 2;
@@ -62,7 +62,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const PackedMatrix& m = *tensor.packed;
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
   const bool exponents = m.scales.format == "U8" || m.scales.format == "F8_E8M0";
-  // the table has doubled e2m1 values
+  // kCodeValues has doubled e2m1 values, so mxfp4 scales are halved.
   const int exponent_of_one = tensor.encoding == Encoding::mxfp4 ? 128 : 127;
   const bool nvfp4 = !m.global_scale.name.empty();
   float factor = 1;

@@ -1,5 +1,5 @@
-// Measures how fast a checkpoint's matrices are read from memory, in GB/s of the file's bytes on one thread.
-// Compares fp8, and the codes and scales of GPTQ and AWQ, with bf16 (only checked) and with a plain copy.
+// Measures how fast matrices of a checkpoint are unpacked from memory, in GB/s of file bytes on one thread.
+// Compares fp8, GPTQ and AWQ with bf16 (which is only checked) and with a memcpy.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kRows = 2048, kCols = 8192, kBlock = 128;
 
-// Bytes that are finite numbers in every format.
+// Random bytes that are finite numbers in every format.
 std::vector<std::byte> some_bytes(std::int64_t count) {
   std::mt19937 random(1);
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));

@@ -1,6 +1,5 @@
-// A word with several codes belongs to several rows or columns of the result. So the result is assembled in
-// blocks that fit into the L1 cache: reads and writes use complete cache lines, and a few shifts convert a
-// word to bytes.
+// A word has codes of several rows or columns. So the result is assembled in blocks that fit into the L1
+// cache: memory accesses use complete cache lines, and a few shifts convert a word to bytes.
 #include "weights/unpack_codes.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBlockRows = 128;  // sixteen words along the rows, which are one cache line
+constexpr std::int64_t kBlockRows = 128;  // sixteen words of eight rows: one cache line
 constexpr std::int64_t kBlockCols = 64;
 
 struct Block {
@@ -18,10 +17,10 @@ struct Block {
   std::uint8_t* codes;  // [kBlockRows][kBlockCols]
 };
 
-// The words of a matrix, indexed by group and by the other dimension.
+// The words of a matrix. `group` is an index along the packed dimension, `other` along the unpacked one.
 struct Words {
   const std::byte* bytes;
-  std::int64_t group_stride, other_stride;  // in bytes
+  std::int64_t group_stride, other_stride;  // bytes
   const std::byte* at(std::int64_t group, std::int64_t other) const {
     return bytes + group * group_stride + other * other_stride;
   }
@@ -34,7 +33,7 @@ Words words_of(const PackedMatrix& m) {
 
 using Bytes = std::uint8_t __attribute__((vector_size(16)));
 
-// Unpacks four 4-bit words into 32 bytes, so that compilers can use vectors.
+// Unpacks four words with 4-bit items into 32 bytes at once, so that compilers can use vector instructions.
 struct FourWords {
   explicit FourWords(const std::byte* words) {
     Bytes both;
@@ -47,7 +46,7 @@ struct FourWords {
   Bytes halves[2];
 };
 
-// Returns the items of one word, the lowest first: eight items of four bits, or four of eight bits.
+// Returns the items of a word as bytes, the lowest first: eight 4-bit items or four 8-bit items.
 std::uint64_t items_of(const std::byte* word, int bits) {
   std::uint32_t all;
   std::memcpy(&all, word, sizeof all);
@@ -60,7 +59,8 @@ std::uint64_t items_of(const std::byte* word, int bits) {
 
 constexpr std::int64_t kFour = 4;
 
-// Unpacks consecutive words of a row. The last word may exceed the row; the block has space for it.
+// Unpacks consecutive words of a row. The last word may have more items than the row; the block has space
+// for them.
 void words_of_row(const PackedItems& items, const Words& words, const Block& block, std::int64_t row) {
   const std::int64_t first = block.col / items.together,
                      groups = (block.cols + items.together - 1) / items.together;
@@ -75,7 +75,7 @@ void words_of_row(const PackedItems& items, const Words& words, const Block& blo
   }
 }
 
-// Unpacks consecutive words of neighbouring rows, for one group of columns.
+// Unpacks the words of neighbouring rows at one group of columns.
 void words_of_columns(const PackedItems& items, const Words& words, const Block& block, std::int64_t col) {
   const std::int64_t group = (block.col + col) / items.together;
   std::uint8_t* to = block.codes + col;
@@ -103,7 +103,7 @@ void words_along_columns(const PackedMatrix& m, const Block& block) {
   }
 }
 
-// Swaps byte i of word j with byte j of word i, in three steps ("Hacker's Delight", Warren, 2002).
+// Transposes a matrix of 8 x 8 bytes in three steps ("Hacker's Delight", Warren, 2002).
 void transpose(std::uint64_t (&x)[8]) {
   const auto swap = [&](int apart, int shift, std::uint64_t mask) {
     for (int i = 0; i < 8; ++i) {
@@ -118,7 +118,7 @@ void transpose(std::uint64_t (&x)[8]) {
   swap(1, 8, 0x00ff00ff00ff00ffu);
 }
 
-// For AWQ, in which a word contains eight rows. Converts eight columns at a time.
+// Unpacks AWQ's words, which contain eight rows. Converts eight columns at a time.
 void words_along_rows(const PackedMatrix& m, const Block& block) {
   constexpr std::int64_t kEight = 8;
   const Words words = words_of(m);
@@ -133,7 +133,7 @@ void words_along_rows(const PackedMatrix& m, const Block& block) {
     }
 }
 
-// Iterators avoid bounds checks, so that compilers can use vectors.
+// std::ranges::transform needs no bounds checks, so that compilers can use vector instructions.
 void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::uint8_t* codes) {
   const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // converts two's complement to an offset of 128
   std::ranges::transform(from, codes, [flip](std::byte code) {
@@ -141,7 +141,7 @@ void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::
   });
 }
 
-// Writes both codes of each byte, at a distance of `apart` bytes.
+// Writes the two codes of each byte, `apart` bytes apart.
 void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_t apart,
                  std::uint8_t* codes) {
   for (const std::byte byte : from) {

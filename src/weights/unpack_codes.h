@@ -1,4 +1,4 @@
-// Unpacks a packed matrix's codes to one byte each.
+// Unpacks the codes of a packed matrix to one byte each.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// codes: [rows, cols]. The caller has checked that the packed bytes match this shape.
+// Writes [rows, cols] bytes to `codes`. The caller has checked that the packed bytes match this shape.
 void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool);
 

@@ -16,12 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSafetensors = ".safetensors", kBin = ".bin";
-// File names of weights, in the order of the search.
+// File names in search order.
 constexpr std::array<std::string_view, 4> kNames = {
     "model.safetensors",
-    "consolidated.safetensors",    // Mistral's
-    "medusa_lm_head.safetensors",  // the name that Medusa's authors use
-    "pytorch_model.bin",           // of torch.save
+    "consolidated.safetensors",
+    "medusa_lm_head.safetensors",
+    "pytorch_model.bin",
 };
 
 constexpr std::size_t kShardsMax = 10'000;
@@ -31,7 +31,6 @@ fs::path index_of(const fs::path& folder, std::string_view file) {
   return folder / fmt::format("{}.index.json", file);
 }
 
-// Returns the first of kNames that exists in the folder.
 std::optional<std::string_view> usual_name(const fs::path& folder) {
   std::error_code ignored;
   for (const std::string_view file : kNames)
@@ -55,7 +54,8 @@ void sort_names(std::vector<std::string>& names) {
   names.erase(std::ranges::unique(names).begin(), names.end());
 }
 
-// Reads the weight_map of an index: from tensor name to file name. File names must have the given extension.
+// Reads the "weight_map" of an index, which maps tensor names to file names. File names must end with
+// `extension`.
 Result<WeightFiles> read_index(const std::string& path, std::string_view extension) {
   TRY(const boost::json::value tree, read_json_file(path, kIndexLimits));
   const auto* top = tree.if_object();
@@ -80,7 +80,7 @@ Result<WeightFiles> read_index(const std::string& path, std::string_view extensi
   return files;
 }
 
-// The parts of the name NAME-00002-of-00005.EXTENSION, with the number of shards.
+// Parts of a file name NAME-00002-of-00005.EXTENSION: NAME, and the number of shards.
 struct ShardName {
   std::string stem;
   std::size_t count = 0;
@@ -114,7 +114,7 @@ Result<> check_shards(const std::vector<std::string>& names, std::string_view ex
   return {};
 }
 
-// Finds the files of folders without an index and without a file of kNames.
+// Finds weight files in a folder that has neither an index nor a file of kNames.
 Result<WeightFiles> other_names(const fs::path& folder) {
   constexpr std::string_view kAdapter = "adapter_model", kTorchShards = "pytorch_model-";
   WeightFiles safetensors, torch{.names = {}, .torch = true, .file_of = {}};

@@ -12,19 +12,20 @@
 namespace octavo {
 
 struct WeightFiles {
-  std::vector<std::string> names;  // relative to the folder, ascending, unique
-  bool torch = false;              // true: files of torch.save; false: safetensors
-  // The file of each tensor, from NAME.index.json; empty: no index.
+  std::vector<std::string> names;  // relative to the folder; ascending and unique
+  bool torch = false;              // torch.save files; otherwise safetensors
+  // File of each tensor, from NAME.index.json. Empty if there is no index.
   std::map<std::string, std::string, std::less<>> file_of;
 };
 
 // Looks for model.safetensors, consolidated.safetensors (Mistral), medusa_lm_head.safetensors and
-// pytorch_model.bin, in this order, as one file or as shards with an index. If none of them exists, it uses
-// all other *.safetensors files except adapters, or the shards pytorch_model-0000i-of-0000n.bin. Returns
-// not_found, or corrupt with the index or the missing shard.
+// pytorch_model.bin, in this order, as one file or as shards with an index. If none of them exists, it
+// takes all other *.safetensors files except adapters, or the shards pytorch_model-0000i-of-0000n.bin.
+// Returns not_found, or corrupt with the name of the index or of the missing shard.
 Result<WeightFiles> find_weight_files(const std::filesystem::path& folder);
 
-// Whether the folder contains only Mistral's weights: consolidated.safetensors or its shards.
+// Returns whether the folder's weights are only in Mistral's format: consolidated.safetensors or its
+// shards.
 bool is_consolidated(const std::string& folder);
 
 }  // namespace octavo

@@ -22,9 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Trainers may send values in a larger format than that of the model's files, such as f32 for fp8.
+// Limit for an update, as a multiple of the model's bytes. A trainer may send a larger format than the
+// model's files have, such as f32 for fp8.
 constexpr std::uint64_t kBytesOfModelMost = 4;
-constexpr std::uint64_t kHeaderBytesMost = 1 << 20;  // in addition, for the headers of the files
+constexpr std::uint64_t kHeaderBytesMost = 1 << 20;  // bytes that the limit adds for file headers
 constexpr std::string_view kPrefix = "octavo-weights-";
 
 Result<> io_failure(const fs::path& path, std::string_view what) {
@@ -40,7 +41,7 @@ fs::path memory_folder() {
              : fs::temp_directory_path(ignored);
 }
 
-// Deletes the folders of servers that were killed: nobody holds the lock of their file `lock`.
+// Deletes the folders that killed servers left: no process holds the lock on their file `lock`.
 void remove_abandoned(const fs::path& parent) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored)) {
@@ -52,7 +53,7 @@ void remove_abandoned(const fs::path& parent) {
   }
 }
 
-// Makes a folder that only this user can read. The lock ends with the process.
+// Makes a folder that only this user can read. The process holds the folder's lock until it ends.
 Result<fs::path> make_root() {
   const fs::path parent = memory_folder();
   remove_abandoned(parent);
@@ -182,7 +183,7 @@ Result<> WeightUpdate::add_file(const std::string& path) {
   return take_file(copy, path);
 }
 
-// Checks a complete file, and notes its tensors.
+// Checks a complete file, and adds its tensors to received_.
 Result<> WeightUpdate::take_file(const fs::path& path, const std::string& shown) {
   const auto taken = [&]() -> Result<> {
     TRY(const MappedFile file, MappedFile::open(path));
@@ -217,7 +218,7 @@ Result<std::string> WeightUpdate::finish() {
   return folder(folders_).string();
 }
 
-// Links to everything in the model's folder, except indexes, and to the new files.
+// Makes a folder with links to the new files and to all files of the model's folder except indexes.
 Result<> WeightUpdate::write_folder(const FileOf& file_of) const {
   const fs::path to = folder(folders_);
   try {

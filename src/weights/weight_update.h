@@ -1,11 +1,9 @@
-// New values for some or all tensors of a model, received while it serves.
-//
+// Receives new values for some or all tensors of a model while the server runs, for reinforcement learning.
 // The values are kept as safetensors files in memory (/dev/shm). finish() makes a folder with links to the
-// model's files, to the new files, and an index that names the file of each tensor. An engine reads this
-// folder like any other. Not thread-safe.
-//
-// States: idle, receiving (after start()) and finished (after finish()). keep() and drop() lead back to idle.
-// Other calls are refused.
+// model's files and to the new files, and with an index that names the file of each tensor. An engine loads
+// this folder like any model. Not thread-safe.
+// The states are idle, receiving (after start()) and finished (after finish()). keep() and drop() return to
+// idle. A call in a wrong state is an error.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +21,26 @@ namespace octavo {
 
 class WeightUpdate {
  public:
-  // model: the folder of the weights in use. It must contain safetensors. Errors: unsupported, io.
+  // `model` is the folder with the weights in use. Returns unsupported if its weights are not safetensors, or
+  // io.
   static Result<std::unique_ptr<WeightUpdate>> create(const std::string& model);
   WeightUpdate(const WeightUpdate&) = delete;
   WeightUpdate& operator=(const WeightUpdate&) = delete;
-  // Deletes all files.
+  // Deletes all files of the update.
   ~WeightUpdate();
 
   Result<> start();
-  // Adds bytes [first, first + bytes.size()) of a safetensors file of `all` bytes. Parts must arrive in
-  // order. Returns true if the file is complete. Its tensors must exist in the model.
+  // Adds the bytes [first, first + bytes.size()) of a safetensors file that has `all` bytes. Parts must
+  // arrive in order. Returns true when the file is complete. Every tensor in the file must exist in the
+  // model.
   Result<bool> add_part(std::span<const std::byte> bytes, std::uint64_t first, std::uint64_t all);
-  // Adds a copy of a safetensors file.
   Result<> add_file(const std::string& path);
-  // Returns the folder with the new weights. Errors: no tensor was received, or a file is incomplete.
+  // Returns the folder with the new weights. Returns an error if no tensor was received or a file is
+  // incomplete.
   Result<std::string> finish();
-  // Called when the folder is in use: deletes the files of replaced values.
+  // The engine uses the new folder. Deletes files with replaced values.
   void keep();
-  // Forgets what was received since start().
+  // Deletes the files that were received since start().
   void drop();
 
   bool receiving() const { return state_ == State::receiving; }
@@ -48,7 +48,7 @@ class WeightUpdate {
 
  private:
   enum class State { idle, receiving, finished };
-  // Tensor name to name of its file in the folder.
+  // Maps the name of a tensor to the name of its file in the folder.
   using FileOf = std::map<std::string, std::string, std::less<>>;
 
   WeightUpdate(std::filesystem::path model, std::filesystem::path root)
@@ -62,17 +62,17 @@ class WeightUpdate {
   void remove_unused() const;
 
   std::filesystem::path model_;
-  std::filesystem::path root_;    // holds files/ and a folder for each finished update
-  std::string index_;             // name of the index file that the model's reader looks for
-  std::uint64_t bytes_most_ = 0;  // of one update
-  FileOf current_;                // of the weights in use
+  std::filesystem::path root_;    // contains files/ and a folder for each finished update
+  std::string index_;             // name of the index file that Checkpoint looks for
+  std::uint64_t bytes_most_ = 0;  // limit for the bytes of one update
+  FileOf current_;                // files of the weights in use
   FileOf received_;
   std::uint64_t received_bytes_ = 0;
-  std::uint64_t incomplete_bytes_ = 0;  // bytes so far of a file that arrives in parts
-  std::uint64_t incomplete_all_ = 0;    // size of this file; 0: none arrives
-  int files_ = 0;                       // number of files so far
-  int folders_ = 0;                     // number of folders so far
-  int used_ = 0;                        // number of the folder in use; 0: the model's
+  std::uint64_t incomplete_bytes_ = 0;  // bytes received of a file that arrives in parts
+  std::uint64_t incomplete_all_ = 0;    // size of the file that arrives in parts; 0: none
+  int files_ = 0;                       // number of files created so far, for file names
+  int folders_ = 0;                     // number of folders created so far, for folder names
+  int used_ = 0;                        // number of the folder in use; 0: the model's folder
   State state_ = State::idle;
 };
 

@@ -82,7 +82,7 @@ TEST_F(WeightUpdateTest, AFileOfThisHost) {
   EXPECT_TRUE(update_->start().has_value());
   EXPECT_EQ(update_->add_file(directory_ / "elsewhere/nothing").error().field, "update_info.path");
   EXPECT_TRUE(update_->add_file(directory_ / "elsewhere/step.safetensors").has_value());
-  std::filesystem::remove(directory_ / "elsewhere/step.safetensors");  // the copy is used
+  std::filesystem::remove(directory_ / "elsewhere/step.safetensors");  // the update has its own copy
   EXPECT_EQ(value(update_->finish().value(), "b"), 31);
 }
 

@@ -14,7 +14,7 @@ constexpr std::size_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56, kEnt
 constexpr std::size_t kCommentMax = 0xFFFF;
 constexpr std::uint32_t kHeader = 0x04034b50, kEntry = 0x02014b50, kEnd = 0x06054b50, kLocator = 0x07064b50,
                         kEnd64 = 0x06064b50;
-constexpr std::uint64_t kElsewhere = 0xFFFF'FFFF;  // marks a value that is in an extra field, with 64 bits
+constexpr std::uint64_t kElsewhere = 0xFFFF'FFFF;  // the 64-bit value is in the extra field
 
 template <class T>
 T number(Bytes bytes, std::size_t at) {
@@ -24,7 +24,7 @@ T number(Bytes bytes, std::size_t at) {
   return value;
 }
 
-// The `size` bytes from `at` on; nullopt: beyond the end of the file.
+// Returns `size` bytes from offset `at`, or nullopt if the file ends before.
 std::optional<Bytes> take(Bytes file, std::uint64_t at, std::uint64_t size) {
   if (at > file.size() || size > file.size() - at) return std::nullopt;
   return file.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));
@@ -36,7 +36,8 @@ struct Directory {
   std::uint64_t entries = 0, bytes = 0, offset = 0;
 };
 
-// Reads the record at the archive's end. nullopt: it is missing or contradicts the file.
+// Reads the end-of-central-directory record. Returns nullopt if the record is missing or contradicts the
+// file.
 std::optional<Directory> find_directory(Bytes file) {
   if (file.size() < kEndBytes) return std::nullopt;
   const std::size_t last = file.size() - kEndBytes;
@@ -56,7 +57,7 @@ std::optional<Directory> find_directory(Bytes file) {
   return std::nullopt;
 }
 
-// Reads the values that did not fit into 32 bits, in order. Returns false if some are missing.
+// Reads 64-bit values from the extra field, in order. Returns false if some are missing.
 bool read_wide_numbers(Bytes extra, std::span<std::uint64_t*> wanted) {
   constexpr std::uint16_t kWide = 1;
   while (extra.size() >= 4) {

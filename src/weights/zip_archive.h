@@ -1,5 +1,5 @@
-// ZIP archives with uncompressed entries, as torch.save writes them (PKWARE's APPNOTE.TXT, with 64-bit
-// sizes). Compressed or encrypted entries and multi-file archives are errors.
+// Reads ZIP archives with uncompressed entries, as torch.save writes them (PKWARE's APPNOTE.TXT, with
+// 64-bit sizes). Compressed or encrypted entries and multi-file archives are errors.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace octavo {
 
 struct ZipEntry {
-  std::string_view name;  // points into the file, as `bytes` does
+  std::string_view name;  // points into the file
   std::span<const std::byte> bytes;
 };
 
@@ -20,8 +20,8 @@ inline constexpr std::size_t kZipEntriesMax = 1'000'000;
 
 bool is_zip(std::span<const std::byte> file);
 
-// Returns the entries in the order of the archive's directory. Checksums are not checked, because this would
-// read the whole file. Errors are ErrorCode::corrupt and begin with `what`, the name of the file.
+// Returns the entries in the order of the archive's directory. Does not check checksums, because that would
+// read the whole file. All errors are ErrorCode::corrupt and begin with `what`, the name of the file.
 Result<std::vector<ZipEntry>> parse_zip(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

@@ -1,4 +1,3 @@
-// Grouped-query attention over a paged KV cache.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +9,8 @@
 namespace octavo {
 namespace {
 
-// Returns the numbers of rows of the query, key and value matrices; one sum if the checkpoint stores them as
-// one matrix.
+// Returns the numbers of rows of the query, key and value matrices. `matrices` is the number of tensors that
+// store them.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
@@ -19,12 +18,12 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (matrices == 1) return {a.q_dim() + a.kv_dim() + values};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
-  // the fourth matrix has the gates
+  // The fourth matrix has the gates.
   if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
 }
 
-// Changes the order of rows from KV heads (queries k v, queries k v, ...) to all queries, all keys, all
+// Reorders rows from (queries of a KV head, its key, its value), repeated, to all queries, all keys, all
 // values.
 std::vector<RowRange> by_kind(const Attention& a) {
   const std::int64_t queries = a.q_heads / a.kv_heads, dim = a.head_dim;
@@ -39,8 +38,7 @@ std::vector<RowRange> by_kind(const Attention& a) {
   return order;
 }
 
-// Changes the order of rows from all queries, then each key followed by its value, to all queries, all keys,
-// all values.
+// Reorders rows from all queries, then (key, value) for each KV head, to all queries, all keys, all values.
 std::vector<RowRange> values_last(const Attention& a) {
   std::vector<RowRange> order{{0, a.q_dim()}};
   for (const int kind : {0, 1})
@@ -49,7 +47,7 @@ std::vector<RowRange> values_last(const Attention& a) {
   return order;
 }
 
-// Adds zeros after the values of each head, which are narrower than its keys.
+// Appends zeros to the values of each head, because they are narrower than keys.
 std::vector<RowRange> values_widened(const Attention& a) {
   const std::int64_t dim = a.value_dim;
   std::vector<RowRange> order{{0, a.q_dim()}, {a.q_dim(), a.kv_dim()}};
@@ -60,7 +58,7 @@ std::vector<RowRange> values_widened(const Attention& a) {
   return order;
 }
 
-// Moves the gates to the end. The checkpoint stores the gate rows of each head after its queries.
+// Moves the gates to the end. The checkpoint stores the gate's rows after the queries of each head.
 std::vector<RowRange> gates_last(const Attention& a) {
   std::vector<RowRange> order;
   const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
@@ -71,7 +69,7 @@ std::vector<RowRange> gates_last(const Attention& a) {
   return order;
 }
 
-// Returns the norm of the queries or of the keys, for `heads` heads.
+// Returns the norm of queries or of keys, which have `heads` heads.
 NormParameter head_norm(const Attention& a, const Namer& name, const std::string& tensor, int heads) {
   if (a.norms.qk_kind == QkNorm::none) return {};
   if (a.norms.qk_kind != QkNorm::per_head)
@@ -90,22 +88,20 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   return p;
 }
 
-// Returns the number of (query, key) pairs of the first `n` tokens of a sequence; each token sees itself and
-// earlier tokens.
+// Number of (query, key) pairs for the first `n` tokens of a sequence with causal attention.
 double seen_by_first(std::int64_t n, std::int64_t window) {
   const auto triangle = [](double k) { return k * (k + 1) / 2; };
   if (window == 0 || n <= window) return triangle(static_cast<double>(n));
   return triangle(static_cast<double>(window)) + static_cast<double>((n - window) * window);
 }
 
-// Returns the number of (query, key) pairs of a pass in which tokens see earlier and later tokens (slightly
-// too high at the ends).
+// Number of (query, key) pairs without causal mask. It is slightly too high at the ends.
 double seen_both_ways(const Pass& pass, std::int64_t window) {
   const std::int64_t each = window == 0 ? pass.context : std::min(pass.context, 2 * window - 1);
   return static_cast<double>(pass.tokens * each);
 }
 
-// Returns the bucket of a key at this distance before its query, with T5's arithmetic.
+// Bucket of a distance, computed as in T5.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   const std::int64_t side =
       a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
@@ -119,7 +115,7 @@ std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   return first + std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
 }
 
-// [q_heads, 2 * furthest + 1]
+// The table of distance biases, [q_heads, 2 * furthest + 1].
 VectorParameter distance_bias(const Attention& a, const Namer& name) {
   const std::int64_t buckets = a.scores.distance_bias.buckets, most = a.scores.distance_bias.furthest;
   VectorParameter bias =
@@ -291,7 +287,7 @@ class AttentionBlock final : public Block {
                              .out = attended.rows(first, count)});
     };
     attend(0, step.tokens(), *step.memory.cache.plan, spec_.mask.causal);
-    // Computes attention again for the tokens of images, which also see later tokens of the same image.
+    // Computes attention again for tokens of images, which also see later tokens of the same image.
     if (spec_.mask.whole_images)
       for (const WholeSpan& span : step.batch.wholes)
         attend(span.token, span.count, *span.plans[step.memory.group], false);
@@ -302,8 +298,8 @@ class AttentionBlock final : public Block {
   }
 
  private:
-  // Swaps the two middle quarters of each head's queries and keys. Then the two elements of a rotated pair
-  // have the same distance in both halves as in a single head.
+  // Swaps the two middle quarters of each head's queries and keys. Then rotating a head rotates both halves
+  // like separate heads (Attention::rope_by_halves).
   void turn_as_one() {
     const std::int64_t quarter = spec_.head_dim / 4;
     const auto turned = [&](std::int64_t heads) {
@@ -338,7 +334,7 @@ class AttentionBlock final : public Block {
             .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
   }
 
-  // Computes queries, keys and values as one row, which is the input of qkv_store.
+  // Computes queries, keys and values into one row, which qkv_store() reads.
   void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
@@ -359,7 +355,6 @@ class AttentionBlock final : public Block {
     }
   }
 
-  // Computes queries, keys and values of the rows, and stores keys and values in the KV cache.
   Work project(const Step& step, const View& x) const {
     Scratch scratch = step.scratch;
     const Work work = take(scratch, step.tokens(), x.dtype);
@@ -386,14 +381,15 @@ class AttentionBlock final : public Block {
     return work;
   }
 
-  // Applies RMS norms over the queries, and over the keys, of all heads on all ranks. Each rank computes its
-  // part of the sum of squares. It runs in host memory.
+  // Applies RMS norms over the queries and keys of all heads on all ranks. Each rank computes its part of the
+  // sum of squares. Works only in host memory.
   void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
       const NormParameter& norm;
-      double share;  // fraction of the rank's sum of squares that this rank adds; several ranks may have the
-                     // same heads
+      // fraction of this rank's sum of squares that this rank adds, because several ranks may have the same
+      // heads
+      double share;
       std::int64_t all;
     };
     const Part parts[] = {
@@ -420,8 +416,8 @@ class AttentionBlock final : public Block {
       }
   }
 
-  // Keeps some of the query heads with their KV heads on this rank. If there are fewer KV heads than ranks,
-  // several ranks have the same KV head.
+  // Keeps this rank's query heads with their KV heads. If there are fewer KV heads than ranks, several ranks
+  // have the same KV head.
   void split(const Shard& shard) {
     const Attention whole = spec_;
     spec_.q_heads /= shard.size;
@@ -452,7 +448,6 @@ class AttentionBlock final : public Block {
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
-  // Parameters of norms over the heads of all ranks.
   struct OverRanks {
     std::int64_t q_dim, kv_dim;
     double key_share;
@@ -462,11 +457,11 @@ class AttentionBlock final : public Block {
   std::optional<OverRanks> over_ranks_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_, distance_bias_;
-  BoundsParameter bounds_;         // used if Attention::clip > 0
-  LinearParameter head_gate_;      // used if Attention::head_gate
-  LinearParameter q_down_, q_up_;  // used if Attention::q_rank > 0; qkv_ then has only keys and values
+  BoundsParameter bounds_;         // if Attention::clip > 0
+  LinearParameter head_gate_;      // if Attention::head_gate
+  LinearParameter q_down_, q_up_;  // if Attention::q_rank > 0; qkv_ then has only keys and values
   LinearParameter qkv_, out_;
-  std::vector<LinearParameter> apart_;  // used if Names::bounded: queries, keys and values, instead of qkv_
+  std::vector<LinearParameter> apart_;  // if Names::bounded: queries, keys and values, instead of qkv_
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ BlockCost operator+(const BlockCost& a, const BlockCost& b) {
 
 namespace {
 
-// Clamps x in place, which is allowed because only this product reads it.
+// Clamps x in place, because only one product reads it.
 void clamp(const Step& step, const BoundsParameter& bounds, const View& x) {
   if (!bounds.least.value) return;
   step.backend.ops.clamp(*step.backend.stream,
@@ -37,7 +37,7 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
   linear(step, x, w, gates);
   const std::int64_t heads = gates.elements(), dim = values.elements() / heads;
   const View rows = View::of(values.data, values.dtype, {heads, dim});
-  // Adds a factor per row with combine(), as for a shared expert, without selected experts.
+  // combine() without selected experts multiplies each row by the sigmoid of its gate.
   step.backend.ops.combine(*step.backend.stream,
                            {.y = View::of(nullptr, values.dtype, {0, dim}),
                             .places = View::of(nullptr, DType::i32, {heads, 0}),

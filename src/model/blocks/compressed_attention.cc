@@ -1,9 +1,9 @@
 // Attention over the last tokens and over compressed entries (DeepSeek-AI, "DeepSeek-V4", 2026).
-//
-// A token has one key for all heads, which is also its value. The ends of keys and queries are rotated, and
-// each head's output is rotated back. An entry is a mean over several tokens of products of the input,
-// weighted by gates. An incomplete entry is part of the sequence's state. If an entry covers few tokens, an
-// indexer selects entries for each query; it uses separate, smaller entries.
+// A token has one key for all heads, which is also its value. RoPE rotates the last elements of keys and
+// queries, and each head's output is rotated back. A compressed entry covers several tokens: it is the mean
+// of projections of the tokens, weighted by gates. An incomplete entry is part of the sequence's state. If an
+// entry covers few tokens, an indexer selects entries for each query. The indexer has separate, smaller
+// entries.
 #include <algorithm>
 #include <utility>
 
@@ -12,10 +12,9 @@
 namespace octavo {
 namespace {
 
-// Computes compressed entries.
 class Compressor {
  public:
-  // usual, in_gguf: prefixes of the tensor names, in safetensors and in GGUF.
+  // usual` and `in_gguf` are prefixes of the tensor names, in safetensors and in GGUF.
   Compressor(const CompressedAttention& spec, const Namer& name, const char* usual, const char* in_gguf,
              std::int64_t entry_dim, std::int64_t dim)
       : dim_(entry_dim), sets_(spec.sets()), rate_(spec.rate), rope_(static_cast<std::size_t>(spec.rope)) {
@@ -42,8 +41,8 @@ class Compressor {
             .means = scratch.take(DType::f32, {n, dim_})};
   }
 
-  // Stores the entries that end at these tokens in the cache, beginning at element `first` of its rows.
-  // state: offset of this object's state in the block's state.
+  // Stores the entries that end at these tokens in the cache, from element `first` of its rows on. `state` is
+  // the offset of this object's state in the block's state.
   void run(const Step& step, const View& x, std::int64_t state, std::int64_t first, const Work& w) const {
     linear(step, x, in_, w.in);
     step.backend.ops.compress(*step.backend.stream,
@@ -67,7 +66,7 @@ class Compressor {
  private:
   std::int64_t dim_, sets_, rate_;
   std::size_t rope_;
-  LinearParameter in_;  // rows of the matrix: values, then gates
+  LinearParameter in_;  // values, then gates
   VectorParameter bias_;
   NormParameter norm_;
 };
@@ -213,7 +212,7 @@ class CompressedAttentionBlock final : public Block {
   }
 
  private:
-  // Keeps some groups of heads on this rank, and all latents, keys and entries.
+  // Keeps this rank's groups of heads, and all latents, keys and entries.
   void split(const Shard& shard) {
     const std::int64_t head = shard.first(spec_.heads), group = shard.first(spec_.out_groups);
     spec_.heads /= shard.size;
@@ -247,7 +246,6 @@ class CompressedAttentionBlock final : public Block {
 
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
   std::int64_t index_queries() const { return std::int64_t{spec_.indexer->heads} * spec_.indexer->head_dim; }
-  // Returns the input width of a group's matrix.
   std::int64_t group_dim() const { return queries() / spec_.out_groups; }
   static View heads_of(const View& rows, std::int64_t heads, std::int64_t dim) {
     return View::of(rows.data, rows.dtype, {rows.size(0), heads, dim});
@@ -263,8 +261,8 @@ class CompressedAttentionBlock final : public Block {
                                                       .back = back});
   }
 
-  // Selects the entries that each query sees. The scores are not scaled: a positive scale does not change the
-  // selection.
+  // Selects the entries that each query sees. Scores are not scaled, because a positive factor does not
+  // change the selection.
   void choose(const Step& step, const View& x, const Work& w) const {
     const View q = heads_of(w.index_q, spec_.indexer->heads, spec_.indexer->head_dim);
     index_compressor_->run(step, x, compressor_->state_floats(), spec_.head_dim, w.index_entries);
@@ -279,7 +277,7 @@ class CompressedAttentionBlock final : public Block {
   }
 
   CompressedAttention spec_;
-  LinearParameter down_;  // rows of the matrix: latent of the queries, then key
+  LinearParameter down_;  // latent of the queries, then the key
   NormParameter q_latent_norm_, q_norm_, kv_norm_;
   LinearParameter q_, index_q_, index_weights_, out_;
   std::optional<Compressor> compressor_, index_compressor_;

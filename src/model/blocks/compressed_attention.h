@@ -1,4 +1,4 @@
-// Spec and tensor names of compressed attention.
+// DeepSeek-V4's compressed attention: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ class Namer;
 struct CompressedAttention {
   int heads = 0;
   int head_dim = 0;
-  int q_rank = 0;      // width of the latent from which queries are computed
-  int out_groups = 1;  // number of groups of heads; each group has an output matrix, and a further matrix
-                       // combines the outputs of the groups
-  int out_rank = 0;    // width of the output of each group
-  int window = 0;      // number of last tokens that a query sees, including itself
-  NormSpec norm = {};  // norms of the latent, of each query head (without weight), of keys and of entries
-  float scale = 1;     // scale of the scores
-  int rope = -1;       // index into ModelSpec::ropes; the last elements of each head are
-                       // rotated
-  int rate = 0;        // number of tokens in an entry; 0: no entries
-  bool overlaps = false;                // whether an entry also covers the tokens of the previous entry
-  std::optional<Indexer> indexer = {};  // indexer that selects entries, only with `overlaps`; nullopt: a
-                                        // query sees all entries
+  int q_rank = 0;  // width of the latent that queries are computed from
+  // each group of heads has an output matrix; one more matrix combines the groups' outputs
+  int out_groups = 1;
+  int out_rank = 0;    // width of a group's output
+  int window = 0;      // number of tokens that a query sees directly, including itself
+  NormSpec norm = {};  // norm of the latent, of query heads (without weight), of keys and of entries
+  float scale = 1;
+  int rope = -1;          // index into ModelSpec::ropes; only the last elements of each head are rotated
+  int rate = 0;           // tokens per compressed entry; 0: no entries
+  bool overlaps = false;  // an entry also covers the tokens of the previous entry
+  // selects entries, only with `overlaps`; nullopt: a query sees all entries
+  std::optional<Indexer> indexer = {};
 
   int sets() const { return overlaps ? 2 : 1; }
   int index_dim() const { return indexer ? indexer->head_dim : 0; }

@@ -1,5 +1,5 @@
-// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017). Keys and values of
-// these rows are computed once, after the encoder has run. Later steps only read them.
+// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017). Keys and values of the
+// encoder's rows are computed once, after the encoder has run. Later steps only read them.
 #include "model/blocks/block.h"
 
 namespace octavo {
@@ -29,8 +29,8 @@ class CrossAttentionBlock final : public Block {
         .q_heads = spec_.heads, .kv_heads = spec_.heads, .head_dim = spec_.head_dim, .causal = false};
   }
 
-  // The number of encoder rows is fixed, so their cache is a cost per sequence; it does not grow with the
-  // context.
+  // The number of encoder rows does not grow with the context, so reading them is a cost per sequence and is
+  // not counted here.
   BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
 
   std::string text() const override {

@@ -1,4 +1,4 @@
-// Spec and tensor names of cross attention.
+// Cross attention: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace octavo {
 class Block;
 class Namer;
 
-// Attention to the rows of an encoder: queries are computed from the layer's input, keys and values from the
+// Attention to an encoder's rows. Queries are computed from the layer's input, keys and values from the
 // encoder's rows. Each query head has a separate KV head. See blocks/cross_attention.cc.
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
-  float scale = 1;   // scale of the scores
-  bool bias = true;  // whether the products have biases; `k_bias` decides for keys
+  float scale = 1;
+  bool bias = true;  // the products have biases; for keys, k_bias decides
   bool k_bias = false;
 
   int rows() const { return heads * head_dim; }

@@ -1,13 +1,13 @@
-// The gated delta net, a linear attention: each step decays the state, then corrects the value that the state
-// stores for the current key.
+// The gated delta net, a linear attention. For each token, the state decays. Then the value that the state
+// returns for the token's key is corrected.
 #include "model/blocks/recurrent.h"
 #include "model/gguf/layers.h"
 
 namespace octavo {
 namespace {
 
-// Returns the order of rows by type (all rows of the first type, then all rows of the second, and so on) for
-// a single matrix with rows in order of key heads. Each key head has `counts` rows of the types.
+// Reorders the rows of a single matrix from key heads to types: all rows of the first type, then all rows of
+// the second, and so on. A key head has counts[i] rows of type i.
 std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t> counts) {
   std::int64_t head_rows = 0;
   for (const std::int64_t count : counts) head_rows += count;
@@ -20,7 +20,7 @@ std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t>
   return order;
 }
 
-// Returns the numbers of rows of queries, keys and values.
+// Numbers of rows of queries, keys and values.
 std::vector<std::int64_t> sizes(const DeltaNet& spec) {
   const std::int64_t keys = std::int64_t{spec.key_heads} * spec.key_dim;
   return {keys, keys, spec.values()};
@@ -120,7 +120,7 @@ class DeltaNetBlock final : public Block {
             .heads = scratch.take(act, {n, spec_.values()})};
   }
 
-  // Keeps some of the key heads with their value heads on this rank.
+  // Keeps this rank's key heads with their value heads.
   void split(const Shard& shard) {
     const DeltaNet whole = spec_;
     spec_.key_heads /= shard.size;

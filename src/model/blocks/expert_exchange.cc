@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLeaveMs = 2'000;
 
-// First message of each rank in a step.
+// The first message of a rank in each step.
 struct StepHead {
   std::int32_t tokens = 0;
   std::int32_t leaves = 0;
@@ -48,7 +48,7 @@ Result<> ExpertExchange::begin(std::int64_t n) {
   }
   left_ = std::ranges::any_of(all, [](const StepHead& head) { return head.leaves != 0; });
   if (!left_) return {};
-  std::ranges::fill(first_token_, 0);  // no tokens: no rank computes in this step
+  std::ranges::fill(first_token_, 0);  // if no engine has tokens, no rank computes in this step
   if (n == 0) return {};
   return failure(ErrorCode::unavailable,
                  "another engine that shares the experts has stopped: restart all engines");
@@ -63,8 +63,7 @@ void ExpertExchange::leave() {
   group_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
 }
 
-// Collects `all` on all ranks: the first rank of each engine sends the bytes [offset(engine), offset(engine +
-// 1)) of it.
+// Makes `all` complete on all ranks. The first rank of engine g sends its bytes [offset(g), offset(g + 1)).
 template <class Offset>
 void ExpertExchange::gather_of_engines(std::span<std::byte> all, const Offset& offset) {
   offsets_.clear();
@@ -131,7 +130,7 @@ RouteArgs ExpertExchange::routed() const {
 void ExpertExchange::divide(const ExpertSpread& spread, const Arranged& arranged) {
   row_tokens_ = {arranged.tokens.as<std::int32_t>(), pair_tokens_.size()};
   row_of_engine_.resize(row_tokens_.size());
-  std::vector<std::int64_t> rows(engines_);  // number of rows of each engine counted so far
+  std::vector<std::int64_t> rows(engines_);  // rows counted so far for each engine
   for (auto& of_engine : first_rows_) of_engine.assign(1, 0);
   for (int rank = 0; std::cmp_less(rank, engines_ * ranks_of_engine_); ++rank) {
     for (std::int64_t row = spread.first_row(rank); row < spread.first_row(rank + 1); ++row) {

@@ -1,10 +1,9 @@
-// Experts that several engines share (data parallelism). Each engine has its own tokens. In a layer with
-// experts, every rank receives the rows of all engines' tokens, computes its experts for these rows, and
-// returns the outputs to the token's engine. So an engine's outputs are bit-identical to those of an engine
-// that runs alone.
-//
-// The engines run in lock step: in each step, all ranks of all engines call the same operations. An engine
-// without tokens calls Decoder::assist instead of a forward pass.
+// Shares a layer's experts between several engines (data parallelism with expert parallelism). Each engine
+// has its own tokens. In a layer with experts, every rank receives the rows of all engines' tokens, computes
+// its experts for them, and returns the outputs to the tokens' engines. An engine's outputs are bit-identical
+// to those of an engine that runs alone.
+// All engines run in lock step: in each step, all ranks of all engines call the same functions. An engine
+// without tokens calls Decoder::assist() instead of a forward pass.
 #pragma once
 
 #include <cstdint>
@@ -22,38 +21,41 @@ class ExpertSpread;
 
 class ExpertExchange {
  public:
-  // group: all ranks, in the order of Shard::expert_rank(); must outlive the exchange.
+  // group` contains all ranks of all engines, in the order of Shard::expert_rank(). It must outlive the
+  // exchange.
   ExpertExchange(ProcessGroup& group, const Shard& shard, DType activation);
 
-  // Begins a step with n tokens of this engine; 0: the engine only assists. Returns unavailable if a rank is
-  // dead or has left.
+  // Begins a step with n tokens of this engine. n is 0 if the engine only assists. Returns unavailable if a
+  // rank is dead or has left.
   Result<> begin(std::int64_t n);
-  // Leaves the group; all ranks of an engine call it. The other ranks detect it in their next begin().
+  // Leaves the group. All ranks of an engine must call it. Ranks of the remaining engines detect it in their
+  // next begin().
   void leave();
-  // Returns true if any rank has left, including this one. No further step is possible.
+  // Whether any rank has left, including this one. Then no further step is possible.
   bool left() const { return left_; }
 
   DType activation() const { return activation_; }
-  // Number of tokens in the step: tokens() counts all engines, most_tokens() is that of the engine with the
-  // most.
+  // Number of tokens in the step: tokens() is the sum over engines, most_tokens() the maximum.
   std::int64_t tokens() const { return first_token_.back(); }
   std::int64_t most_tokens() const { return most_tokens_; }
 
-  // The operations of a layer, in this order. If the group fails, the outputs are undefined.
-  //
-  // Gathers the rows and the routing of all engines. x: act [n, dim], rows of this engine; own: routing of
-  // this engine; everyone: act [tokens(), dim], output. Returns false if the group has failed.
+  // The next functions must be called in this order for each layer. If the group fails, the outputs are
+  // undefined.
+  // Gathers the rows and the routing of all engines. `x`, act [n, dim], and `own` are the rows and the
+  // routing of this engine. `everyone`, act [tokens(), dim], receives the rows of all engines. Returns false
+  // if the group has failed.
   bool share(const View& x, const RouteArgs& own, std::int64_t chosen, const View& everyone);
-  // Returns the (token, expert) pairs of all engines, for ExpertSpread::arrange().
+  // The (token, expert) pairs of all engines, for ExpertSpread::arrange().
   RouteArgs routed() const;
-  // Finds the engine of each row of ExpertSpread::arrange(). Changes `places` of this engine's tokens to row
-  // indices of `own` in give_back().
+  // Finds the engine of each row of ExpertSpread::arrange(). For this engine's tokens, changes `places` to
+  // row indices of `own` in give_back().
   struct Arranged {
     View places, tokens, order;
   };
   void divide(const ExpertSpread& spread, const Arranged& arranged);
-  // Returns this rank's rows, act [rows, dim], to their engines. sent: act [most_tokens() * chosen, dim],
-  // workspace. own: act [n * chosen, dim], output on the engine's first rank.
+  // Sends this rank's rows, act [rows, dim], to the engines of their tokens. `sent`, act [most_tokens() *
+  // chosen, dim], is a workspace. `own`, act [n * chosen, dim], receives this engine's rows on the engine's
+  // first rank.
   void give_back(const View& rows, const View& sent, const View& own);
 
  private:
@@ -68,22 +70,22 @@ class ExpertExchange {
   const DType activation_;
   bool left_ = false;
 
-  // sizes of the current step
-  std::vector<std::int64_t> first_token_;  // index of each engine's first token; the last element is the
-                                           // number of all tokens
+  // The next members describe the current step.
+  // index of each engine's first token; the last element is the number of all tokens
+  std::vector<std::int64_t> first_token_;
   std::int64_t most_tokens_ = 0;
 
-  // pairs and rows of the current layer
-  std::size_t chosen_ = 0, heads_ = 0;  // number of experts per token; number of `starts` in a routing
-  std::vector<std::int32_t> routes_;    // for each engine: its starts, then the token of each pair
-  std::vector<std::int32_t> starts_;    // index of the first pair of each expert, over all engines
+  // The next members describe the current layer.
+  std::size_t chosen_ = 0, heads_ = 0;  // experts per token; number of `starts` in a routing
+  std::vector<std::int32_t> routes_;    // for each engine: `starts`, then the token of each pair
+  std::vector<std::int32_t> starts_;    // index of each expert's first pair, over all engines
   std::vector<std::int32_t> pair_tokens_;
-  std::vector<std::int32_t> own_pairs_;      // per pair of this engine: index in pair_tokens_
-  std::vector<std::int32_t> row_of_engine_;  // per row: index among the rows of its engine
+  std::vector<std::int32_t> own_pairs_;      // for each pair of this engine: index in pair_tokens_
+  std::vector<std::int32_t> row_of_engine_;  // for each row: index among the rows of the same engine
   std::vector<std::vector<std::int64_t>>
       first_rows_;  // [engine][rank]: index of the rank's first row for the engine
   std::vector<std::size_t> offsets_;
-  std::int64_t first_row_ = 0;  // first row of this rank
+  std::int64_t first_row_ = 0;
   std::span<const std::int32_t> row_tokens_;
 };
 

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Number of bytes that a rank sends at a time; they fit into a slot of shared memory.
+// Bytes that a rank sends at a time. They fit into one slot of the shared memory between ranks.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 std::vector<std::vector<std::int32_t>> places_by_expert(const ExpertPlacement& placement,
@@ -50,7 +50,7 @@ std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& no
   return sends;
 }
 
-// Calls take(part, bytes) for the bytes [begin, begin + size) of the concatenated pieces.
+// Calls take(part, bytes) for the parts of the bytes [begin, begin + size) of the concatenated pieces.
 template <class Take>
 void for_range(std::span<const std::span<std::byte>> pieces, std::size_t begin, std::size_t size,
                const Take& take) {
@@ -85,11 +85,11 @@ std::span<const std::int32_t> ExpertSpread::own(const ExpertPlacement& placement
       static_cast<std::size_t>(first_place(std::ssize(placement), ranks_, rank_ + 1) - first));
 }
 
-// The tokens of an expert with several slots are divided evenly among the slots, in order.
+// If an expert has several slots, its tokens are divided evenly among them, in order.
 void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
   const auto* starts = routed.starts.as<std::int32_t>();
   const auto* tokens = routed.tokens.as<std::int32_t>();
-  // Returns the first row of the expert's i-th replica.
+  // First row of the expert's i-th replica.
   const auto share = [&](std::size_t expert, std::size_t i) {
     const std::int64_t count = starts[expert + 1] - starts[expert];
     return starts[expert] + count * static_cast<std::int64_t>(i) / std::ssize(places_of_[expert]);

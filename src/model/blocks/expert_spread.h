@@ -1,9 +1,8 @@
-// Experts of one layer, spread over ranks: the experts of this rank, the tokens for its slots, and the
-// movement of weights between ranks.
-//
-// Any replica of an expert may compute the expert's output for a token, since all replicas have the same
-// weights. Rank 0 adds up the outputs of a token's experts in the router's order, so the sum does not depend
-// on the placement.
+// The experts of one layer on the ranks of expert parallelism: assigns tokens to the slots of this rank, and
+// moves experts between ranks.
+// All replicas of an expert have the same weights, so any of them may compute the expert's output for a
+// token. Rank 0 adds up the outputs of a token's experts in the router's order, so the sum does not depend on
+// the placement.
 #pragma once
 
 #include <span>
@@ -21,34 +20,33 @@ class ExpertSpread {
   ExpertSpread(int experts, const Shard& shard);
 
   const ExpertPlacement& placement() const { return placement_; }
-  // Returns the experts in this rank's slots.
   std::span<const std::int32_t> own() const { return own(placement_); }
 
-  // Sorts the step's (token, expert) pairs in host memory, after the router (RouteArgs). Each pair gets a
-  // row; rows are sorted by slot. Afterwards `places` contains row indices.
-  //   tokens  i32 [n * chosen], output: token of each row
-  //   order   i32 [n * chosen]: workspace
-  //   starts  i32 [own places + 1], output: first row of each of this rank's slots, counted from 0
+  // Sorts the step's (token, expert) pairs after the router has run (RouteArgs). All views must be in host
+  // memory. Each pair gets a row, and rows are sorted by slot. Afterwards `places` contains row indices.
+  // `tokens` is i32 [n * chosen] and receives the token of each row.
+  // `order` is a workspace, i32 [n * chosen].
+  // `starts` is i32 [slots of this rank + 1] and receives the first row of each slot, counted from 0.
   struct Arranged {
     View places, tokens, order, starts;
   };
   void arrange(const RouteArgs& routed, const Arranged& out);
-  // Returns the first row of a rank in the last step. The rank has the rows [first_row(r), first_row(r + 1)).
+  // First row of a rank in the last step. The rank has the rows [first_row(r), first_row(r + 1)).
   std::int64_t first_row(int rank) const { return rank_rows_[static_cast<std::size_t>(rank)]; }
-  // Sends each rank's rows to rank 0, which receives all rows, act [n * chosen, dim].
+  // Sends each rank's rows to rank 0, which receives act [n * chosen, dim].
   void gather(ProcessGroup& group, const View& rows);
 
-  // Returns the number of tokens of each expert since the last reset.
+  // Number of tokens of each expert since the last reset.
   std::vector<std::int64_t>& loads() { return loads_; }
 
-  // Registers the loaded matrices of this rank; called once. matrices[place]: all matrices of one slot.
+  // Registers the loaded matrices of this rank. Must be called once. matrices[i] has all matrices of slot i.
   void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
-  // Returns a hash of the format of this rank's slots; 0 if the slots differ. Experts can move only between
-  // ranks with equal formats.
+  // A hash of the format of this rank's slots, or 0 if the slots differ. Experts can move only between ranks
+  // with equal formats.
   std::uint64_t format() const;
-  std::int64_t place_bytes() const;  // size of the matrices of one slot, in bytes
-  // Moves experts to the slots in `next`. All ranks call it between two steps. staging: memory of the size of
-  // all slots of this rank. If the group fails, the weights are undefined.
+  std::int64_t place_bytes() const;  // bytes of one slot's matrices
+  // Moves experts to the slots in `next`. All ranks must call it, between two steps. `staging` has the size
+  // of all slots of this rank. If the group fails, the weights are undefined.
   void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);
 
  private:
@@ -57,10 +55,11 @@ class ExpertSpread {
 
   int rank_, ranks_;
   ExpertPlacement placement_;
-  std::vector<std::vector<std::int32_t>> places_of_;  // slots of each expert, in ascending order
+  std::vector<std::vector<std::int32_t>> places_of_;  // slots of each expert, ascending
   std::vector<std::int64_t> loads_;
   std::vector<std::vector<const Weight*>> matrices_;
-  std::vector<std::int64_t> place_rows_, rank_rows_;  // first row of each slot and rank in the last step
+  // first row of each slot, and of each rank, in the last step
+  std::vector<std::int64_t> place_rows_, rank_rows_;
   std::vector<std::size_t> rank_bytes_;
 };
 

@@ -1,4 +1,4 @@
-// Mixture of experts: a router, and many MLPs. Each token uses the few MLPs that the router selects.
+// Mixture of experts: a router selects a few of many MLPs for each token.
 #include <cmath>
 #include <cstring>
 #include <string_view>
@@ -13,11 +13,11 @@
 namespace octavo {
 namespace {
 
-// One of the two products of all experts (up or down).
+// The matrices of all experts for one product: up or down.
 struct ExpertProjection {
   std::vector<MatrixParameter> matrices;
   VectorParameter bias;
-  std::vector<const Weight*> weights;  // weights of `matrices`; empty until loaded
+  std::vector<const Weight*> weights;  // `matrices` after loading; empty before
 };
 
 class ExpertsBlock final : public Block {
@@ -117,7 +117,7 @@ class ExpertsBlock final : public Block {
     return needs;
   }
 
-  // Estimates the cost under the assumption that all experts are selected equally often.
+  // Assumes that all experts are selected equally often.
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);
     const double chosen = spec_.router.chosen * count / static_cast<double>(choices());
@@ -140,7 +140,7 @@ class ExpertsBlock final : public Block {
   }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    Step rest = step;  // the shared expert uses the remaining workspaces
+    Step rest = step;  // The shared expert uses the remaining workspaces.
     const Work w = take(rest.scratch, tokens_of(step), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
@@ -176,10 +176,10 @@ class ExpertsBlock final : public Block {
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
     // If experts are spread over ranks, rank 0 of the engine has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
-    const bool sums_follow = out.dtype != x.dtype;  // whether ranks are summed afterwards, in f32
+    const bool sums_follow = out.dtype != x.dtype;  // ranks are added up afterwards, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
-    const bool lifts = spec_.latent > 0;  // converted to the network's width before the shared expert is
-                                          // added
+    // the sum is projected to the network's width before the shared expert is added
+    const bool lifts = spec_.latent > 0;
     ops.combine(stream, {.y = y.rows(0, step.tokens() * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
@@ -198,7 +198,7 @@ class ExpertsBlock final : public Block {
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
-  // Checks whether the experts can be divided among ranks, so that each rank has some complete experts.
+  // Checks whether each rank can have some complete experts.
   Result<> spreads(const Shard& shard) const override {
     const std::string_view field = shard.engines > 1 ? "data_parallel_size" : "tensor_parallel_size";
     if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
@@ -229,7 +229,7 @@ class ExpertsBlock final : public Block {
  private:
   std::int64_t choices() const { return std::int64_t{spec_.count} + spec_.identities; }
 
-  // Numbers of tokens in a step: of this engine, of the engine with the most tokens, and of all engines.
+  // Numbers of tokens in a step: this engine's, the maximum over engines, and the sum over engines.
   struct Tokens {
     std::int64_t own, most, all;
   };
@@ -282,8 +282,8 @@ class ExpertsBlock final : public Block {
                 DType::f32, {spread_ && down_.bias.size > 0 ? std::ssize(up_.matrices) : 0, inner_})}};
   }
 
-  // Copies the input of each pair to its output, which is the result of identity experts; other experts
-  // overwrite their outputs later. Ranks above 0 write zeros, because the ranks' outputs are summed.
+  // Copies the input of each pair to its output, which is the result for identity experts. All other experts
+  // overwrite their outputs later. Ranks above 0 write zeros, because the ranks' outputs are added up.
   void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
       std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
@@ -292,7 +292,7 @@ class ExpertsBlock final : public Block {
     step.backend.ops.gather_rows(*step.backend.stream, {.x = x, .rows = w.tokens, .out = w.down});
   }
 
-  // Rows for y = down(activate(up(x[tokens]))); each row uses the matrices of its expert.
+  // Arguments for y = down(activate(up(x[tokens]))). Each row uses the matrices of its expert.
   struct Rows {
     View x, tokens, starts, y;
   };
@@ -349,7 +349,7 @@ class ExpertsBlock final : public Block {
     return w.down;
   }
 
-  // Computes the outputs of the selected experts (in w.own), and this rank's experts for the tokens of other
+  // Computes the outputs of the selected experts into w.own, and this rank's experts for tokens of other
   // engines.
   void run_for_all(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
     ExpertExchange& exchange = *step.experts;
@@ -368,7 +368,7 @@ class ExpertsBlock final : public Block {
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
 
-  // Keeps some complete experts on this rank.
+  // Keeps this rank's complete experts.
   void spread(const Shard& shard) {
     spread_ = std::make_unique<ExpertSpread>(spec_.count, shard);
     const auto keep = [&](std::vector<MatrixParameter>& all) {
@@ -381,7 +381,7 @@ class ExpertsBlock final : public Block {
     keep(down_.matrices);
   }
 
-  // Keeps some hidden units of every expert on this rank. Only rank 0 adds the biases of `down`.
+  // Keeps this rank's hidden units of every expert. Only rank 0 adds the biases of `down`.
   void keep_part_of_each(const Shard& shard) {
     Mlp& mlp = spec_.expert;
     const std::int64_t whole = mlp.hidden, together = shard.together(whole);
@@ -395,7 +395,7 @@ class ExpertsBlock final : public Block {
     if (shard.rank > 0) down_.bias = {};
   }
 
-  // Returns the biases of all experts; with spread experts, of those in this rank's slots.
+  // Returns the biases of all experts. If experts are spread, returns the biases of this rank's slots.
   View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
     const auto experts = spread_->own();
@@ -408,8 +408,8 @@ class ExpertsBlock final : public Block {
   }
 
   Experts spec_;
-  bool flat_;                 // whether the layout is ExpertStorage::flat
-  std::int64_t dim_, inner_;  // dim_: width of the network; inner_: input and output width of experts
+  bool flat_;                 // ExpertStorage::flat
+  std::int64_t dim_, inner_;  // width of the network; input and output width of experts
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each expert
   LinearParameter router_, shared_gate_;
@@ -417,7 +417,7 @@ class ExpertsBlock final : public Block {
   ExpertProjection up_, down_;
   NormParameter router_norm_;
   VectorParameter choice_bias_, table_, scales_, sum_bias_;
-  BoundsParameter bounds_;  // bounds of Mlp::limit
+  BoundsParameter bounds_;  // limits of Mlp::limit
   std::unique_ptr<Block> shared_;
 };
 

@@ -1,4 +1,4 @@
-// Spec and tensor names of mixtures of experts.
+// Mixture of experts: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -17,45 +17,46 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Layout of the experts' matrices in a checkpoint.
+// How the experts' matrices are stored in a checkpoint.
 enum class ExpertStorage : std::uint8_t {
-  each,                // one tensor per expert; '{}' in the name is replaced by the expert's index
+  each,                // one tensor per expert; '{}' in the name is the expert's index
   stacked,             // one tensor [experts, outputs, inputs]
   stacked_transposed,  // one tensor [experts, inputs, outputs]
   flat,                // one tensor [experts * hidden units, dim]
 };
 
-// MLPs of which a router selects a few for each token (Shazeer et al., 2017).
+// MLPs from which a router selects a few for each token (Shazeer et al., 2017).
 struct Experts {
   int count = 0;
   RouterRule router;
   bool router_bias = false;
-  bool choice_bias = false;  // whether the selection has a bias (RouteArgs::bias)
-  int identities = 0;  // number of identity experts, which follow the others; their output is their input
-  int vocab = 0;  // number of token ids in a table that selects the experts (the router then only computes
-                  // their weights); 0: no table
-  bool scales = false;  // whether the output of each expert is multiplied by one number
-  // Norm of the residual before the router reads it. Without this norm, the router reads the experts' input.
+  bool choice_bias = false;  // the selection has a bias (RouteArgs::bias)
+  // number of identity experts, which return their input; their indices follow the other experts
+  int identities = 0;
+  // if not 0, a table with this number of token ids selects the experts, and the router only computes their
+  // weights
+  int vocab = 0;
+  bool scales = false;  // the output of each expert is multiplied by one number per expert
+  // If set, the router reads the residual after this norm. Otherwise the router reads the experts' input.
   NormSpec router_norm = {};
-  Mlp expert;                      // spec of each expert
-  std::optional<Mlp> shared = {};  // shared expert, which processes every token
-  bool shared_gate = false;  // whether the shared expert's output is multiplied by the sigmoid of a gate
-  bool weigh_input = false;  // whether the weight of the single selected expert is applied to its input
-                             // instead of its output
-  bool sum_bias = false;     // whether the experts' sum has a bias; not with `shared`
-  // Width of the experts' input, which is a projection of the layer's input; another matrix projects the sum
-  // of their outputs to the network's width (Nemotron 3, 2026). 0: no such projections.
+  Mlp expert;
+  std::optional<Mlp> shared = {};  // processes every token
+  bool shared_gate = false;        // the shared expert's output is multiplied by the sigmoid of a gate
+  // each token has one expert, whose weight multiplies its input instead of its output
+  bool weigh_input = false;
+  bool sum_bias = false;  // the sum of the experts has a bias; not with `shared`
+  // If not 0, a projection reduces the experts' input to this width, and a second one maps the sum of the
+  // experts to the network's width (Nemotron 3, 2026).
   int latent = 0;
 
   struct Names {
     std::string router = "mlp.gate";
-    // router_norm and scales are full tensor names.
+    // full names
     std::string router_norm = {};
     std::string scales = {};
     std::string choice_bias = "mlp.gate.e_score_correction_bias";
-    // Whether choice_bias is stored as [1, experts].
     bool choice_bias_row = false;
-    // Full tensor name of the table (Experts::vocab).
+    // Full name of the table (Experts::vocab).
     std::string table = {};
     ExpertStorage storage = ExpertStorage::each;
     std::vector<std::string> up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
@@ -63,11 +64,10 @@ struct Experts {
     // [experts, outputs]
     std::vector<std::string> up_bias = {};
     std::string down_bias = {};
-    // bias of the sum (Experts::sum_bias)
     std::string sum_bias = {};
-    // true: rows of gate and up alternate.
+    // The rows of gate and up alternate.
     bool interleaved = false;
-    // names of the two matrices of Experts::latent
+    // The two matrices of Experts::latent.
     std::string latent = {};
     std::string lift = {};
     std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};

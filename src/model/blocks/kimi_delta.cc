@@ -1,10 +1,10 @@
-// Kimi delta attention: the gated delta rule with a separate decay for each row of a state.
+// Kimi delta attention: a gated delta net whose state has a separate decay for each row.
 #include "model/blocks/recurrent.h"
 
 namespace octavo {
 namespace {
 
-// Returns the names of the tensors for queries, keys and values: '{}' is replaced by q, k and v.
+// Replaces '{}' by q, k and v.
 std::vector<std::string> of_each(const std::string& name) {
   std::vector<std::string> names;
   for (const char* letter : {"q", "k", "v"}) names.push_back(fmt::format(fmt::runtime(name), letter));

@@ -1,4 +1,4 @@
-// Spec and tensor names of Kimi delta attention.
+// Kimi delta attention: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,13 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net with a separate decay for each row
-// of a state. Decays and output gates are each computed with two matrices, with `head_dim` numbers in
-// between.
+// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net whose state has a separate decay
+// for each row. Decays are computed with two matrices of rank head_dim, and so are output gates.
 struct KimiDelta {
   int heads = 0;
   int head_dim = 0;  // width of queries, keys and values
   int conv_width = 0;
-  NormSpec norm = {};  // norm of each head's output, before its gate
+  NormSpec norm = {};  // norm of each head's output, before the gate
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 

@@ -1,5 +1,4 @@
-// List of the block types, one row each. The header of a type has its spec, the names of its tensors and its
-// make_block().
+// Lists the block types. The header of a type has its spec, its tensor names and its make_block().
 #pragma once
 
 #include <tuple>
@@ -26,8 +25,8 @@
 
 namespace octavo {
 
-// Tensor names of a type. Types without a struct Names use the common names (names.h) or those of another
-// type.
+// Tensor names of a type. A type without a struct Names uses the common names (names.h), or the names of
+// another type.
 template <class Kind>
 struct NamesOf {
   struct Names {};
@@ -59,7 +58,6 @@ using FeedForwardKinds = KindList<Mlp,         //
                                   ChannelMix,  //
                                   Experts,     //
                                   MlpAndExperts>;
-// Types that are neither mixers nor feed-forward blocks.
 using OtherKinds = KindList<CrossAttention,  //
                             LayerInputs,     //
                             Streams,         //
@@ -68,7 +66,6 @@ using OtherKinds = KindList<CrossAttention,  //
 using Mixer = MixerKinds::Variant;
 using FeedForward = FeedForwardKinds::Variant;
 
-// Names of the tensors of all types.
 class KindNames {
  public:
   template <class Kind>

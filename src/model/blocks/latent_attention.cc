@@ -1,14 +1,12 @@
 // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) over a paged cache of latents.
-//
 // A token's keys and values are products of one latent c: k_h = W_UK_h c and v_h = W_UV_h c. All heads also
-// share a rotated part of the key. The cache contains only c and the rotated part. k_h and v_h are never
-// computed for cached tokens. Instead, queries are multiplied by W_UK_h, since q_h k_h = (W_UK_h^T q_h) c,
-// and the weighted sum of latents is multiplied by W_UV_h. Both prefill and decode do this, so that outputs
-// do not depend on the chunks of a prompt.
-//
+// share a part of the key with RoPE. The cache contains only c and this part; k_h and v_h are never computed
+// for cached tokens. Instead, queries are multiplied by W_UK_h, since q_h k_h = (W_UK_h^T q_h) c, and the
+// weighted sum of latents is multiplied by W_UV_h. Prefill does the same as decode, so that outputs do not
+// depend on the chunks of a prompt.
 // Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) stores the key of an indexer beside each latent, and
 // a query sees the tokens that the indexer selects. Several layers can share a selection ("IndexCache",
-// 2026): the first of them has the indexer; the others have neither an indexer nor its keys.
+// 2026): then only the first of these layers has an indexer and index keys.
 #include <algorithm>
 #include <utility>
 
@@ -18,16 +16,15 @@
 namespace octavo {
 namespace {
 
-// i32 [tokens, Indexer::chosen]: tokens selected by the last layer with an indexer
+// Slot, i32 [tokens, Indexer::chosen]: the tokens that the last layer with an indexer has selected.
 struct Chosen {};
 
-// Returns a view of the first `dim` elements of each head.
 View beginnings(View heads, std::int64_t dim) {
   heads.shape[2] = dim;
   return heads;
 }
 
-// Selects the tokens that each query sees.
+// The indexer of one layer: selects the tokens that each query sees.
 class IndexerPart {
  public:
   IndexerPart(const Indexer& spec, const Namer& name, std::int64_t q_rank, std::int64_t dim) : spec_(spec) {
@@ -69,7 +66,7 @@ class IndexerPart {
     turn(step, w.q, {});
     turn(step, View::of(w.key.data, w.key.dtype, {step.tokens(), 1, spec_.head_dim}), norm_.norm());
   }
-  // Selects tokens. The scores are not scaled: a positive scale does not change the selection.
+  // Scores are not scaled, because a positive factor does not change the selection.
   void choose(const Step& step, const Work& w) const {
     step.backend.ops.choose_tokens(*step.backend.stream, {.q = w.q,
                                                           .weights = w.weights,
@@ -81,7 +78,7 @@ class IndexerPart {
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
-  // Normalises and rotates heads [n, heads, head_dim] in place.
+  // Applies the norm and RoPE to [n, heads, head_dim] in place.
   void turn(const Step& step, const View& heads, const Norm& norm) const {
     KvLayer cache = step.memory.cache.memory;
     cache.spec = {
@@ -237,7 +234,7 @@ class LatentAttentionBlock final : public Block {
             .index = indexer_ ? indexer_->take(scratch, n, act) : IndexerPart::Work{}};
   }
 
-  // Names a tensor that has, for each head, the rows of keys followed by the rows of values.
+  // Splits a tensor that has, for each head, the rows for keys and then the rows for values.
   void name_halves(const Namer& name) {
     const std::int64_t heads = spec_.heads, head_rows = spec_.nope_dim + spec_.value_dim;
     const auto up = [&] {
@@ -256,7 +253,7 @@ class LatentAttentionBlock final : public Block {
     up_value_.rows = heads * spec_.value_dim;
   }
 
-  // Keeps some of the heads on this rank, and all latents.
+  // Keeps this rank's heads, and all latents.
   void split(const Shard& shard) {
     const std::int64_t first = shard.first(spec_.heads);
     spec_.heads /= shard.size;
@@ -265,8 +262,7 @@ class LatentAttentionBlock final : public Block {
     keep_rows(up_key_, {own(up_key_.turned ? spec_.nope_dim : spec_.kv_rank)});
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
     if (up_key_.turned)
-      up_key_.sharded = false;  // not contiguous in the tensor, whose rows are the
-                                // columns of up_key_
+      up_key_.sharded = false;  // not contiguous in the tensor, whose rows are the columns of up_key_
     keep_rows(up_value_, {own(spec_.value_dim)});
     if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
@@ -274,10 +270,10 @@ class LatentAttentionBlock final : public Block {
 
   LatentAttention spec_;
   NormParameter q_norm_, kv_norm_;
-  LinearParameter down_;  // rows of the matrix: latent of the queries, if any; then latent of keys and values
+  LinearParameter down_;  // latent of queries, if there is one, then latent of keys and values
   LinearParameter q_, gate_, out_;
   MatrixParameter up_key_, up_value_;   // W_UK_h^T and W_UV_h for all heads
-  std::optional<IndexerPart> indexer_;  // indexer of this layer, complete on each rank
+  std::optional<IndexerPart> indexer_;  // not split over ranks
 };
 
 }  // namespace

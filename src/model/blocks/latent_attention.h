@@ -1,4 +1,4 @@
-// Spec and tensor names of latent attention.
+// Latent attention (MLA): its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,25 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Multi-head latent attention, see blocks/latent_attention.cc.
+// Multi-head latent attention; blocks/latent_attention.cc describes it.
 struct LatentAttention {
   int heads = 0;
-  int q_rank = 0;  // width of the latent from which queries are computed; 0: queries are computed from the
-                   // input
-  int kv_rank = 0;           // width of the latent of keys and values
-  int nope_dim = 0;          // width of the part of a head's query and key that is not rotated
-  int rope_dim = 0;          // width of the rotated part; all heads share this part of the key
-  int value_dim = 0;         // width of the values per head
-  NormSpec norm = {};        // norm of the latents
-  bool bias = false;         // whether the projections to the latents and the output projection have biases
-  float scale = 1;           // scale of the scores
+  int q_rank = 0;   // width of the latent that queries are computed from; 0: they are computed from the input
+  int kv_rank = 0;  // width of the latent that keys and values are computed from
+  int nope_dim = 0;   // elements of a query or key without RoPE, per head
+  int rope_dim = 0;   // elements with RoPE; all heads share this part of the key
+  int value_dim = 0;  // width of a head's values
+  NormSpec norm = {};
+  bool bias = false;  // the projections to the latents and the output projection have biases
+  float scale = 1;
   int rope = -1;             // index into ModelSpec::ropes
-  float latent_scale = 1;    // factor of the latent of keys and values, after its norm
+  float latent_scale = 1;    // multiplies the latent of keys and values after its norm
   bool head_gate = false;    // see Attention::head_gate
-  bool temperature = false;  // whether scores are scaled by ModelSpec::temperature
-  std::optional<Indexer> indexer = {};  // indexer, which requires q_rank; nullopt: a query sees all tokens
+  bool temperature = false;  // scores are scaled by ModelSpec::temperature
+  std::optional<Indexer> indexer = {};  // requires q_rank; nullopt: a query sees all tokens
 
   int q_dim() const { return nope_dim + rope_dim; }
-  // Returns the width of a cached key, without the indexer's key.
+  // Width of a cached key, without the indexer's key.
   int key_dim() const { return kv_rank + rope_dim; }
 
   struct Names {
@@ -45,10 +44,10 @@ struct LatentAttention {
     std::string down = "self_attn.kv_a_proj_with_mqa";
     std::string norm = "self_attn.kv_a_layernorm";
     std::string up = "self_attn.kv_b_proj";
-    // Alternative to `up`: two tensors [heads, kv_rank, nope_dim] and [heads, value_dim, kv_rank].
+    // Used instead of `up`: two tensors [heads, kv_rank, nope_dim] and [heads, value_dim, kv_rank].
     std::string up_key = {};
     std::string up_value = {};
-    // Prefix of the names of the indexer's tensors.
+    // prefix of the indexer's tensors
     std::string indexer = "self_attn.indexer.";
     static Names of_gguf(const GgufLayers& layers);
   };

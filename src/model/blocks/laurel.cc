@@ -1,4 +1,4 @@
-// Laurel: a learned low-rank path parallel to attention.
+// Laurel: a learned low-rank path that runs in parallel to attention.
 #include "model/blocks/block.h"
 
 namespace octavo {

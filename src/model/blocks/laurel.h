@@ -1,4 +1,4 @@
-// Spec and tensor names of Laurel.
+// Laurel: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Learned augmented residual layer (Gemma 3n, 2025): computes x + norm(W_right W_left x), parallel to
+// Learned augmented residual layer (Gemma 3n, 2025): computes x + norm(W_right W_left x) in parallel to
 // attention. See blocks/laurel.cc.
 struct Laurel {
   int rank = 0;

@@ -1,4 +1,4 @@
-// Adds projection(gate(x) * vector) to the residual after a layer. Each token has one vector per layer.
+// Adds projection(gate(x) * vector) to the residual after a layer, where a token has one vector per layer.
 #include "model/blocks/block.h"
 #include "model/inputs/layer_inputs.h"
 
@@ -39,7 +39,7 @@ class LayerInputBlock final : public Block {
 
  private:
   LayerInputs spec_;
-  std::int64_t first_column_;  // index in LayerInputRows of this layer's first column
+  std::int64_t first_column_;  // first column of this layer in LayerInputRows
   LinearParameter gate_, out_;
 };
 

@@ -1,4 +1,4 @@
-// Spec and tensor names of per-layer inputs.
+// Per-layer embeddings: their spec and tensor names.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Per-layer embeddings (Gemma 3n, 2025): a vector for each token and layer, computed from the token's id and
-// its embedding. After both halves of a layer, a gate computed from the residual is multiplied by the vector;
-// a projection of the product is added to the residual. See blocks/layer_input.cc.
+// Per-layer embeddings (Gemma 3n, 2025). Each token has a vector for each layer, computed from the token's id
+// and its embedding. After both halves of a layer, a gate is computed from the residual and multiplied by the
+// vector. A projection of the product is added to the residual. See blocks/layer_input.cc.
 struct LayerInputs {
-  int size = 0;                                   // width of a layer's vector
-  int vocab = 0;       // number of ids with vectors; ids from here on use the vector of id 0
+  int size = 0;        // width of a vector
+  int vocab = 0;       // number of token ids that have vectors; larger ids use the vector of id 0
   NormSpec norm = {};  // norm of the part that is computed from the embedding
-  Activation activation = Activation::gelu_tanh;  // activation of the gate
+  Activation activation = Activation::gelu_tanh;
 
   struct Names {
     std::string table = "embed_tokens_per_layer";
@@ -34,7 +34,7 @@ struct LayerInputs {
   };
 };
 
-// layer: index of the layer whose vectors the block reads.
+// layer` is the index of the layer whose vectors the block reads.
 std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
                                         std::int64_t dim);
 

@@ -1,5 +1,4 @@
-// Lightning attention. It runs as the scan of Mamba2 with step 1: B are the keys, C the queries, x the
-// values.
+// Lightning attention. Runs as Mamba2's scan with step 1: B are the keys, C the queries, x the values.
 #include <cmath>
 #include <limits>
 
@@ -21,7 +20,7 @@ class LightningAttentionBlock final : public Block {
         none_(constant_vector(std::vector(spec.rates.size(), 0.0F))) {
     if (spec.norm_groups > 1) norm_.weight.row = spec.inner() / spec.norm_groups;
     if (spec.scale != 1) q_norm_.weight.factors = {{0, spec.head_dim, spec.scale}};
-    // The checkpoint stores the rows of queries, keys and values by type or by head. In memory, the order is:
+    // The checkpoint stores the rows of queries, keys and values by type or by head. In memory, the order is
     // all values, all keys, all queries.
     const bool by_head = name.names.of<LightningAttention>().order == QkvOrder::by_head;
     for (const std::int64_t kind : {2, 1, 0})
@@ -76,7 +75,7 @@ class LightningAttentionBlock final : public Block {
   }
 
  private:
-  // Normalises and rotates rows of heads, in place.
+  // Applies the norm and RoPE to each head, in place.
   void turn(const Step& step, const View& rows, const Norm& norm) const {
     if (norm.kind == NormKind::none && spec_.rope < 0) return;
     View heads = rows;

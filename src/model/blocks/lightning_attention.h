@@ -1,4 +1,4 @@
-// Spec and tensor names of lightning attention.
+// Lightning attention: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax. With every
-// token, the stored keys and values decay by a fixed factor per head. A sequence has a state and no KV cache.
+// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax. The state of a
+// head decays by a fixed factor with every token. A sequence has a state and no KV cache.
 struct LightningAttention {
   int heads = 0;
   int head_dim = 0;
-  std::vector<float> rates;  // decay rate per head
-  NormSpec norm = {};        // norm of the output before its gate, over all heads or over each group
+  std::vector<float> rates;  // decay rate of each head
+  NormSpec norm = {};        // norm of the output before the gate, over all heads or over each group
   int norm_groups = 1;
-  bool silu = true;       // whether silu is applied to queries, keys and values
-  NormSpec qk_norm = {};  // norm of the queries and keys of each head
-  float scale = 1;        // scale of the queries; only with qk_norm
-  int rope = -1;          // index into ModelSpec::ropes; -1: no rotation
+  bool silu = true;       // silu is applied to queries, keys and values
+  NormSpec qk_norm = {};  // norm of each head's queries and keys
+  float scale = 1;        // multiplies queries; only with qk_norm
+  int rope = -1;          // index into ModelSpec::ropes; -1: no RoPE
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 

@@ -1,4 +1,4 @@
-// A Mamba mixer: each channel has a state, which decays at rates that depend on the token.
+// A Mamba mixer: each channel has a state. Its decay rates depend on the token.
 #include "model/blocks/recurrent.h"
 
 namespace octavo {
@@ -98,7 +98,6 @@ class MambaBlock final : public Block {
             .scanned = scratch.take(act, {n, spec_.inner})};
   }
 
-  // Returns the total width of low-rank dt, b and c.
   std::int64_t low_dim() const { return spec_.step_rank + 2 * std::int64_t{spec_.state_dim}; }
 
   Mamba spec_;

@@ -1,4 +1,4 @@
-// Spec and tensor names of Mamba.
+// Mamba: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A Mamba mixer (ChannelScanArgs). A projection of the input computes x and a gate. After the convolution, a
-// projection of x computes dt (in low rank), b and c.
+// A Mamba mixer (ChannelScanArgs). A projection of the input gives x and a gate. After the convolution, a
+// projection of x gives dt (in low rank), b and c.
 struct Mamba {
   int inner = 0;
   int state_dim = 0;
   int step_rank = 0;
   int conv_width = 0;
   bool conv_bias = false;
-  bool bias = false;   // whether the first and the last projection have biases
+  bool bias = false;   // the first and the last projection have biases
   NormSpec norm = {};  // norm of dt, b and c
 
   struct Names {

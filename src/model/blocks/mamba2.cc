@@ -1,4 +1,4 @@
-// A Mamba2 mixer: linear attention with a state whose decay rate depends on the token.
+// A Mamba2 mixer: linear attention with a state. Its decay rate depends on the token.
 #include "model/blocks/recurrent.h"
 
 namespace octavo {
@@ -96,7 +96,7 @@ class Mamba2Block final : public Block {
             .heads = scratch.take(act, {n, spec_.inner()})};
   }
 
-  // Keeps some of the groups with their heads on this rank.
+  // Keeps this rank's groups with their heads.
   void split(const Shard& shard) {
     const Mamba2 whole = spec_;
     spec_.heads /= shard.size;
@@ -118,7 +118,7 @@ class Mamba2Block final : public Block {
     keep_columns(out_, own.begin, own.count, shard.rank == 0);
   }
 
-  // Returns the total width of the gate, x, B, C and dt.
+  // Total width of the gate, x, B, C and dt.
   std::int64_t in_dim() const { return spec_.inner() + spec_.channels() + spec_.heads; }
 
   Mamba2 spec_;

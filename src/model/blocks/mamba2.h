@@ -1,4 +1,4 @@
-// Spec of Mamba2. Its tensor names are those of Mamba.
+// Mamba2: its spec. The tensor names are the names of Mamba.
 #pragma once
 
 #include <array>
@@ -13,25 +13,25 @@ namespace octavo {
 class Block;
 class Namer;
 
-// A Mamba2 mixer (ScanArgs). A projection of the input computes a gate, x, B, C and dt; x, B and C are
-// convolved.
+// A Mamba2 mixer (ScanArgs). A projection of the input gives a gate, x, B, C and dt. A convolution processes
+// x, B and C.
 struct Mamba2 {
   int heads = 0;
   int head_dim = 0;
-  int groups = 0;     // number of groups of heads that share B and C
-  int state_dim = 0;  // number of state rows per head; a state is [state_dim, head_dim]
+  int groups = 0;     // the heads of a group share B and C
+  int state_dim = 0;  // rows of a head's state, which is [state_dim, head_dim]
   int conv_width = 0;
   bool conv_bias = false;
-  bool bias = false;  // whether the projections have biases
+  bool bias = false;  // the projections have biases
   float least_step = 0;
   float most_step = std::numeric_limits<float>::infinity();
-  NormSpec norm = {};      // norm of the output of each group, if any
-  bool gate_first = true;  // whether the gate is applied before the norm
-  // Factors of the gate, x, B, C and dt.
+  NormSpec norm = {};      // norm of each group's output
+  bool gate_first = true;  // the gate is applied before the norm, not after it
+  // multiply the gate, x, B, C and dt
   std::array<float, 5> multipliers = {1, 1, 1, 1, 1};
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
-  // Returns the number of channels of the convolution.
+  // Number of channels of the convolution.
   std::int64_t channels() const { return inner() + 2 * std::int64_t{groups} * state_dim; }
 };
 

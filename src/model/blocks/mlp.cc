@@ -1,4 +1,4 @@
-// Two linear layers with an activation in between, with or without a gate.
+// An MLP: two linear layers with an activation between them, and optionally a gate.
 #include <algorithm>
 #include <limits>
 
@@ -91,7 +91,7 @@ class MlpBlock final : public Block {
             scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols})};
   }
 
-  // Keeps some of the hidden units on this rank.
+  // Keeps this rank's hidden units.
   void split(const Shard& shard) {
     const std::int64_t first = shard.first(spec_.hidden), whole = spec_.hidden;
     spec_.hidden /= shard.size;
@@ -103,8 +103,8 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
-  std::vector<LinearParameter> apart_;  // used if Names::bounded: gate and up, instead of up_
-  BoundsParameter bounds_;              // bounds of Mlp::limit
+  std::vector<LinearParameter> apart_;  // if Names::bounded: gate and up, instead of up_
+  BoundsParameter bounds_;              // limits of Mlp::limit
   VectorParameter slopes_;
 };
 

@@ -1,4 +1,4 @@
-// Spec and tensor names of the MLP.
+// MLP: its spec. The tensor names are MlpNames.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ struct Mlp {
   int hidden = 0;
   Activation activation = Activation::silu;
   bool gated = true;
-  bool up_bias = false;  // whether gate and up have biases
+  bool up_bias = false;  // gate and up have biases
   bool down_bias = false;
   float alpha = 1;  // parameter of swigluoai
-  // Limit of swigluoai. For other activations: if above 0, gates are clipped to at most `limit`, and the
-  // values they multiply to [-limit, limit].
+  // Limit of swigluoai. For other activations, a limit above 0 clips gates to at most `limit`, and the values
+  // that they multiply to [-limit, limit].
   float limit = 0;
-  float gate_limit = 0;  // limit of the gates; 0: equal to `limit`
-  // Factor of the activation's input; swigluoai ignores it. If it is not 1, an ungated MLP gates itself:
-  // quick_gelu is x * sigmoid(1.702 x).
+  float gate_limit = 0;  // limit of gates; 0: equal to `limit`
+  // Multiplies the activation's input; swigluoai ignores it. If the factor is not 1, an ungated MLP gates
+  // itself: quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
-  std::optional<float> tail = {};  // see KeepTailArgs::deviations: only the largest gates remain above 0
+  std::optional<float> tail = {};  // KeepTailArgs::deviations: only the largest gates stay above 0
   std::optional<std::array<float, 2>> slopes =
-      {};  // parameters of xIELU; nullopt: the checkpoint stores them (MlpNames::slopes)
+      {};  // parameters of xIELU; nullopt: they are in the checkpoint (MlpNames::slopes)
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

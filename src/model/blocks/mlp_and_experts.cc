@@ -1,5 +1,5 @@
-// A dense MLP and experts, added: norm(mlp(x)) + norm(experts(norm(residual))). x is the residual after
-// another norm.
+// The sum of a dense MLP and of experts: norm(mlp(x)) + norm(experts(norm(residual))), where x is the
+// residual after another norm.
 #include "model/blocks/block.h"
 #include "model/residual/residual.h"
 
@@ -36,7 +36,7 @@ class MlpAndExpertsBlock final : public Block {
   std::string text() const override { return fmt::format("{}, beside {}", mlp_->text(), experts_->text()); }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    Step rest = step;  // both parts use the same remaining workspaces, one after the other
+    Step rest = step;  // Both parts use the same workspaces, one after another.
     const auto [sum, read, put_out] = take(rest.scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;

@@ -1,4 +1,4 @@
-// Spec and tensor names of a dense MLP with parallel experts.
+// A dense MLP with parallel experts: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A dense MLP and experts with separate norms; their outputs are added (Gemma 4, 2026). See
+// A dense MLP and experts with separate norms. Their outputs are added (Gemma 4, 2026). See
 // blocks/mlp_and_experts.cc.
 struct MlpAndExperts {
   Mlp mlp;
@@ -21,7 +21,7 @@ struct MlpAndExperts {
   NormSpec norm = {};  // norm of the experts' input, and of both outputs
 
   struct Names {
-    // Norms of the experts' input, of their output, and of the MLP's output.
+    // Norms for the experts' input, for their output, and for the MLP's output.
     std::string norm = {};
     std::string post_norm = {};
     std::string mlp_post_norm = {};

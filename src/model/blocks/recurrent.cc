@@ -25,7 +25,7 @@ CausalConv::CausalConv(const Namer& name, const std::vector<std::string>& tensor
   weight_ = name.vector(weights, sizes);
   weight_.size = channels * width;
   weight_.row = width;
-  // each output channel has one input channel
+  // Each output channel reads one input channel.
   for (Slot& part : weight_.parts) part.shape = {part.shape[0], 1, width};
   if (bias) bias_ = name.vector(biases, sizes);
 }

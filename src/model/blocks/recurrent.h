@@ -1,5 +1,5 @@
-// Code that recurrent blocks share: access to parts of a sequence's state, and the short convolution with
-// which most of them begin.
+// Code that recurrent blocks share: access to a sequence's state, and the short convolution that most of them
+// begin with.
 #pragma once
 
 #include <string>
@@ -8,35 +8,35 @@
 
 namespace octavo {
 
-// Returns the view [slots, shape...] of a part of every state, beginning at float `begin` of each state.
+// Returns a part of every state as a view [slots, shape...]. The part begins at float `begin` of a state.
 View state_part(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape);
 
-// A causal convolution of each channel (ConvArgs). Its state is at the start of the block's state.
+// A causal convolution of each channel (ConvArgs). Its state is at the beginning of the block's state.
 class CausalConv {
  public:
-  // Tensors: `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]. Several tensors
-  // are stacked; `sizes` has the number of channels of each tensor, or is empty if all have the same number.
+  // The tensors are `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]. Several
+  // tensors are stacked. `sizes` has the number of channels of each tensor; if it is empty, all have the same
+  // number.
   CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
              std::int64_t width, bool bias, std::vector<std::int64_t> sizes = {});
   CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels, std::int64_t width,
              bool bias)
       : CausalConv(name, std::vector{tensor}, channels, width, bias) {}
 
-  // Makes a convolution that computes several mixtures of each input. In each channel, mixture i is a
-  // weighted mean of the previous token and the current token. `tensors` contain the previous token's weights
-  // of all mixtures, [dim] each, one after the other, stored with `shape`.
+  // Makes a convolution that computes several mixtures of the input. A mixture is a weighted mean of the
+  // previous token and the current token, with separate weights for each channel. `tensors` contain the
+  // previous token's weights for all mixtures, [dim] each, one after another; they are stored with `shape`.
   static CausalConv mixtures(const Namer& name, const std::vector<std::string>& tensors,
                              const std::vector<std::int64_t>& shape, std::int64_t dim);
 
   void list(ParameterList& list);
-  // Multiplies the input of channels [begin, begin + count) by `factor`.
   void scale(std::int64_t begin, std::int64_t count, float factor);
-  // Removes all other channels, to keep a rank's part.
+  // Keeps only a rank's channels.
   void keep(const std::vector<RowRange>& channels);
   std::int64_t state_floats() const { return (width_ - 1) * inputs_; }
-  // number of operations per token
+  // Number of operations per token.
   double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }
-  // Same as ConvArgs, without weights, state and plan.
+  // ConvArgs without weights, state and plan.
   struct Rows {
     View x, x_gate = {};
     bool silu = true;

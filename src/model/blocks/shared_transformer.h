@@ -1,4 +1,4 @@
-// Attention and an MLP that several layers share (SharedTransformer).
+// Runs attention and an MLP that several layers share (SharedTransformer).
 #pragma once
 
 #include <array>
@@ -8,15 +8,15 @@
 
 namespace octavo {
 
-// run() reads the output of input_norm(), whose rows are twice as wide as the network.
+// run() must receive the output of input_norm(), whose rows are twice as wide as the network.
 class SharedTransformerBlock final : public Block {
  public:
-  // owned: namer of the first layer that has the block; own: namer of this layer. owner: the first layer's
-  // block, which must outlive this one; null if this is the first layer.
+  // owned` names the tensors of the first layer with the block, `own` those of this layer. `owner` is the
+  // first layer's block, or null if this is the first layer. It must outlive this block.
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 
-  // Returns the norm of the concatenated residual and embedding.
+  // Norm of the concatenated residual and embedding.
   Norm input_norm() const { return matrices().input_norm.norm(); }
 
   void list(ParameterList& list) override;
@@ -29,12 +29,12 @@ class SharedTransformerBlock final : public Block {
   void run(const Step& step, const View& x, const View& out) const override;
 
  private:
-  // Parameters that all uses of the block share.
+  // All uses of the block share these parameters.
   struct Matrices {
     NormParameter input_norm, mlp_norm;
     LinearParameter qkv, attention_out, up, down;
   };
-  // Adds up * down * x to the columns [first, first + up.rows) of y.
+  // Adds up * down * x to the columns of y from `first` on.
   struct LowRank {
     LinearParameter down, up;
     std::int64_t first = 0;
@@ -51,13 +51,13 @@ class SharedTransformerBlock final : public Block {
   SharedTransformer spec_;
   std::int64_t dim_;
   const SharedTransformerBlock* owner_;
-  Matrices matrices_;               // empty except in the first layer
-  std::vector<LowRank> attention_;  // for queries, keys and values
+  Matrices matrices_;               // empty unless this is the first layer with the block
+  std::vector<LowRank> attention_;  // changes of queries, keys and values
   LowRank mlp_;
   LinearParameter out_;
 };
 
-struct PairRows {};   // f32 [tokens, 2 * dim]: concatenated residual and embedding
+struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding, concatenated
 struct PairInput {};  // act [tokens, 2 * dim]: PairRows after the shared norm
 
 // Copies the embeddings into PairRows, once per step for all layers.

@@ -1,4 +1,4 @@
-// A short convolution between two gates, as in LFM2.
+// A short convolution between two gates (LFM2).
 #include <utility>
 
 #include "model/blocks/recurrent.h"
@@ -52,7 +52,7 @@ class ShortConvBlock final : public Block {
     return {.in = scratch.take(act, {n, 3 * dim_}), .mixed = scratch.take(act, {n, dim_})};
   }
 
-  // Keeps some of the channels on this rank.
+  // Keeps this rank's channels.
   void split(const Shard& shard) {
     const std::int64_t whole = std::exchange(dim_, dim_ / shard.size), first = shard.first(whole);
     conv_.keep({{first, dim_}});
@@ -61,7 +61,7 @@ class ShortConvBlock final : public Block {
   }
 
   ShortConv spec_;
-  std::int64_t dim_;  // number of channels
+  std::int64_t dim_;  // channels
   CausalConv conv_;
   LinearParameter in_, out_;
 };

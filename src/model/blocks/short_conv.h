@@ -1,4 +1,4 @@
-// Spec and tensor names of the short convolution.
+// The short convolution of LFM2: its spec and its tensor names.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A short convolution between two gates (Liquid AI, LFM2, 2025). A projection of the input computes B, C and
-// x, each with the network's width; the output is a projection of C * conv(B * x).
+// A short convolution between two gates (Liquid AI, LFM2, 2025). A projection of the input gives B, C and x,
+// each as wide as the network. The output is a projection of C * conv(B * x).
 struct ShortConv {
   int width = 0;
-  bool bias = false;  // whether projections and convolution have biases
+  bool bias = false;  // projections and convolution have biases
 
   struct Names {
     std::string in = "conv.in_proj";

@@ -1,5 +1,5 @@
-// Time mixing and channel mixing of RWKV-7. Both read mixtures of a token and the previous one. A mixture is
-// a convolution of width two.
+// Time mixing and channel mixing of RWKV-7. Both read mixtures of a token and the previous token. A mixture
+// is a convolution of width two.
 #include <algorithm>
 #include <memory>
 
@@ -8,10 +8,10 @@
 namespace octavo {
 namespace {
 
-// act [tokens, TimeMix::inner()]: values of the first layer, which writes this slot
+// Slot, act [tokens, TimeMix::inner()]: values of the first layer.
 struct FirstValues {};
 
-// Number of mixtures of a layer's input, which are concatenated. Their weights are in one tensor or in six.
+// Number of mixtures. Their weights are in one tensor or in six.
 constexpr std::int64_t kParts = 6;
 CausalConv time_mixtures(const Namer& name, std::int64_t dim) {
   std::vector<std::int64_t> shape{1, 1, dim};

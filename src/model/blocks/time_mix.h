@@ -1,4 +1,4 @@
-// Specs and tensor names of time mixing and channel mixing.
+// Time mixing and channel mixing of RWKV-7: their specs and tensor names.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,16 @@ class GgufLayers;
 class Namer;
 
 // Time mixing of RWKV-7 (Peng et al., 2025; WkvArgs). Each of its inputs is a mixture of a token and the
-// previous one. Decays, rates, gates and the weight of the first layer's values are each computed with two
-// matrices and an activation in between. See blocks/time_mix.cc.
+// previous token. Decays, rates, gates, and the weight of the first layer's values are each computed with two
+// matrices and an activation between them. See blocks/time_mix.cc.
 struct TimeMix {
   int heads = 0;
   int head_dim = 0;
-  int decay_rank = 0;  // ranks: widths between the two matrices
+  int decay_rank = 0;  // The ranks are the widths between the two matrices.
   int rate_rank = 0;
   int value_rank = 0;
   int gate_rank = 0;
-  bool first = false;  // whether this is the first layer; other layers mix the first layer's values into
-                       // their values
+  bool first = false;  // this is the first layer, whose values later layers mix into their own values
   float unit_eps = 0;  // see WkvArgs::eps
   NormSpec norm = {};  // see WkvArgs::norm
 
@@ -40,7 +39,7 @@ struct TimeMix {
   };
 };
 
-// Channel mixing of RWKV-7: an MLP whose input is a mixture of a token and the previous one.
+// Channel mixing of RWKV-7: an MLP whose input is a mixture of a token and the previous token.
 struct ChannelMix {
   Mlp mlp;
 

@@ -1,4 +1,4 @@
-// Apertus (Swiss AI, 2025): xIELU without a gate, norms of queries and keys.
+// Apertus (Swiss AI, 2025): ungated MLPs with xIELU, and norms of queries and keys.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -18,7 +18,7 @@ static Result<ModelSpec> describe_apertus(const Config& config) {
   spec.names.attention.norm = "attention_layernorm";
   spec.names.mlp.norm = "feedforward_layernorm";
   spec.names.mlp.up = {"mlp.up_proj"};
-  // the values are 1/2 and -1e-6 in all checkpoints
+  // The values are 1/2 and -1e-6 in all checkpoints.
   for (const char* constant : {"*.mlp.act_fn.beta", "*.mlp.act_fn.eps"})
     spec.names.ignorable.emplace_back(constant);
   return spec;

@@ -1,7 +1,7 @@
-// Ling and Ring (Ant Group, 2025): DeepSeek's experts, and attention with a fused query, key and value
-// matrix. Version 1 selects experts by softmax. Version 2 uses sigmoid with a learned bias, norms of queries
-// and keys, and rotates half of each head; Sarvam 30B (2026) and Param 2 (BharatGen, 2026) are the same.
-// Version 2.5 (2026) has lightning attention in most layers and latent attention in the others.
+// Ling and Ring (Ant Group, 2025): DeepSeek's experts, and a fused query, key and value matrix. Version 1
+// selects experts by softmax. Version 2 uses sigmoid with a learned bias, norms of queries and keys, and RoPE
+// on half of each head; Sarvam 30B (2026) and Param 2 (BharatGen, 2026) have the same network. Version 2.5
+// (2026) has lightning attention in most layers and latent attention in the remaining layers.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Returns the config with DeepSeek's field names.
+// Gives the fields DeepSeek's names.
 Config named(const Config& file) {
   return file.with_names({{"n_routed_experts", "num_experts"},
                           {"n_shared_experts", "num_shared_experts"},
@@ -109,7 +109,7 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
 static Result<ModelSpec> describe_param2(const Config& config) {
   TRY(ModelSpec spec, describe_bailing(config));
   if (!config.has("moe_shared_expert_intermediate_size")) return spec;
-  for (LayerSpec& layer : spec.layers)  // this family's field is the width of all shared experts together
+  for (LayerSpec& layer : spec.layers)  // In this family, the field is the total width of all shared experts.
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared) {
       TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
     }

@@ -1,5 +1,5 @@
-// Bamba (IBM and others, 2024): Mamba2, with attention in some layers.
-// Falcon-H1 (TII, 2025): attention and Mamba2 in parallel in every layer, and many multipliers.
+// Bamba (IBM and others, 2024): Mamba2, with attention in some layers. Falcon-H1 (TII, 2025): attention and
+// Mamba2 in parallel in every layer, and many multipliers.
 #include <algorithm>
 
 #include "model/families/families.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr Config::RealRange kMultipliers{-1e6, 1e6};
 
-// Reads the fields that both families share, and their biases.
+// Reads the fields that both families have.
 Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY(const bool attention_bias, config.boolean("attention_bias"));
@@ -26,7 +26,7 @@ Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& diale
   return spec;
 }
 
-// Reads `count` multipliers; all are 1 if the field is null.
+// Reads `count` multipliers. All are 1 if the field is null.
 Result<std::vector<float>> read_multipliers(const Config& config, std::string_view field, std::size_t count) {
   if (!config.has(field)) return std::vector<float>(count, 1);
   TRY(const std::vector<double> numbers, config.numbers(field, count, kMultipliers));
@@ -71,7 +71,7 @@ static Result<ModelSpec> describe_falcon_h1(const Config& config) {
         "{}: projections with multipliers cannot have biases here, and either all or no projections can",
         config.where("projectors_bias"));
   for (LayerSpec& layer : spec.layers) {
-    // Rotation and products are linear, so factors of their inputs are applied to their outputs.
+    // RoPE and products are linear, so factors of inputs are applied to outputs.
     layer.attention().scores.scale *= attention_in * attention_in * key;
     layer.scales.mixer = attention_in * attention_out;
     layer.second_mixer = mamba;

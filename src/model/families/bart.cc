@@ -1,7 +1,7 @@
 // BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and a
-// decoder. The decoder's layers attend to the encoder's rows between their halves. Both parts have learned
-// positions, and norms after the residual. mBART (Liu et al., "Multilingual Denoising Pre-training for Neural
-// Machine Translation", 2020) has norms before the halves, and one after the layers.
+// decoder. The decoder's layers have cross attention to the encoder's rows between their halves. Encoder and
+// decoder have learned positions, and norms after the residual. mBART (Liu et al., "Multilingual Denoising
+// Pre-training for Neural Machine Translation", 2020) has norms before the halves, and one after the layers.
 #include <cmath>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kPositionOffset = 2;  // row of the position tables that the first token uses
+constexpr int kPositionOffset = 2;  // row of the position table for the first token
 
 enum class NormPlace : std::uint8_t { behind, before };
 
@@ -38,7 +38,7 @@ Names bart_names(const std::string& half, NormPlace place) {
   return names;
 }
 
-// Names of the fields of the encoder or the decoder.
+// Names of the fields for the encoder or the decoder.
 struct Half {
   std::string_view layers, heads, hidden;
   bool causal = false;
@@ -91,7 +91,7 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
   spec.names = bart_names("decoder.", place);
   spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
                           "decoder.embed_tokens.weight"};
-  tower.logits.tied = true;  // the encoder needs no output matrix
+  tower.logits.tied = true;  // the encoder has no output matrix
   tower.names = bart_names("encoder.", place);
   tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
                            "encoder.embed_tokens.weight", "final_logits_bias"};

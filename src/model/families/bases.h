@@ -1,4 +1,4 @@
-// Describe functions that other families call.
+// Families whose networks other families start from.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace octavo {
 
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);
-// Describes Jina v3 in its authors' format, which has the architecture name of XLM-RoBERTa (nomic_bert.cc).
+// Jina v3 in its authors' format, which has the architecture name of XLM-RoBERTa (nomic_bert.cc).
 Result<ModelSpec> describe_first_jina_v3(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_gemma4(const Config& config);

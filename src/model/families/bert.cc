@@ -12,7 +12,7 @@ namespace {
 
 constexpr Config::Range kTypes{0, 1024};
 
-// before: prefix of all names.
+// before` is the prefix of all names.
 Names bert_names(const std::string& before) {
   Names names;
   names.prefixes = {""};
@@ -27,12 +27,11 @@ Names bert_names(const std::string& before) {
   names.attention.out = "attention.output.dense";
   names.mlp.up = {"intermediate.dense"};
   names.mlp.down = "output.dense";
-  // heads used only in training, and tensors that older programs wrote
+  // Heads that are only for training, and tensors that older programs wrote.
   names.ignorable = {"*embeddings.position_ids", "cls.*", "lm_head.*"};
   return names;
 }
 
-// Describes the network without a head.
 Result<ModelSpec> describe_encoder(const Config& config, const std::string& before) {
   TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
   if (kind != "absolute")
@@ -61,7 +60,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
   return spec;
 }
 
-// The first position is the padding token's position plus 1.
+// The first token has the padding token's position plus 1.
 Result<> shift_positions(ModelSpec& spec, const Config& config) {
   TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
   spec.embedding.first_position = padding + 1;
@@ -72,7 +71,7 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
                  spec.embedding.first_position);
 }
 
-// Default head if the files of Sentence Transformers are missing: the vector of the first token, scaled to
+// Sets the head for models without files of Sentence Transformers: the vector of the first token, scaled to
 // length 1.
 void embed_first(ModelSpec& spec, const std::string& before) {
   spec.head = Head{.pool = Pool::first, .normalise = true};
@@ -120,7 +119,7 @@ static Result<ModelSpec> describe_bert_classifier(const Config& config) {
   return spec;
 }
 
-// Describes a token classifier: a score per token and label, for example for named-entity recognition.
+// A token classifier has a score per token and label, for example for named-entity recognition.
 static Result<ModelSpec> describe_bert_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY_VOID(score_tokens(spec, config, "bert."));
@@ -148,8 +147,8 @@ static Result<ModelSpec> describe_roberta(const Config& config) {
   return kind == "rotary" ? describe_first_jina_v3(config) : describe_roberta_embedder(config, "");
 }
 
-// BGE-M3 (Chen et al., "M3-Embedding", 2024): an XLM-RoBERTa that also computes a vector for each token (for
-// late interaction) and a weight for each token (for sparse retrieval).
+// BGE-M3 (Chen et al., "M3-Embedding", 2024) is an XLM-RoBERTa that also computes a vector for each token
+// (for late interaction) and a weight for each token (for sparse retrieval).
 static Result<ModelSpec> describe_bge_m3(const Config& config) {
   TRY(ModelSpec spec, describe_roberta(config));
   const Config::Range tokens{0, spec.vocab - 1};

@@ -1,5 +1,5 @@
 // ChatGLM 2 and 3 and the first GLM-4 (GLM team, 2023 and 2024) in their original format: GLM (glm.cc) with
-// other names.
+// other tensor names and field names.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

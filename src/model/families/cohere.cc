@@ -1,6 +1,6 @@
-// Command R (Cohere, 2024): parallel halves after one layer norm, rotation of adjacent elements, scaled
-// logits. Command A and R7B (Cohere2, 2025): windows in three of four layers, and no rotation in the fourth.
-// Cohere2Moe (2026) is the same with experts.
+// Command R (Cohere, 2024): parallel halves after one layer norm, RoPE on adjacent elements, scaled logits.
+// Command A and R7B (Cohere2, 2025) have sliding windows in three of four layers, and no RoPE in the fourth.
+// Cohere2Moe (2026) also has experts.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -45,7 +45,7 @@ static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
     return field_failure("expert_selection_fn", ErrorCode::unsupported,
                          "{} is \"{}\", which is not supported: must be softmax or sigmoid",
                          config.where("expert_selection_fn"), scores);
-  experts.router.renormalise = true;  // the softmax covers only the selected experts
+  experts.router.renormalise = true;  // the softmax is computed only over the selected experts
   if (scores == "sigmoid") {
     experts.router.scores = RouterScores::sigmoid;
     TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));

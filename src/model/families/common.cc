@@ -54,7 +54,7 @@ Result<Attention> read_heads(const Config& config, const Dialect& dialect, int d
   return a;
 }
 
-// yarn: Peng et al., 2023, equation 15, with DeepSeek's extension.
+// Yarn's factor of cos and sin: Peng et al., 2023, equation 15, with DeepSeek's extension.
 Result<double> yarn_attention_factor(const Config& rope, double factor) {
   const auto scale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
   TRY(const double m, rope.number("mscale", {0, 100}, 0.0));
@@ -70,7 +70,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   if (kind == "deepseek_yarn") kind = "yarn";
   RopeScaling s;
   s.original_positions = positions;
-  if (kind == "default" || kind == "mrope") return s;  // mrope: sets only RopeSpec::axes
+  if (kind == "default" || kind == "mrope") return s;  // mrope has no scaling; set_axes() reads it
   if (kind == "linear" || kind == "dynamic" || kind == "ntk") {
     s.kind = kind == "linear"    ? RopeScalingKind::linear
              : kind == "dynamic" ? RopeScalingKind::dynamic
@@ -120,8 +120,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   return s;
 }
 
-// Returns the length of the longest sequence for which the scaling is made. For llama3 and longrope,
-// config.json contains the scaled length already.
+// Length of the longest sequence with this scaling. For llama3 and longrope, `positions` already includes the
+// scaling.
 int scaled_positions(const RopeScaling& s, int positions) {
   const bool scale = s.kind == RopeScalingKind::linear || s.kind == RopeScalingKind::dynamic ||
                      s.kind == RopeScalingKind::yarn;
@@ -149,7 +149,7 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
     TRY(spec.theta, rope->number("rope_theta", kTheta, spec.theta));
   }
   const bool partial = !dialect.rotary_fraction.empty();
-  // The conversion from GGUF sets rotary_share for any family; no config.json has it.
+  // Only the conversion from GGUF sets rotary_share, for any family.
   const std::string_view field = partial ? dialect.rotary_fraction : "rotary_share";
   TRY(double fraction, config.number(field, {0, 1}, 1.0));
   if (rope && partial) {

@@ -1,4 +1,4 @@
-// Functions for most families, so that a family's file contains only the differences.
+// Functions that most families call, so that a family's file contains only the differences.
 #pragma once
 
 #include <functional>
@@ -9,60 +9,59 @@
 
 namespace octavo {
 
-// Ranges that any family may use.
 inline constexpr Config::Range kDim{1, 1 << 20};
 inline constexpr Config::Range kHeads{1, 4096};
 
-// Field names of a family in config.json; "": the family has no such field. field_defaults() has the values
-// of missing fields.
+// Names of the fields in a family's config.json. An empty name means that the family has no such field.
+// field_defaults() has the values of missing fields.
 struct Dialect {
   std::string_view dim = "hidden_size";
   std::string_view layers = "num_hidden_layers";
   std::string_view heads = "num_attention_heads";
   std::string_view kv_heads = "num_key_value_heads";
-  // hidden size of the MLP; "" without hidden_to_dim: the family reads it
+  // Hidden size of the MLP. If the name is empty and hidden_to_dim is 0, the family sets the size.
   std::string_view hidden = "intermediate_size";
   int hidden_to_dim = 0;                   // if `hidden` is null, the hidden size is hidden_to_dim * dim
   std::string_view head_dim = "head_dim";  // if null, dim / heads
   std::string_view positions = "max_position_embeddings";
-  std::string_view activation = "hidden_act";  // "": silu, unless the family sets another
-  std::string_view eps = "rms_norm_eps";       // "": the same epsilon as for `norm`
+  std::string_view activation = "hidden_act";  // "": silu, unless the family sets an activation
+  std::string_view eps = "rms_norm_eps";       // "": the epsilon of `norm`
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
   std::string_view theta = "rope_theta";  // if null, 10,000
-  std::string_view rotary_fraction = "";  // rotated fraction of a head; "": complete heads are rotated
-  bool yarn_is_longrope = false;          // whether rope type "yarn" means "longrope"
+  std::string_view rotary_fraction = "";  // rotated fraction of a head; "": 1
+  bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
 };
 
-// Describes a dense decoder like Llama: serial layers, norms before both halves, a gated MLP, no biases, full
-// grouped-query attention, rotary embeddings.
+// Describes a dense decoder like Llama: serial layers, norms before both halves, a gated MLP, no biases,
+// grouped-query attention without windows, rotary embeddings.
 Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = {});
 
-// Reads num_local_experts (or num_experts) MLPs with the spec `like`; a token uses num_experts_per_tok of
-// them. hidden: the field with the width of each.
+// Reads num_local_experts (or num_experts) and num_experts_per_tok. Each expert is an MLP like `like`; the
+// field `hidden` has its width.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
-// Returns for each layer whether it has experts. mlp_layer_types lists this, or moe_layer_freq as 0 and 1.
-// Without a list, every moe_layer_freq-th layer from first_k_dense_replace on has experts.
+// Returns for each layer whether it has experts. mlp_layer_types lists this, or moe_layer_freq as 0 and 1. If
+// moe_layer_freq is a number, every moe_layer_freq-th layer from first_k_dense_replace on has experts.
 Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers);
 
-// Sets experts as in DeepSeek's models, in the layers from config.first_k_dense_replace on. A token uses
-// num_experts_per_tok of n_routed_experts, from topk_group of n_group groups; the n_shared_experts form one
-// MLP. Does nothing if n_routed_experts is null.
+// Sets experts as in DeepSeek's models, in the layers from first_k_dense_replace on. A token uses
+// num_experts_per_tok of n_routed_experts, from topk_group of n_group groups. The n_shared_experts shared
+// experts become one MLP. Does nothing if n_routed_experts is null.
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores);
 
-// Sets the width of the shared experts if it differs from that of the others:
-// moe_shared_expert_intermediate_size each.
+// Sets the width of a shared expert from moe_shared_expert_intermediate_size, if it differs from the routed
+// experts.
 Result<> set_shared_width(ModelSpec& spec, const Config& config);
 
-// Describes a dense network with DeepSeek's latent attention.
+// Describes a dense network with DeepSeek's latent attention (MLA).
 Result<ModelSpec> describe_latent(const Config& config);
 
-// Reads clip_qkv, the limit of queries, keys and values; 0 if null.
+// Reads clip_qkv, the limit of queries, keys and values. The result is 0 if the field is null.
 Result<float> read_clip(const Config& config);
 
 // Reads the head of a sequence classifier: its labels, and the activation of their scores, as in vLLM and
-// Sentence Transformers. The family sets `dense`.
+// Sentence Transformers. The family adds the layers.
 Result<Head> read_classifier(const Config& config);
 
 // Reads the rotary embedding of the model, or of one layer type ("full_attention", "sliding_attention"), from
@@ -71,50 +70,50 @@ Result<Head> read_classifier(const Config& config);
 Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int head_dim, int positions,
                            std::string_view layer_type = {});
 
-// Reads the input of a prompt encoder, and the first output tokens of the language model:
+// Reads the size of a prompt encoder's output, and the first output tokens of the language model:
 // decoder_start_token_id and, if present, forced_bos_token_id.
 Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
-// Sets a window of config.sliding_window tokens in every layer, unless the field is null.
+// Sets a sliding window of config.sliding_window tokens in every layer, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// Like set_window(), but returns an error if layer_types disagrees: in this case transformers ignores
+// Like set_window(), but returns an error if layer_types disagrees, because transformers then ignores
 // layer_types, and vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
-// Sets the window in the layers that config.layer_types calls "sliding_attention". Without such a list, sets
+// Sets the sliding window in the layers that layer_types calls "sliding_attention". Without layer_types, sets
 // it in the layers for which sliding(layer) is true.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
 
-// Limits the rotation to config.rotary_dim elements of each head, if the field exists.
+// Limits RoPE to config.rotary_dim elements of each head, if the field exists.
 Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim);
 
-// Sets one rotary embedding for layers with full attention, and one for layers with windows.
+// Sets one rotary embedding for layers with full attention, and one for layers with sliding windows.
 Result<> set_ropes_by_kind(ModelSpec& spec, const Config& config, const Dialect& dialect = {});
 
-// Removes the gates: an MLP has one matrix before the activation, "mlp.up_proj". The fields attention_bias
-// and mlp_bias enable biases; their default is `biases`.
+// Makes MLPs ungated: one matrix, "mlp.up_proj", precedes the activation. The fields attention_bias and
+// mlp_bias enable biases; `biases` is their default.
 Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases);
 
-// Reads the temperature in rope_parameters, if any (Ministral 3, 2025).
+// Reads the temperature from rope_parameters, if it exists (Ministral 3, 2025).
 Result<Temperature> read_temperature(const Config& config);
 
-// Removes the rotary embedding from the layers with a 0 in config.no_rope_layers or, without such a list,
-// from every no_rope_layer_interval-th layer.
+// Removes RoPE from the layers with a 0 in no_rope_layers or, without this list, from every
+// no_rope_layer_interval-th layer.
 Result<> set_rope_layers(ModelSpec& spec, const Config& config);
 
-// Returns ALiBi's slopes (AttentionArgs::slopes) for this number of heads: powers of 2 from 2^(-most / heads)
-// down to 2^-most. If `heads` is not a power of 2, the extension of Press et al. applies.
+// Returns ALiBi's slopes (AttentionArgs::slopes): powers of 2 from 2^(-most / heads) down to 2^-most. If
+// `heads` is not a power of 2, the extension of Press et al. applies.
 std::vector<float> alibi_slopes(int heads, double most);
 
-// Returns an error with the field's name if the field has the value `unsupported`.
+// Returns an error if `unsupported` is true. The error names the field.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
-// Returns an error with the field's name if the field exists and is not `only`.
+// Returns an error if the field exists and is not `only`.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 
-// Reads a multiplier, which must be finite and not zero.
+// The result is finite and not zero.
 Result<float> multiplier(const Config& config, std::string_view field);
 
-// Reads a cap on logits or scores; 0 if null.
+// Reads a cap on logits or scores. The result is 0 if the field is null.
 Result<float> soft_cap(const Config& config, std::string_view field);
 
 }  // namespace octavo

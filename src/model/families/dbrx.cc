@@ -1,5 +1,5 @@
-// DBRX (Databricks, 2024): layer norms without biases; a fused query, key and value matrix with clipped
-// output; experts whose matrices are stacked in one tensor.
+// DBRX (Databricks, 2024): layer norms without biases, a fused query, key and value matrix with clipped
+// output, and experts whose matrices are stacked in one tensor.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -1,9 +1,11 @@
-// DeepSeekMoE (2024): plain attention, many small experts selected by softmax, and shared experts.
-// DeepSeek-V2 (2024): latent attention, and experts from a few groups. DeepSeek-V3 (2024), Moonlight and Kimi
-// K2: scores by sigmoid, with a learned bias for the selection only; GLM-4.7-Flash (Glm4MoeLite, 2026) is the
-// same. DeepSeek-V3.2 (2025) and GLM-5 (2026): V3 with an indexer that selects index_topk tokens. dots.llm1
-// (2025): V3's experts and plain attention. Mistral 4 (2026): scores by softmax, and queries multiplied by a
-// factor that grows with the position.
+// DeepSeek and models with its blocks.
+// DeepSeekMoE (2024): plain attention, many small experts that softmax selects, and shared experts.
+// DeepSeek-V2 (2024): latent attention, and experts from a few groups.
+// DeepSeek-V3 (2024), Moonlight, Kimi K2, GLM-4.7-Flash (Glm4MoeLite, 2026): router scores by sigmoid, with
+// a learned bias that only affects the selection.
+// DeepSeek-V3.2 (2025), GLM-5 (2026): V3 with an indexer that selects index_topk tokens.
+// dots.llm1 (2025): V3's experts and plain attention.
+// Mistral 4 (2026): router scores by softmax, and a factor of queries that grows with the position.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -15,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// Reads a head size, which must be a multiple of the rows that HeadMatmulArgs requires.
+// Reads a head size. HeadMatmulArgs requires a multiple of kHeadRows.
 Result<int> read_head_rows(const Config& config, std::string_view field, int most,
                            std::optional<int> fallback = {}) {
   TRY(const int size, config.integer(field, {1, most}, fallback));
@@ -25,7 +27,7 @@ Result<int> read_head_rows(const Config& config, std::string_view field, int mos
   return size;
 }
 
-// Returns yarn's factor of the scores: (0.1 * mscale_all_dim * ln(factor) + 1)^2.
+// Returns yarn's factor of attention scores: (0.1 * mscale_all_dim * ln(factor) + 1)^2.
 Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   if (rope.scaling.kind != RopeScalingKind::yarn || rope.scaling.factor <= 1) return 1.0;
   TRY(std::optional<Config> scaling, config.object("rope_scaling"));
@@ -37,9 +39,9 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// Returns the layers that have an indexer, as listed in indexer_types or index_topk_pattern. Without a list,
-// it is the first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. Other
-// layers use the selection of the previous layer.
+// Returns which layers have an indexer, from indexer_types or index_topk_pattern. Without these fields, the
+// first of every index_topk_freq layers has an indexer, counted from layer index_skip_topk_offset - 1. A
+// layer without an indexer uses the selection of the previous layer.
 Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layers) {
   const std::string_view field = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
   std::vector<std::string> types;
@@ -69,7 +71,7 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   return indexed;
 }
 
-// interleaved: default for the form in which heads of the indexer are rotated.
+// interleaved` is the default for how RoPE pairs elements in heads of the indexer.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int turning = spec.ropes[0].rotary_dim;
@@ -93,7 +95,7 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
       continue;
     }
     attention.indexer->heads = 0;
-    // checkpoints have indexer tensors in all layers
+    // Checkpoints have indexer tensors in all layers.
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.self_attn.indexer.*", i));
   }
   return spec;
@@ -156,7 +158,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
-  // Multi-token prediction layers follow the other layers.
+  // Prediction layers follow the other layers.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
@@ -215,7 +217,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
-  spec.other_names = spec.names;  // names if experts are stored as separate tensors
+  spec.other_names = spec.names;  // names in checkpoints with experts as separate tensors
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

@@ -1,7 +1,6 @@
-// Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026): a norm after the experts. Sarvam
-// 105B (2026): Ling's field names. openPangu Ultra (Huawei, 2025): norms before and after both halves. Kimi
-// K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their language models; the checkpoints also contain a vision
-// encoder.
+// Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026) has a norm after the experts.
+// Sarvam 105B (2026) has Ling's field names. openPangu Ultra (Huawei, 2025) has norms before and after both
+// halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025) also have a vision encoder, which is not loaded.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -9,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// The norms of the latents use the network's epsilon, unlike in DeepSeek's models.
+// Unlike in DeepSeek's models, the norms of the latents have the same epsilon as all norms.
 void share_epsilon(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) std::get<LatentAttention>(layer.mixer).norm = spec.final_norm;
 }
@@ -28,7 +27,7 @@ static Result<ModelSpec> describe_axk1(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
   spec.names.mlp.post_norm = "post_mlp_layernorm";
-  // dense layers also have this tensor, which is unused there
+  // Dense layers also have this tensor, which is unused.
   spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");
   return spec;
 }

@@ -1,5 +1,5 @@
-// DeepSeek-V4 (2026): attention over a window and over compressed entries, some of which an indexer selects
-// in some layers; several residual streams; in the first layers, the token's id selects the experts.
+// DeepSeek-V4 (2026): attention over a window and over compressed entries, which an indexer selects in some
+// layers; several residual streams; and, in the first layers, experts that are selected by the token's id.
 #include <cmath>
 #include <utility>
 
@@ -11,10 +11,10 @@ namespace {
 
 constexpr Config::Range kRate{2, 1024};
 
-// Number of tokens in a compressed entry, for each layer; 0 for layers without entries.
+// Number of tokens per compressed entry, for each layer. 0 means that the layer has no entries.
 struct Rates {
   std::vector<int> layers = {};
-  int chosen = 0;  // `rate` of the layers with an indexer
+  int chosen = 0;  // number of tokens per entry in layers with an indexer
 };
 
 Result<Rates> read_rates(const Config& config, std::size_t layers) {
@@ -40,8 +40,8 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
                            : type == "compressed_sparse_attention" ? rates.chosen
                                                                    : all);
   }
-  // Default: two layers with long entries; after them, layers with an indexer and layers with long entries
-  // alternate.
+  // By default, the first two layers have long entries. After them, layers with an indexer alternate with
+  // layers with long entries.
   for (std::size_t i = 0; !listed && types.empty() && i < layers; ++i)
     rates.layers.push_back(i > 2 && i % 2 == 1 ? rates.chosen : all);
   if (rates.layers.size() < layers)
@@ -55,12 +55,12 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
   return rates;
 }
 
-// Reads the rotary embeddings of layers without entries and of layers with entries.
+// Reads the rotary embedding of layers without entries, and then of layers with entries.
 Result<std::vector<RopeSpec>> read_ropes(const Config& config, int rotary_dim, int positions) {
   constexpr std::string_view kCompressTheta = "compress_rope_theta";
   TRY(const std::optional<Config> parameters, config.object("rope_parameters"));
-  const bool by_kind = parameters && parameters->has("main");  // false: the scaling applies only to the
-                                                               // second embedding
+  // if false, the scaling applies only to layers with entries
+  const bool by_kind = parameters && parameters->has("main");
   TRY(const RopeSpec plain,
       read_rope(config, {}, rotary_dim, positions, by_kind ? "main" : "sliding_attention"));
   TRY(RopeSpec compressed, read_rope(config, {.theta = kCompressTheta}, rotary_dim, positions, "compress"));

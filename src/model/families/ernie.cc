@@ -1,5 +1,5 @@
-// ERNIE 4.5 (Baidu, 2025): Llama with rotation of adjacent elements. Variants have shared experts, and
-// experts that are selected with a bias.
+// ERNIE 4.5 (Baidu, 2025): Llama with RoPE on adjacent elements. Variants have shared experts, and experts
+// that are selected with a bias.
 #include <algorithm>
 
 #include "model/families/common.h"
@@ -45,7 +45,7 @@ static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   spec.names.ignorable.emplace_back("model.mtp_*");
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 0));
   if (predictors > 0)
-    spec.predictor = {.like = 0,  // the prediction layer is like layer 0, which has no experts
+    spec.predictor = {.like = 0,  // layer 0 has no experts, and neither has the prediction layer
                       .layer = "mtp_block.0.",
                       .names = {.token_norm = "mtp_emb_norm.0",
                                 .hidden_norm = "mtp_hidden_norm.0",

@@ -1,4 +1,4 @@
-// Falcon (Almazrouei et al., 2023): parallel halves, few KV heads; falcon-rw has ALiBi instead of rotation.
+// Falcon (Almazrouei et al., 2023): parallel halves and few KV heads. falcon-rw has ALiBi instead of RoPE.
 // The first checkpoints have the name RW ("RefinedWeb").
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// newer: the 40B model, which has several KV heads.
+// newer` means the 40B model, which has several KV heads.
 Result<ModelSpec> describe(const Config& config, bool newer) {
   TRY(const bool alibi, config.boolean("alibi", false));
   TRY(const bool one_key_head, config.boolean("multi_query", true));

@@ -1,5 +1,5 @@
-// The supported architectures. Each has a function that converts config.json to a ModelSpec. A family's
-// source file ends with its rows, in <file>_families(); table.cc lists the files.
+// Families of models. A family has a function that converts config.json to a ModelSpec, and one row per
+// architecture. table.cc collects the rows of all files.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -17,11 +17,10 @@ struct Family {
   Result<ModelSpec> (*describe)(const Config&);
 };
 
-// Returns all families, in ascending order of architecture.
+// All families, ascending by architecture.
 std::span<const Family> families();
 
-// Returns the values that transformers assumes for fields that a config.json of this architecture lacks
-// (defaults.json).
+// Values that transformers assumes for fields that a config.json of this architecture lacks (defaults.json).
 const boost::json::object& field_defaults(std::string_view architecture);
 
 // Describes the network of config.architectures[0]. Returns invalid_argument with the name of the field, or

@@ -21,7 +21,8 @@ Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialec
   return spec;
 }
 
-// Gemma 2 and 3: norms before and after both halves, a configured scale of the scores, a soft cap on logits.
+// Gemma 2 and 3 have norms before and after both halves, a configured scale of attention scores, and a soft
+// cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
   TRY(spec.logits.soft_cap, soft_cap(config, "final_logit_softcapping"));
@@ -41,7 +42,7 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 static Result<ModelSpec> describe_gemma(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
-  // The first config.json files contain "gelu", but the models use its tanh approximation.
+  // The first config.json files say "gelu", but the models use its tanh approximation.
   for (LayerSpec& layer : spec.layers)
     if (layer.mlp().activation == Activation::gelu) layer.mlp().activation = Activation::gelu_tanh;
   return spec;
@@ -56,7 +57,7 @@ static Result<ModelSpec> describe_gemma2(const Config& config) {
   return spec;
 }
 
-// VaultGemma (2025): Gemma 2 without norms after the halves.
+// VaultGemma (2025) is Gemma 2 without norms after the halves.
 static Result<ModelSpec> describe_vault_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_gemma2(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = {};
@@ -67,7 +68,8 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 6));
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
-  // Two rotary embeddings: layers with full attention have lower frequencies, and only these are scaled.
+  // There are two rotary embeddings. Layers with full attention have lower frequencies, and only their
+  // frequencies are scaled.
   TRY(spec.max_positions, config.integer("max_position_embeddings", {1, 1 << 27}));
   const int head_dim = spec.layers[0].attention().head_dim;
   Dialect dialect = kLaterGemma;
@@ -86,8 +88,7 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
     attention.mask.causal = !both_ways;
     if (both_ways && attention.mask.window > 0) attention.mask.window = attention.mask.window / 2 + 1;
   }
-  // Multi-modal checkpoints, which also contain a vision encoder, store the language model under another
-  // name.
+  // Multi-modal checkpoints also contain a vision encoder, and the language model has another prefix.
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};
   for (const char* other : {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",
                             "model.multi_modal_projector.*"}) {

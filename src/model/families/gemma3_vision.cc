@@ -1,5 +1,5 @@
-// Gemma 3 with images (Gemma Team, 2025): a SigLIP encoder, whose patches are averaged in squares, and the
-// text model. In the text model, all tokens of an image see each other.
+// Gemma 3 with images (Gemma Team, 2025): a SigLIP encoder, and the text model. Squares of patches are
+// averaged. In the text model, all tokens of an image see each other.
 #include <cmath>
 
 #include "kernels/sampling_math.h"
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Sets the side of the squares of patches that are merged to one token.
+// Sets the side of the squares of patches that become one token.
 Result<> set_merge(const Config& config, ImageInput& image) {
   TRY(const int tokens, config.integer("mm_tokens_per_image", {1, 1 << 20}, 256));
   const int side = static_cast<int>(std::lround(std::sqrt(tokens)));

@@ -1,7 +1,7 @@
 // Language models of Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026). Some layers read the keys and
 // values of other layers, and each token has an additional vector for each layer. 3n also has several
-// residual streams, a second path beside attention, and sparse MLPs. Gemma 4 has heads of two sizes, and may
-// have experts beside the MLPs.
+// residual streams, a second path in parallel to attention (Laurel), and sparse MLPs. Gemma 4 has heads of
+// two sizes, and may have experts beside the MLPs.
 #include <cmath>
 #include <numbers>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr Dialect kGemma4{.activation = "hidden_activation", .rotary = false};
 constexpr Dialect kGemma3n{.hidden = "", .activation = "hidden_activation"};
 
-// Returns the last layer before `first` with the same window as this layer.
+// Returns the last layer before `first` with the same window as `layer`.
 Result<int> source_of(const ModelSpec& spec, int layer, int first) {
   const int window = spec.layers[static_cast<std::size_t>(layer)].attention().mask.window;
   for (int i = first - 1; i >= 0; --i)
@@ -25,8 +25,8 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
                  layer);
 }
 
-// Layers with full attention have other head sizes, given by separate fields or, in transformers' form, layer
-// by layer.
+// Layers with full attention have other head sizes. config.json has separate fields for them or, in
+// transformers' form, an object per layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
   full.mask.window = 0;
@@ -46,7 +46,8 @@ Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   return full;
 }
 
-// Sets norms of queries, keys and values. Layers with full attention use rope 0, other layers rope 1.
+// Sets norms of queries, keys and values. Layers with full attention use rope 0, layers with windows use rope
+// 1.
 void set_norms(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
@@ -62,7 +63,7 @@ void set_norms(ModelSpec& spec) {
   spec.names.mlp.post_norm = "post_feedforward_layernorm";
 }
 
-// Sets Gemma 4's full attention, which rotates a part of each head.
+// Sets Gemma 4's full attention, in which RoPE rotates a part of each head.
 Result<> set_attention(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 6 != 0; }));
   spec.layers.back().attention().mask.window = 0;
@@ -77,7 +78,7 @@ Result<> set_attention(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The last layers have no keys and values; they read those of earlier layers.
+// The last layers read the keys and values of earlier layers.
 Result<> set_sources(ModelSpec& spec, const Config& config) {
   const int layers = static_cast<int>(std::ssize(spec.layers));
   TRY(const int shared, config.integer("num_kv_shared_layers", {0, layers - 1}, 0));
@@ -97,12 +98,12 @@ Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   spec.inputs.by_layer = {
       .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
   TRY(spec.inputs.by_layer->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
-  // transformers first divides by sqrt(dim)
+  // transformers divides by sqrt(dim) before this norm
   spec.inputs.by_layer->norm.eps *= static_cast<float>(spec.dim);
   return {};
 }
 
-// Sets what both generations share: scaled embeddings, a soft cap, and names of a language model in a
+// Sets what both generations have: scaled embeddings, a soft cap, and the names of a language model in a
 // checkpoint with encoders.
 Result<> set_ends(ModelSpec& spec, const Config& config) {
   TRY_VOID(refuse(config, "attention_bias", true));
@@ -115,7 +116,7 @@ Result<> set_ends(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Gemma 4 26B-A4B: experts beside the MLP of each layer.
+// Gemma 4 26B-A4B has experts beside the MLP of each layer.
 Result<> set_experts(ModelSpec& spec, const Config& config) {
   TRY(const bool experts, config.boolean("enable_moe_block", false));
   if (!experts) return {};
@@ -147,8 +148,8 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Returns the distance from the mean, in standard deviations, below which a fraction `share` of a normal
-// distribution is.
+// Returns the distance from the mean, in standard deviations, that a fraction `share` of a normal
+// distribution is below.
 float deviations(double share) {
   double low = -10, high = 10;
   for (int i = 0; i < 100; ++i) {
@@ -158,11 +159,10 @@ float deviations(double share) {
   return static_cast<float>(low);
 }
 
-// Reads the MLP width, which is one number or a list with one number per layer, and the fraction of gates
-// that are dropped, which has the same form.
+// Reads the width of MLPs and the fraction of gates that are dropped. Each is one number, or a list with one
+// number per layer.
 Result<> set_widths(ModelSpec& spec, const Config& config) {
-  constexpr int kSparseLayers = 10;  // number of sparse layers by default; the next constant is the default
-                                     // fraction
+  constexpr int kSparseLayers = 10;  // defaults of transformers: the first 10 layers drop 95% of their gates
   constexpr double kShare = 0.95;
   const std::size_t layers = spec.layers.size();
   std::vector<double> shares(layers, 0.0);
@@ -187,8 +187,8 @@ Result<> set_widths(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Sets the streams of alternating updates (AltUp). Their sum replaces their mean; a larger epsilon of the
-// last norm makes the two equal.
+// Sets AltUp's streams. The model's output is the mean of the streams, but the engine adds them up. A larger
+// epsilon in the last norm makes both equal.
 Result<> set_streams(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("altup_num_inputs", {2, kMaxStreams}));
   TRY(const int active, config.integer("altup_active_idx", {0, count - 1}));

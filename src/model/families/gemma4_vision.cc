@@ -1,6 +1,6 @@
 // Gemma 4 with images (Gemma Team, 2026): an encoder of images of any size, and the text model. The encoder
-// has learned positions and rotary embeddings of columns and rows; its patches are averaged in squares. In
-// the larger models, the tokens of an image see each other in layers with a window.
+// has learned positions, and RoPE for columns and rows. Squares of patches are averaged. In the larger
+// models, tokens of an image see each other in layers with a window.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -9,7 +9,8 @@
 namespace octavo {
 namespace {
 
-// The encoder has no vocab_size. The image processor limits the number of patches.
+// The encoder needs neither vocab_size nor max_position_embeddings, because the image processor limits the
+// number of patches.
 constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "hidden_activation": "gelu_pytorch_tanh",
     "hidden_size": 768,
@@ -24,7 +25,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "rms_norm_eps": 1e-06,
     "vocab_size": 1})";
 
-// Reads the rotary embedding: each half of a head is rotated separately, the first half by the column.
+// Each half of a head is rotated separately, the first half by the column.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}, but must be a multiple of 4", config.where("head_dim"), head_dim);
@@ -83,7 +84,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
   TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
   TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));
   tower.embedding.learned_positions = 2 * image.axis_positions;
-  // transformers multiplies the values by sqrt(dim) before this norm; a smaller epsilon has the same effect.
+  // transformers multiplies the values by sqrt(dim) before this norm. A smaller epsilon has the same effect.
   NormSpec norm = tower.final_norm;
   norm.stored = false;
   norm.eps /= static_cast<float>(tower.dim);

@@ -1,5 +1,5 @@
-// GPT-2 (Radford et al., 2019): learned positions, layer norms, biases everywhere, matrices stored
-// transposed.
+// GPT-2 (Radford et al., 2019): learned positions, layer norms, biases everywhere, and transposed matrices in
+// the checkpoint.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

@@ -13,7 +13,7 @@ static Result<ModelSpec> describe_gpt_oss(const Config& config) {
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   TRY(const double alpha, config.number("swiglu_alpha", {1e-3, 1e3}, 1.702));
   TRY(const double limit, config.number("swiglu_limit", {1e-3, 1e9}, 7.0));
-  experts.router.renormalise = true;  // the softmax covers only the selected experts
+  experts.router.renormalise = true;  // the softmax is computed only over the selected experts
   experts.router_bias = true;
   experts.expert.activation = Activation::swigluoai;
   experts.expert.alpha = static_cast<float>(alpha);

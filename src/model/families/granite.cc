@@ -1,6 +1,7 @@
 // Granite 3 (IBM, 2024): Llama with multipliers of embeddings, scores, residuals and logits. Variants have
-// experts, or (GraniteSWA, 2026) sinks, windows and a rotary base per layer. Granite 4 (2025): most layers
-// are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025): Granite's multipliers, and norms after the halves.
+// experts. GraniteSWA (2026) has attention sinks, sliding windows, and a RoPE base per layer. In Granite 4
+// (2025), most layers are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025) has Granite's multipliers, and norms
+// after the halves.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -10,7 +11,8 @@
 namespace octavo {
 namespace {
 
-// Sets sinks, windows in three of four layers, and a rotary base for each layer; base 0 means no rotation.
+// Sets attention sinks, sliding windows in three of four layers, and a RoPE base for each layer. Base 0 means
+// no RoPE.
 Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
   for (LayerSpec& layer : spec.layers) layer.attention().scores.sinks = true;

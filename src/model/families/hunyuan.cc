@@ -1,5 +1,5 @@
-// Hunyuan (Tencent, 2025): norms of queries and keys after the rotation, and a rotary base that `alpha`
-// scales at all lengths. Variants have experts and a shared one. Hy3 (HYV3, 2026): norms before the rotation,
+// Hunyuan (Tencent, 2025): norms of queries and keys after RoPE, and a RoPE base that `alpha` scales at all
+// lengths. Variants have experts and a shared expert. Hy3 (HYV3, 2026) has the norms before RoPE, and
 // DeepSeek-V3's experts.
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Reads a number that some files give as a list with one entry per layer; all entries must be equal.
+// Some files have a list with one entry per layer. All entries must be equal.
 Result<int> read_uniform(const Config& config, std::string_view field, Config::Range range) {
   if (!config.is_list(field)) return config.integer(field, range);
   TRY(const std::vector<int> list, config.integers(field, range));

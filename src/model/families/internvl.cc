@@ -1,6 +1,6 @@
 // InternVL 2.5, 3 and 3.5 (Chen et al., 2024; Zhu et al., 2025; Wang et al., 2025) in transformers' format:
-// an encoder of square tiles with LayerScale; pixel shuffle, a norm and two matrices; and a Qwen2, Qwen3 or
-// Llama.
+// an encoder of square tiles with LayerScale, a projector with pixel shuffle, a norm and two matrices, and a
+// Qwen2, Qwen3 or Llama.
 #include <cmath>
 
 #include "kernels/sampling_math.h"
@@ -126,7 +126,7 @@ Result<ModelSpec> describe_internvl_encoder(Config config) {
   return spec;
 }
 
-// The projector reads the encoder's last output, without the class token, in squares of side 1 /
+// The projector reads the encoder's last output without the class token. It joins squares of side 1 /
 // downsample_ratio.
 Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));

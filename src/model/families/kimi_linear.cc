@@ -1,5 +1,5 @@
-// Kimi Linear (Moonshot AI, 2025): three layers with Kimi delta attention, then one with latent attention
-// without rotation; DeepSeek-V3's experts with Mixtral's names.
+// Kimi Linear (Moonshot AI, 2025): three layers with Kimi delta attention, then one layer with latent
+// attention without RoPE, and so on. The experts are DeepSeek-V3's, with Mixtral's names.
 #include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kKimiKinds{"linear_attention", "full_attention"};
 
-// Returns the layers with delta attention. config.json lists their numbers, counted from 1, or the type of
-// each layer.
+// Returns the layers with Kimi delta attention. config.json lists their numbers, counted from 1, or the type
+// of each layer.
 Result<std::vector<bool>> delta_layers(const Config& config, const std::optional<Config>& linear,
                                        std::size_t layers) {
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKimiKinds, layers));
@@ -57,7 +57,7 @@ static Result<ModelSpec> describe_kimi_linear(const Config& file) {
   spec.names.of<Experts>().shared_up = {"block_sparse_moe.shared_experts.gate_proj",
                                         "block_sparse_moe.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "block_sparse_moe.shared_experts.down_proj";
-  // transformers also uses the experts' names for dense layers.
+  // transformers uses the experts' names for dense layers too.
   spec.other_names = spec.names;
   spec.other_names->mlp.up = {"block_sparse_moe.gate_proj", "block_sparse_moe.up_proj"};
   spec.other_names->mlp.down = "block_sparse_moe.down_proj";

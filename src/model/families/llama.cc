@@ -1,5 +1,5 @@
 // Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and variants that differ in a field, an
-// activation or the names of tensors.
+// activation or the tensor names.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -39,7 +39,7 @@ Result<ModelSpec> describe_llama(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_bias");
 }
 
-// Describes IQuest-Coder (2026): queries, keys and values are clipped as in its published code.
+// IQuest-Coder (2026). Queries, keys and values are clipped, as in its published code.
 static Result<ModelSpec> describe_iquest_coder(const Config& config) {
   TRY_VOID(refuse(config, "use_sliding_window", true));
   TRY(ModelSpec spec, describe_llama(config));
@@ -58,7 +58,7 @@ static Result<ModelSpec> describe_pangu(const Config& config) {
   return describe_with_biases(config, "bias", "bias");
 }
 
-// AFM (Arcee, 2025): an MLP without gate.
+// AFM (Arcee, 2025) has ungated MLPs.
 static Result<ModelSpec> describe_arcee(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.mlp().gated = false;
@@ -66,15 +66,14 @@ static Result<ModelSpec> describe_arcee(const Config& config) {
   return spec;
 }
 
-// Baichuan 7B (2023).
 static Result<ModelSpec> describe_baichuan(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   spec.names.attention.qkv = {"self_attn.W_pack"};
   return spec;
 }
 
-// Baichuan 13B (2023): ALiBi. Some checkpoints with this name are 7B models, which have rotary embeddings, or
-// Baichuan 2 models, which normalise the output matrix.
+// Baichuan 13B (2023) has ALiBi. Some checkpoints with this name are 7B models, which have RoPE, or Baichuan
+// 2 models, which normalise the output matrix.
 static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   constexpr int kDimOf7B = 4096;
   TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
@@ -91,14 +90,14 @@ static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   return spec;
 }
 
-// CWM (Meta, 2025): sliding windows.
+// CWM (Meta, 2025) has sliding windows.
 static Result<ModelSpec> describe_cwm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
   return spec;
 }
 
-// Helium (Kyutai, 2025): rotation of adjacent elements.
+// Helium (Kyutai, 2025): RoPE pairs adjacent elements.
 static Result<ModelSpec> describe_helium(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.attention().biases.out = false;
@@ -106,7 +105,7 @@ static Result<ModelSpec> describe_helium(const Config& config) {
   return spec;
 }
 
-// Jais 2 (Inception, 2025): layer norms, an MLP without gate.
+// Jais 2 (Inception, 2025) has layer norms and ungated MLPs.
 static Result<ModelSpec> describe_jais2(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "layer_norm_eps", .norm = {.kind = NormKind::layer, .bias = true}}));
@@ -118,7 +117,7 @@ static Result<ModelSpec> describe_internlm(const Config& config) {
   return describe_with_biases(config, "bias", "bias");
 }
 
-// EXAONE 3 and 3.5 (LG AI Research, 2024): Llama with GPT-2's names.
+// EXAONE 3 and 3.5 (LG AI Research, 2024): Llama with GPT-2's tensor names.
 static Result<ModelSpec> describe_exaone(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
                                               .activation = "activation_function",
@@ -181,7 +180,7 @@ static Result<ModelSpec> describe_seed_oss(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_out_bias");
 }
 
-// SmolLM3 (Hugging Face, 2025): no rotation in every fourth layer.
+// SmolLM3 (Hugging Face, 2025) has no RoPE in every fourth layer.
 static Result<ModelSpec> describe_smollm3(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_rope_layers(spec, config));

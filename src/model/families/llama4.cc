@@ -1,6 +1,6 @@
-// Language model of Llama 4 (Meta, 2025). Three of four layers have chunked attention. The fourth has full
-// attention without rotation; its queries are multiplied by a factor that grows with the position. Each token
-// uses one routed expert and a shared expert.
+// The language model of Llama 4 (Meta, 2025). Three of four layers have chunked attention. The fourth has
+// full attention without RoPE, and a factor of queries that grows with the position. Each token uses one
+// routed expert and a shared expert.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -8,8 +8,8 @@
 namespace octavo {
 namespace {
 
-// Sets experts in the layers that moe_layers lists; without a list, in every interleave_moe_layer_step-th
-// layer.
+// Sets experts in the layers that moe_layers lists or, without this list, in every
+// interleave_moe_layer_step-th layer.
 Result<> set_llama4_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
   const int layers = static_cast<int>(spec.layers.size());
   TRY(std::vector<int> sparse, config.integers("moe_layers", {0, layers - 1}));

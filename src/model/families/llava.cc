@@ -1,7 +1,7 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
-// its last layer, two matrices, and a Llama, Mistral or Qwen2. Pixtral has the same format with another
-// encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) divide images into tiles; the
-// latter has a SigLIP encoder.
+// its last layer, a projector of two matrices, and a Llama, Mistral or Qwen2. Pixtral has the same format
+// with another encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) divide images
+// into tiles. LLaVA-OneVision has a SigLIP encoder.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -21,9 +21,9 @@ constexpr std::string_view kLlavaVision = R"({"hidden_act": "quick_gelu",
     "num_channels": 3,
     "num_hidden_layers": 24,
     "patch_size": 14,
-    "vocab_size": 1})";  // not used by the encoder
+    "vocab_size": 1})";  // the encoder does not use it
 
-// Defaults of LLaVA-OneVision's encoder, which has no class token.
+// Defaults for LLaVA-OneVision's encoder, which has no class token.
 constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
     "image_size": 384,
@@ -35,8 +35,7 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
     "patch_size": 14,
     "vocab_size": 1})";
 
-// Selects the encoder layer whose output the projector uses, counted from the end; the class token is
-// removed.
+// Selects the encoder layer that the projector reads, counted from the end. The class token is removed.
 Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   const std::string_view whole = tower.inputs.image->class_token ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
@@ -63,7 +62,7 @@ void set_llava_names(Names& names, const std::string& prefix) {
     names.ignorable.emplace_back(other);
 }
 
-// Adds the two matrices, and sets all names.
+// Adds the projector's two matrices, and sets all names.
 Result<> add_projector(const Config& config, const ModelSpec& text, ModelSpec& tower) {
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
@@ -95,7 +94,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   return tower;
 }
 
-// Describes the encoder of images that are divided into tiles.
+// Describes the encoder of models that divide images into tiles.
 Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& text, bool siglip) {
   const std::string_view own = siglip ? "siglip_vision_model" : "clip_vision_model";
   TRY(const std::optional<Config> vision, config.object("vision_config"));

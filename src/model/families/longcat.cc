@@ -1,6 +1,6 @@
-// LongCat-Flash (Meituan, 2025): each of its layers consists of two layers with latent attention and an MLP,
-// and of experts. The experts read the input of the first MLP; their output is added after the second MLP.
-// Some experts are identity experts.
+// LongCat-Flash (Meituan, 2025). One of its layers consists of two layers with latent attention and an MLP
+// each, and of experts. The experts read the input of the first MLP, and their output is added after the
+// second MLP. Some experts are identity experts.
 #include <cmath>
 
 #include "model/families/common.h"

@@ -1,5 +1,5 @@
-// Networks that contain only Mamba layers: Mamba (Gu and Dao, 2023), Falcon Mamba (TII, 2024), Mamba2 (Dao
-// and Gu, 2024). Jamba (AI21, 2024): Mamba, with attention in some layers and experts in every second layer.
+// Networks with only Mamba layers: Mamba (Gu and Dao, 2023), Falcon Mamba (TII, 2024), Mamba2 (Dao and Gu,
+// 2024). Also Jamba (AI21, 2024): Mamba, with attention in some layers and experts in every second layer.
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"

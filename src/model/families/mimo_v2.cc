@@ -1,13 +1,13 @@
-// MiMo-V2-Flash (Xiaomi, 2025): most layers have windows, sinks and more KV heads; values are narrower than
-// keys; DeepSeek-V3's experts without shared ones.
+// MiMo-V2-Flash (Xiaomi, 2025). Most layers have sliding windows, attention sinks and more KV heads. Values
+// are narrower than keys. The experts are DeepSeek-V3's without shared experts.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 namespace {
 
-// Returns the layers with windows, from a list of types or of numbers. By default, all layers except the
-// first and every sixth layer have windows.
+// Returns the layers with sliding windows, from a list of types or of numbers. By default, all layers except
+// the first and every sixth layer have windows.
 Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers) {
   TRY(const std::vector<std::string> kinds, config.texts("layer_types"));
   TRY(const std::vector<int> numbers, config.integers("hybrid_layer_pattern", {0, 1}));

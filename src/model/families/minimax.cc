@@ -1,6 +1,6 @@
-// MiniMax (2025), with Mixtral's tensor names. Text-01 and M1: lightning attention in most layers; the
-// residual continues from the output of the norms. M2: only softmax attention, experts selected by sigmoid
-// with a learned bias, norms over whole rows of queries and keys.
+// MiniMax (2025), with Mixtral's tensor names. Text-01 and M1 have lightning attention in most layers, and
+// the residual continues from the output of the norms. M2 has only softmax attention, experts that sigmoid
+// selects with a learned bias, and norms over whole rows of queries and keys.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -11,7 +11,8 @@
 namespace octavo {
 namespace {
 
-// Returns the layers with lightning attention, from a list of names, or of numbers (0: lightning attention).
+// Returns the layers with lightning attention, from a list of names, or of numbers (0 means lightning
+// attention).
 Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t layers) {
   constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
@@ -27,7 +28,7 @@ Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t lay
   return lightning;
 }
 
-// Returns the decay of each head; heads and layers with higher indices decay more slowly.
+// Returns the decay rate of each head. Heads and layers with higher indices decay more slowly.
 std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t layers) {
   const double depth = 1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + 1e-5) + 1e-5;
   std::vector<float> rates;
@@ -36,7 +37,7 @@ std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t lay
   return rates;
 }
 
-// Factors of residual = alpha * norm(residual) + beta * half.
+// The residual becomes alpha * norm(residual) + beta * half.
 struct Factors {
   float alpha = 1, beta = 1;
 };
@@ -95,7 +96,7 @@ static Result<ModelSpec> describe_minimax(const Config& file) {
     layer.scales.feed_forward = mlp.beta / mlp.alpha;
     layer.scales.passed = mlp.alpha;
   }
-  // transformers stores these tables, but they are computed from the layer's index.
+  // transformers stores these tables, but they follow from the layer's index.
   for (const char* table : {"slope_rate", "query_decay", "key_decay", "diagonal_decay"})
     spec.names.ignorable.push_back(fmt::format("*.self_attn.{}", table));
   return spec;

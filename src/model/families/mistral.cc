@@ -1,8 +1,10 @@
-// Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
-// Mistral with experts. Ministral (2024): windows in the layers that layer_types lists. Ministral 3 (2025):
-// queries are multiplied by a factor that grows with the position. Mistral 3 (2025): the language model of
-// Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc). Mistral Large 3 (2025): like Mistral 4, only in
-// Mistral's own format.
+// Mistral and its successors.
+// Mistral (Jiang et al., 2023): Llama with a sliding window in every layer.
+// Mixtral (Jiang et al., 2024): Mistral with experts.
+// Ministral (2024): sliding windows in the layers that layer_types lists.
+// Ministral 3 (2025): a factor of queries grows with the position.
+// Mistral 3 (2025): the language model of Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc).
+// Mistral Large 3 (2025): like Mistral 4, but only in Mistral's own format.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -11,8 +13,7 @@
 namespace octavo {
 namespace {
 
-// Sets the tensor names of Mistral's own format, in which adjacent elements of a head form a pair for
-// rotation.
+// Sets the tensor names of Mistral's own format. In this format, RoPE pairs adjacent elements of a head.
 void take_mistral_names(ModelSpec& spec) {
   Names& names = spec.names;
   names.prefixes = {""};
@@ -38,7 +39,7 @@ void take_mistral_names(ModelSpec& spec) {
   spec.ropes[0].interleaved = true;
 }
 
-// before: prefix of the experts' names.
+// before` is the prefix of the experts' names.
 void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().storage = ExpertStorage::each;
   names.of<Experts>().router = before + "gate";
@@ -46,7 +47,7 @@ void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().down = before + "experts.{}.w2";
 }
 
-// Returns whether config.json was made from params.json (params_file.h).
+// Returns whether the config was made from params.json (params_file.h).
 Result<bool> has_mistral_names(const Config& config) {
   TRY(const std::string kind, config.text("model_type", ""));
   return kind == "transformer";
@@ -75,7 +76,7 @@ Result<ModelSpec> describe_mistral3_text(const Config& config) {
   TRY(ModelSpec spec, kind == "ministral3" ? describe_ministral3(config)
                       : kind == "mistral4" ? describe_mistral4(config)
                                            : describe_mistral(config));
-  // In older files, all names of the language model have its prefix; in newer files, the output matrix has no
+  // In older files, all names of the language model have its prefix. In newer files, the output matrix has no
   // prefix.
   spec.names.prefixes = {"model.language_model.", "language_model.model."};
   for (const char* other :

@@ -1,5 +1,5 @@
 // ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): an encoder with norms before the
-// halves, gated MLPs, rotary embeddings, and windows in two of three layers.
+// halves, gated MLPs, RoPE, and sliding windows in two of three layers.
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
@@ -14,7 +14,7 @@ constexpr Dialect kDialect{.kv_heads = "num_attention_heads",
                            .norm = {.kind = NormKind::layer},
                            .rotary = false};
 
-// Reads a rotary embedding. local: for layers with a window.
+// local` selects the rotary embedding of layers with a window.
 Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool local) {
   Dialect dialect = kDialect;
   dialect.theta = local ? "local_rope_theta" : "global_rope_theta";
@@ -22,7 +22,7 @@ Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool lo
                    local ? "sliding_attention" : "full_attention");
 }
 
-// Sets the windows: local_attention / 2 tokens on either side, rounded down, and the token itself.
+// Sets the windows: a token sees itself and local_attention / 2 tokens, rounded down, on each side.
 Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
   TRY(const int width, config.integer("local_attention", {1, 1 << 27}));
   TRY(const int every, config.integer("global_attn_every_n_layers", {1, 1024}, 3));
@@ -46,7 +46,7 @@ Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// before: prefix of all names.
+// before` is the prefix of all names.
 Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::string& before) {
   TRY(ModelSpec spec, describe_dense(config, kDialect));
   TRY(const bool bias, config.boolean("norm_bias"));
@@ -76,13 +76,13 @@ Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::s
 
 static Result<ModelSpec> describe_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert_encoder(config, ""));
-  spec.names.prefixes.emplace_back("model.");  // checkpoints of the masked language model
+  spec.names.prefixes.emplace_back("model.");  // the prefix in checkpoints of the masked language model
   spec.head = Head{.pool = Pool::first, .normalise = true};
   return spec;
 }
 
-// Describes a model with one vector per token. A folder of Sentence Transformers (PyLate) contains the matrix
-// that follows.
+// ColBERT models have one vector per token. A folder of Sentence Transformers (PyLate) contains the last
+// matrix.
 static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert(config));
   spec.head = Head{.each_token = true, .normalise = true};

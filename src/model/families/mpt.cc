@@ -1,5 +1,5 @@
-// MPT (MosaicML, 2023): ALiBi, layer norms without biases. transformers ignores alibi_bias_max. The model's
-// published code uses it, and so does this file.
+// MPT (MosaicML, 2023): ALiBi, and layer norms without biases. As in the model's published code,
+// alibi_bias_max applies; transformers ignores it.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

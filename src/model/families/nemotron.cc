@@ -1,5 +1,5 @@
-// Nemotron-4 and Minitron (NVIDIA, 2024): layer norms with weight 1 + w, rotation of half of each head,
-// squared relu without a gate.
+// Nemotron-4 and Minitron (NVIDIA, 2024): layer norms with weight 1 + w, RoPE on half of each head, and
+// ungated MLPs with squared ReLU.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

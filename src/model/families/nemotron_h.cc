@@ -1,5 +1,5 @@
-// Nemotron-H and Nemotron 3 (NVIDIA, 2025): each layer has only one half, which is Mamba2, attention, an MLP
-// or experts.
+// Nemotron-H and Nemotron 3 (NVIDIA, 2025). Each layer has only one half: Mamba2, attention, an MLP or
+// experts.
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -79,7 +79,7 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
                                  .bias = "use_bias"},
                                 {}, spec.final_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // transformers also ignores time_step_limit
+  mamba.least_step = static_cast<float>(least);  // transformers ignores time_step_limit too
   mamba.most_step = std::numeric_limits<float>::infinity();
   spec.layers.clear();
   for (const std::string& kind : kinds) {

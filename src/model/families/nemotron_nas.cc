@@ -1,5 +1,5 @@
 // Llama-3.x-Nemotron Super and Ultra (Bercovich et al., "Puzzle: Distillation-Based NAS", 2024): Llama whose
-// layers have different numbers of KV heads and MLP widths; some layers lack a half.
+// layers have different numbers of KV heads and MLP widths. Some layers lack a half.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -9,8 +9,8 @@
 namespace octavo {
 namespace {
 
-// Returns the hidden size: `multiple` times two thirds of the width, as in Llama, rounded up to a multiple of
-// 256.
+// Returns the hidden size: `multiple` times two thirds of the network's width, as in Llama, rounded up to a
+// multiple of 256.
 int hidden_of(double multiple, int dim) {
   constexpr int kBlock = 256;
   const int hidden = static_cast<int>(2 * multiple * dim / 3);

@@ -1,7 +1,7 @@
-// Encoders like BERT with rotary embeddings. Nomic BERT (Nussbaum et al., "Nomic Embed", 2024) and GTE (Zhang
-// et al., "mGTE", 2024) have gated MLPs. Nomic v2 (Nussbaum and Duderstadt, "Training Sparse Mixture of
-// Experts Text Embedding Models", 2025) has biases, no gates, and experts in every second layer. Jina v3
-// (Sturua et al., "jina-embeddings-v3", 2024) is an XLM-RoBERTa with a LoRA adapter for each task.
+// Encoders like BERT with RoPE. Nomic BERT (Nussbaum et al., "Nomic Embed", 2024) and GTE (Zhang et al.,
+// "mGTE", 2024) have gated MLPs. Nomic v2 (Nussbaum and Duderstadt, "Training Sparse Mixture of Experts Text
+// Embedding Models", 2025) has biases, ungated MLPs, and experts in every second layer. Jina v3 (Sturua et
+// al., "jina-embeddings-v3", 2024) is an XLM-RoBERTa with a LoRA adapter for each task.
 #include <utility>
 
 #include "model/families/bases.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Config::Range kTokenTypes{0, 1024};
 
-// activation: the name of the field with the activation.
+// activation` is the name of the field with the activation.
 Result<ModelSpec> describe_nomic_encoder(const Config& config, std::string_view activation = "hidden_act") {
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
                                               .activation = activation,
@@ -35,7 +35,7 @@ Result<ModelSpec> describe_nomic_encoder(const Config& config, std::string_view 
   return spec;
 }
 
-// In the first Nomic files, the name of the activation determines whether the MLP has a gate.
+// In the first Nomic files, the name of the activation tells whether MLPs are gated.
 Result<> read_first_activation(const Config& config, Mlp& mlp) {
   TRY(const std::string name, config.text("activation_function"));
   mlp.gated = name != "gelu";
@@ -46,7 +46,7 @@ Result<> read_first_activation(const Config& config, Mlp& mlp) {
                        config.where("activation_function"), name);
 }
 
-// Reads the experts. expert: spec of each expert, without biases. All experts share one bias.
+// Each expert is an MLP like `expert`, without biases. All experts share one bias.
 Result<Experts> read_experts(const Config& config, Mlp expert) {
   TRY_VOID(config.integer("num_shared_experts", {0, 0}, 0));
   TRY_VOID(refuse(config, "expert_choice_router", true));
@@ -63,7 +63,7 @@ Result<Experts> read_experts(const Config& config, Mlp expert) {
 
 }  // namespace
 
-// The first files have different field names from BERT; transformers' files have BERT's names.
+// The first files have other field names than BERT. transformers' files have BERT's names.
 static Result<ModelSpec> describe_nomic_bert(const Config& file) {
   const bool first = file.has("activation_function");
   const Config config = first ? file.with_names({{"hidden_size", "n_embd"},
@@ -126,7 +126,7 @@ static Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.mlp.down = "mlp.fc2";
   names.mlp.post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
-  // Names in transformers' files. Files with adapters have the names above.
+  // Files with adapters have the names above. transformers' files have these names.
   Names& first = spec.other_names.emplace(names);
   first.embedding.norm = "emb_ln";
   first.layers = "encoder.layers.";

@@ -1,10 +1,14 @@
-// OLMo (Groeneveld et al., 2024): layer norms without weights. OLMo 2 (OLMo team, 2024): norms after both
-// halves instead of before them, and over whole rows of queries and keys. OLMo 3 (2025): windows in three of
-// four layers, whose rotary embeddings are not scaled. OLMoE (Muennighoff et al., 2024): norms of queries and
-// keys as in OLMo 2, and experts. FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms. EXAONE 4
-// (LG AI Research, 2025): norms after the halves and of each head; if some layers have windows, those with
-// full attention have no rotation. K-EXAONE (ExaoneMoe, 2025): norms before the halves, DeepSeek-V3's
-// experts.
+// OLMo and models with its norms.
+// OLMo (Groeneveld et al., 2024): layer norms without weights.
+// OLMo 2 (OLMo team, 2024): norms after both halves instead of before them, and norms over whole rows of
+// queries and keys.
+// OLMo 3 (2025): sliding windows in three of four layers; only the RoPE of layers with full attention is
+// scaled.
+// OLMoE (Muennighoff et al., 2024): norms of queries and keys as in OLMo 2, and experts.
+// FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms.
+// EXAONE 4 (LG AI Research, 2025): norms after the halves and of each head; if some layers have sliding
+// windows, layers with full attention have no RoPE.
+// K-EXAONE (ExaoneMoe, 2025): norms before the halves, and DeepSeek-V3's experts.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +33,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Describes a dense network with norms after the halves. qk_norm: norm of queries and keys.
+// Describes a dense network with norms after the halves.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -43,7 +47,7 @@ Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_nor
   return spec;
 }
 
-// If some layers have windows, layers with full attention have no rotation.
+// If some layers have sliding windows, layers with full attention have no RoPE.
 Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   if (!config.has("sliding_window")) return {};
   int pattern = 4;
@@ -57,7 +61,8 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// K-EXAONE 2 (2026): sets each layer's window and, if it is not 0, the limit of its gates.
+// K-EXAONE 2 (2026): sets each layer's window and, if the number in swiglu_limits is not 0, the limit of its
+// gates.
 Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
   const std::size_t layers = spec.layers.size();
@@ -108,12 +113,12 @@ static Result<ModelSpec> describe_olmo3(const Config& config) {
   return spec;
 }
 
-// OLMo Hybrid (2026): every fourth layer has OLMo 3's full attention; the others are gated delta nets with
-// norms before the halves.
+// OLMo Hybrid (2026): every fourth layer has OLMo 3's full attention. All other layers are gated delta nets
+// with norms before the halves.
 static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(const std::optional<Config> rope, config.object("rope_parameters"));
-  if (rope && !rope->has("rope_theta"))  // no rotation if rope_theta is missing
+  if (rope && !rope->has("rope_theta"))  // without rope_theta, there is no RoPE
     for (LayerSpec& layer : spec.layers) layer.attention().rope = -1;
   const int heads = spec.layers[0].attention().q_heads;
   TRY(const int key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}, 3 * spec.dim / (4 * heads)));
@@ -165,7 +170,7 @@ static Result<ModelSpec> describe_exaone4(const Config& config) {
   return spec;
 }
 
-// EXAONE 4.5 (2026): the language model, which is stored beside a vision encoder.
+// The language model of EXAONE 4.5 (2026), which is stored beside a vision encoder.
 static Result<ModelSpec> describe_exaone4_text(const Config& config) {
   TRY(ModelSpec spec, describe_exaone4(config));
   spec.names.prefixes = {"model.language_model."};

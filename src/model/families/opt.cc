@@ -1,4 +1,4 @@
-// OPT (Zhang et al., 2022) and Galactica: learned positions, of which the first two are for padding.
+// OPT (Zhang et al., 2022) and Galactica: learned positions. The first two rows of the table are for padding.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -1,5 +1,5 @@
-// Phi-1 and Phi-2 (Gunasekar et al., 2023): parallel halves after one norm, partial rotation, biases
-// everywhere. Phi-3.5-MoE (Abdin et al., 2024): experts selected by sparsemixer, layer norms.
+// Phi-1 and Phi-2 (Gunasekar et al., 2023): parallel halves after one norm, RoPE on a part of each head,
+// biases everywhere. Phi-3.5-MoE (Abdin et al., 2024): layer norms, and experts that sparsemixer selects.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

@@ -1,4 +1,5 @@
-// Phi-3 and Phi-4 (Abdin et al., 2024): fused projections, longrope, windows in the smaller ones.
+// Phi-3 and Phi-4 (Abdin et al., 2024): fused projections, longrope, and sliding windows in the smaller
+// models.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

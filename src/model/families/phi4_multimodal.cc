@@ -1,7 +1,6 @@
 // Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025) with images: a SigLIP encoder of
-// tiles, whose patches are averaged in squares; two matrices; and Phi-4-mini. In Microsoft's checkpoint, the
-// layers' matrices are stored beside LoRA adapters for images and sound; these are loaded as other adapters
-// are.
+// tiles, a projector that averages squares of patches and has two matrices, and Phi-4-mini. Microsoft's
+// checkpoint also contains LoRA adapters for images and audio, which are loaded like other adapters.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -19,7 +18,7 @@ constexpr std::string_view kPhi4Vision = R"({"hidden_act": "gelu_pytorch_tanh",
     "num_channels": 3,
     "num_hidden_layers": 27,
     "patch_size": 14,
-    "vocab_size": 1})";  // not used by the encoder
+    "vocab_size": 1})";  // the encoder does not use it
 constexpr int kImageToken = 200010;
 
 const std::string kImages = "model.embed_tokens_extend.image_embed.";

@@ -1,6 +1,6 @@
 // Pixtral (Agrawal et al., 2024) and Mistral 3 with images (Mistral Small 3.1, 2025): an encoder of images of
-// any size, with rotary embeddings of rows and columns. In Mistral 3, a matrix joins squares of patches. The
-// prompt has a separator token between the rows of an image.
+// any size, with RoPE for rows and columns. In Mistral 3, a matrix joins squares of patches. The prompt has a
+// separator token between the rows of an image.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"

@@ -1,6 +1,7 @@
-// Qwen2 (Yang et al., 2024): biases on queries, keys and values. Qwen3 (Yang et al., 2025): norms of queries
-// and keys instead. Both have variants with experts; Qwen2's also have a shared expert. Qwen3-Next and
-// Qwen3.5 (2025, 2026): three of four layers are gated delta nets, and attention has gates.
+// Qwen language models.
+// Qwen2 (Yang et al., 2024): biases on queries, keys and values. Variants have experts and a shared expert.
+// Qwen3 (Yang et al., 2025): norms of queries and keys instead of biases. Variants have experts.
+// Qwen3-Next and Qwen3.5 (2025, 2026): three of four layers are gated delta nets, and attention has gates.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -21,7 +22,7 @@ Result<ModelSpec> describe_qwen(const Config& config) {
   return spec;
 }
 
-// Sets experts in every decoder_sparse_step-th layer, except those in mlp_only_layers.
+// Sets experts in every decoder_sparse_step-th layer, except in mlp_only_layers.
 Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
   TRY(const std::vector<int> dense, config.integers("mlp_only_layers", {0, 1024}));
   TRY(const int step, config.integer("decoder_sparse_step", {1, 1024}, 1));
@@ -31,7 +32,6 @@ Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& exper
   return {};
 }
 
-// Reads experts, and a shared expert with a gate.
 Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   TRY(Experts experts, read_experts(config, like, "moe_intermediate_size"));
   experts.shared = like;
@@ -56,7 +56,7 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// hidden: the field with the width of the MLP.
+// hidden` is the field with the width of the MLP.
 Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden,
                                               .norm = {.kind = NormKind::rms, .weight_offset = 1},
@@ -132,7 +132,7 @@ Result<ModelSpec> describe_qwen3_moe(const Config& config) {
   return spec;
 }
 
-// Mellum 2 (JetBrains, 2026): windows in some layers, with a separate rotary base.
+// Mellum 2 (JetBrains, 2026): some layers have sliding windows and a separate RoPE base.
 static Result<ModelSpec> describe_mellum(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_moe(config));
   TRY(const int hidden, config.integer("intermediate_size", {1, 1 << 20}));
@@ -164,8 +164,7 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.other_names = spec.names;  // names if experts are separate tensors, as in quantised and fine-tuned
-                                  // checkpoints
+  spec.other_names = spec.names;  // experts as separate tensors, as in quantised and fine-tuned checkpoints
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

@@ -1,5 +1,5 @@
-// Qwen2-Audio (Chu et al., 2024): Whisper's encoder; means of two of its rows, normalised; one matrix; and a
-// Qwen2. Silence after a sound is masked.
+// Qwen2-Audio (Chu et al., 2024): Whisper's encoder, a projector that averages two rows, then has a norm and
+// one matrix, and a Qwen2. The encoder does not see the silence after the audio.
 #include <utility>
 
 #include "kernels/sampling_math.h"

@@ -1,7 +1,6 @@
-// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions in addition to rotary embeddings, and
-// a Qwen3, dense or with experts. The outputs of three further encoder layers are added in the first layers
-// of the Qwen3 ("DeepStack"). Qwen3.5 (2026): the same encoder without DeepStack, and a hybrid language
-// model.
+// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions in addition to RoPE, and a Qwen3,
+// dense or with experts. The outputs of three more encoder layers are added in the first layers of the Qwen3
+// ("DeepStack"). Qwen3.5 (2026): the same encoder without DeepStack, and a hybrid language model.
 #include <algorithm>
 
 #include "kernels/sampling_math.h"
@@ -43,7 +42,7 @@ Result<> set_positions(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The projectors of deep layers normalise squares; the main projector normalises patches.
+// The projectors of deep layers normalise squares of patches; the main projector normalises patches.
 Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   ImageInput& image = *spec.inputs.image;
   image.deep_layers = {8, 16, 24};

@@ -1,6 +1,6 @@
-// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder of images of any size, with
-// rotary embeddings of rows and columns, and a Qwen2 whose tokens have positions in time, height and width.
-// In 2.5, most of the encoder's layers have windows.
+// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder of images of any size, with RoPE
+// for rows and columns, and a Qwen2 whose tokens have positions in time, height and width. In Qwen2.5-VL,
+// most of the encoder's layers have windows.
 #include <algorithm>
 #include <numeric>
 
@@ -42,7 +42,7 @@ constexpr std::string_view kQwen25Vision = R"({"depth": 32,
     "vocab_size": 1})";
 constexpr float kVisionEps = 1e-6F;
 
-// Sets the names of an encoder, which is stored with one of two prefixes.
+// Sets the names of an encoder, which a checkpoint stores with one of two prefixes.
 void set_names(ModelSpec& spec, const std::vector<std::string>& up, const std::string& down) {
   const auto names_under = [&](const std::string& prefix) {
     Names names = qwen_tower_names(prefix);

@@ -18,7 +18,7 @@ ModelSpec as_embedder(ModelSpec spec) {
 namespace {
 
 // Reads a classifier that uses rows of the output matrix, one per word. A reranker with two words has no
-// labels: its score is the logit of the second word minus that of the first. Otherwise each word is a label.
+// labels: its score is the second word's logit minus the first word's logit. Otherwise each word is a label.
 Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
   TRY(const std::vector<int> ids, config.integers("classifier_token_ids", {0, spec.vocab - 1}));
   TRY(const bool reranker, config.boolean("is_original_qwen3_reranker", false));
@@ -92,7 +92,7 @@ static Result<ModelSpec> describe_internlm2_reward(const Config& config) {
 
 namespace {
 
-// Returns the type of pooling, which config.json must contain.
+// Reads the type of pooling, which is a required field.
 Result<Pool> read_pooling(const Config& config) {
   constexpr std::pair<std::string_view, Pool> kPools[] = {
       {"avg", Pool::mean}, {"cls", Pool::first}, {"last", Pool::last}};
@@ -128,11 +128,12 @@ static Result<ModelSpec> describe_voyage(const Config& config) {
 static Result<ModelSpec> describe_eurobert(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
-  spec.names.ignorable.emplace_back("lm_head.*");  // checkpoints of the masked language model
+  // Checkpoints of the masked language model have this matrix.
+  spec.names.ignorable.emplace_back("lm_head.*");
   return spec;
 }
 
-// Llama with bidirectional attention (NVIDIA's retrievers of the Nemotron family, 2025).
+// NVIDIA's retrievers in the Nemotron family (2025): Llama with bidirectional attention.
 static Result<ModelSpec> describe_llama_both_ways(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Config::RealRange kSteps{0, 1e308};
 
-// Converts to float; numbers out of range become infinity.
+// Numbers above the range of float become infinity.
 float finite_or_infinite(double number) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return number > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(number);

@@ -72,7 +72,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   names.mlp.norm = "ffn_norm";
   names.mlp.up = {"ffn.key"};
   names.mlp.down = "ffn.value";
-  // These tensors are not used, because the first layer does not mix its values with another layer's.
+  // The first layer has no earlier layer to mix values with, so these tensors are not used.
   names.ignorable.push_back("model.layers.0.attn.v_lora.*");
   // In older files, the six vectors are one tensor.
   spec.other_names = names;

@@ -1,5 +1,5 @@
-// Solar Pro (Upstage, 2024): Llama in which some layers mix the residual from before an earlier layer into
-// their residual.
+// Solar Pro (Upstage, 2024): Llama in which some layers blend the residual with the residual before an
+// earlier layer.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -11,16 +11,15 @@ namespace octavo {
 static Result<ModelSpec> describe_solar(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   const int layers = static_cast<int>(spec.layers.size());
-  // two shares: for training, for inference
+  // The first number is for training, the second for inference.
   TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));
-  // Each layer in the second list mixes in the residual from before the closest earlier layer in the first
-  // list.
+  // Each layer in the second list blends in the residual before the closest earlier layer in the first list.
   for (const auto& [kept, mixed] : {std::pair("bskcn_1", "bskcn_3"), std::pair("bskcn_2", "bskcn_4")}) {
     TRY(const std::vector<int> from, config.integers(kept, {0, 1 << 20}));
     TRY(const std::vector<int> to, config.integers(mixed, {0, 1 << 20}));
     for (const int layer : to) {
       if (layer >= layers)
-        continue;  // The lists are for the full model; some checkpoints contain only its first layers.
+        continue;  // Some checkpoints contain only the first layers, but the lists are for the full model.
       int source = -1;
       for (const int earlier : from)
         if (earlier <= layer) source = std::max(source, earlier);

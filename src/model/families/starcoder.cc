@@ -1,5 +1,5 @@
 // StarCoder and SantaCoder (GPTBigCode; Li et al., 2023): GPT-2 with one KV head. StarCoder2 (Lozhkov et al.,
-// 2024): rotation and a window instead of learned positions.
+// 2024): RoPE and a sliding window instead of learned positions.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

@@ -1,5 +1,5 @@
-// Step-3 (StepFun, 2025): attention with one KV head; queries are computed from a normalised latent; routed
-// experts and a shared expert.
+// Step-3 (StepFun, 2025): attention with one KV head and queries that are computed from a normalised latent,
+// routed experts, and a shared expert.
 #include "model/families/step3.h"
 
 #include <charconv>
@@ -81,7 +81,7 @@ static Result<ModelSpec> describe_step3(const Config& config) {
   return spec;
 }
 
-// Describes the published checkpoint, which also has a vision encoder.
+// The published checkpoint, which also has a vision encoder.
 static Result<ModelSpec> describe_step3_text(const Config& config) {
   TRY(ModelSpec spec, describe_step3(config));
   for (const char* other :

@@ -8,11 +8,10 @@
 
 namespace octavo {
 
-// Returns for each layer whether it has experts, from mlp_layer_types or moe_layers_enum. Without these
-// fields, all layers except the first have experts.
+// Returns for each layer whether it has experts, from mlp_layer_types or moe_layers_enum. If both fields are
+// missing, all layers except the first have experts.
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
-// Names of the experts' tensors.
 void set_step3_names(Names& names);
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
 // Step-3.5-Flash (StepFun, 2026): norms with weight 1 + w, also of queries and keys, and a gate for each
-// head. Most layers have windows, with another number of query heads and a separate rotary base.
-// DeepSeek-V3's experts with a shared one; in some layers, gates are limited.
+// head. Most layers have sliding windows, another number of query heads, and a separate RoPE base. The
+// experts are DeepSeek-V3's with a shared expert. In some layers, gates are limited.
 #include <cmath>
 #include <utility>
 
@@ -11,8 +11,8 @@
 namespace octavo {
 namespace {
 
-// Returns the first `layers` numbers of a list; the numbers after them are for multi-token prediction layers.
-// Empty if the list is missing.
+// Returns the first `layers` numbers of a list. The rest of the list is for prediction layers. The result is
+// empty if the list is missing.
 Result<std::vector<double>> layer_numbers(const Config& config, std::string_view field, std::size_t layers,
                                           Config::RealRange range) {
   if (!config.is_list(field)) return std::vector<double>();
@@ -31,8 +31,8 @@ float before_silu(double limit) {
   return static_cast<float>(x);
 }
 
-// The limit applies to the output of silu. Silu increases above 0, so a limit of its input,
-// before_silu(limit), has the same effect.
+// The limit applies to the output of silu. Because silu increases above 0, limiting its input to
+// before_silu(limit) has the same effect.
 void set_limit(Mlp& mlp, double limit) {
   if (limit == 0) return;
   mlp.limit = static_cast<float>(limit);
@@ -71,8 +71,9 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Sets the rotary base and the rotated fraction of a head for each layer; they are equal in layers of one
-// type. Layers with windows are not scaled, unless rope_parameters contains scaling for them.
+// Sets the RoPE base and the rotated fraction of a head, which are the same in all layers of one type.
+// Frequencies of layers with sliding windows are scaled only if rope_parameters has a scaling for these
+// layers.
 Result<> set_ropes(ModelSpec& spec, const Config& config) {
   const std::size_t layers = spec.layers.size();
   constexpr std::string_view kStretched = "yarn_only_types";

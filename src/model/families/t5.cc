@@ -1,8 +1,8 @@
 // T5 (Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
-// 2020): an encoder of prompts, and a decoder whose layers attend to the encoder's rows between their halves.
-// Instead of positions, scores have a bias for each distance; they are not scaled. T5 1.1 and Flan-T5 (Chung
-// et al., 2022) have gated MLPs and a separate output matrix. The encoder without the decoder is an embedding
-// model (Ni et al., "Sentence-T5", 2021).
+// 2020): an encoder of prompts, and a decoder whose layers have cross attention to the encoder's rows between
+// their halves. Instead of positions, scores have a bias for each distance. Scores are not scaled. T5 1.1 and
+// Flan-T5 (Chung et al., 2022) have gated MLPs and a separate output matrix. The encoder without the decoder
+// is an embedding model (Ni et al., "Sentence-T5", 2021).
 #include <cmath>
 
 #include "model/families/common.h"
@@ -40,7 +40,7 @@ Names t5_names(const std::string& half, const std::string& mlp, bool gated) {
   return names;
 }
 
-// The field is "relu", or "gated-" and an activation; "gated-gelu" means the tanh approximation.
+// The field is "relu", or "gated-" and an activation. "gated-gelu" means the tanh approximation.
 Result<> set_mlp(const Config& config, Mlp& mlp) {
   TRY(const std::string kind, config.text("feed_forward_proj"));
   mlp.gated = kind.starts_with("gated-");
@@ -89,14 +89,13 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, b
 }
 
 void name_encoder(ModelSpec& spec) {
-  spec.logits.tied = true;  // the encoder needs no output matrix
+  spec.logits.tied = true;  // the encoder has no output matrix
   spec.names = t5_names("encoder.", "layer.1.", spec.layers[0].mlp().gated);
   spec.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
 }
 
 }  // namespace
 
-// The encoder of T5 (t5.cc).
 static Result<ModelSpec> describe_t5_encoder(const Config& config) {
   TRY(ModelSpec spec, describe_half(config, "num_layers", false));
   name_encoder(spec);
@@ -117,7 +116,7 @@ static Result<ModelSpec> describe_t5(const Config& config) {
     layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = 1, .bias = false};
   TRY(tower.inputs.source, read_source(config, tower));
   const bool gated = spec.layers[0].mlp().gated;
-  // The output matrix is separate if the checkpoint contains one; the field in config.json is ignored.
+  // The output matrix is separate if the checkpoint contains one. The field in config.json is ignored.
   spec.logits.tied = false;
   spec.names = t5_names("decoder.", "layer.2.", gated);
   spec.names.ignorable = {"encoder.*", "decoder.embed_tokens.weight",

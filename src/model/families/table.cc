@@ -9,7 +9,7 @@
 #include "model/families/families.h"
 #include "model/rope.h"
 
-// One row for each source file with families.
+// All source files with families.
 #define OCTAVO_FAMILIES(X) \
   X(afmoe)                 \
   X(apertus)               \
@@ -116,7 +116,7 @@ Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Returns the names that are most similar to this one, the most similar first.
+// Returns the most similar architecture names, the most similar first.
 std::vector<std::string_view> nearest(std::string_view name) {
   constexpr std::size_t kShown = 5, kLongest = 100;
   const auto distance = [name = lower_case(name.substr(0, kLongest))](std::string_view known) {
@@ -131,7 +131,7 @@ std::vector<std::string_view> nearest(std::string_view name) {
   return found;
 }
 
-// Returns the file's architectures. If the file has none, text_config may have the language model's.
+// Reads `architectures`. If the file has none, text_config may have the language model's.
 Result<std::vector<std::string>> architectures_of(const Config& config) {
   TRY(const std::vector<std::string> whole, config.outer().texts("architectures"));
   return whole.empty() ? config.texts("architectures") : whole;

@@ -1,5 +1,5 @@
-// TeleChat2 (China Telecom, 2024): Llama with GPT-2's names, and a fused matrix of keys and values, ordered
-// by head. TeleFLM (2024): Llama with multipliers of embeddings and logits.
+// TeleChat2 (China Telecom, 2024): Llama with GPT-2's tensor names, and a fused matrix of keys and values,
+// ordered by head. TeleFLM (2024): Llama with multipliers of embeddings and logits.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

@@ -1,5 +1,5 @@
-// Voxtral (Liu et al., 2025): Whisper's encoder over full windows of sound, of which several rows are
-// concatenated; two matrices; and a Mistral.
+// Voxtral (Liu et al., 2025): Whisper's encoder over full windows of audio, a projector that concatenates
+// several rows and has two matrices, and a Mistral.
 #include <utility>
 
 #include "model/families/bases.h"

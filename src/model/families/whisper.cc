@@ -1,6 +1,6 @@
 // Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder of
-// log-mel spectrograms after two convolutions, and a decoder whose layers attend to the encoder's rows
-// between their halves. Both have tables of positions, and keys have no bias.
+// log-mel spectrograms after two convolutions, and a decoder whose layers have cross attention to the
+// encoder's rows between their halves. Both have tables of positions, and keys have no bias.
 #include <cmath>
 
 #include "model/families/common.h"
@@ -29,12 +29,11 @@ Names whisper_names(const std::string& prefix) {
   return names;
 }
 
-// Names of the fields of the encoder or the decoder.
+// Names of the fields for the encoder or the decoder.
 struct WhisperHalf {
   std::string_view layers, heads, hidden, positions;
 };
 
-// Describes the encoder or the decoder from the fields that both have.
 Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = half.layers,

@@ -1,5 +1,5 @@
 // Zamba2 (Zyphra, 2024): Mamba2 layers, some of which run attention and an MLP first. These layers share the
-// matrices of attention and MLP, and each adds separate low-rank matrices.
+// matrices of attention and MLP, and each adds its own low-rank matrices.
 #include <cmath>
 #include <utility>
 
@@ -18,7 +18,7 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
     return field_failure("num_key_value_heads", ErrorCode::unsupported,
                          "{} is {}, but must be equal to num_attention_heads {}",
                          config.where("num_key_value_heads"), dense.attention().kv_heads, shared.heads);
-  shared.head_dim = 2 * spec.dim / shared.heads;  // the input has twice the network's width
+  shared.head_dim = 2 * spec.dim / shared.heads;  // the input is twice as wide as the network
   shared.scale = static_cast<float>(1 / std::sqrt(shared.head_dim / 2.0));
   TRY(shared.mlp.up_bias, config.boolean("add_bias_linear"));
   shared.mlp.down_bias = shared.mlp.up_bias;
@@ -52,7 +52,7 @@ static Result<ModelSpec> describe_zamba2(const Config& config) {
                                  .bias = "add_bias_linear"},
                                 inner, gate_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // same as in transformers
+  mamba.least_step = static_cast<float>(least);  // transformers ignores time_step_limit too
   constexpr std::string_view kKinds[] = {"linear_attention", "hybrid"};
   TRY(const std::vector<std::string> kinds,
       read_layer_kinds(config, kKindsField, kKinds, spec.layers.size()));

@@ -15,12 +15,11 @@ namespace {
 
 namespace json = boost::json;
 
-// A metadata key, and the names of its field in config.json, in all families.
+// A metadata key, and its field in config.json, which has a different name in each family.
 struct Key {
-  std::string_view name;  // name of the key, after the architecture's prefix
+  std::string_view name;  // without the architecture's prefix
   std::array<std::string_view, 6> fields;
-  // Whether the file must contain the key or other keys that imply its value; the family's default is not
-  // used.
+  // The key is required, unless other keys imply its value. The family's default must not be used.
   bool of_shape = false;
 };
 constexpr Key kKeys[] = {
@@ -75,7 +74,7 @@ constexpr Key kKeys[] = {
     {"interleave_moe_layer_step", {"moe_layer_interval", "interleave_moe_layer_step"}},
 };
 
-// If the value is a list, the field is the largest number in the list.
+// If the value is a list, the field becomes the largest number.
 Result<> add_key(GgufFields& fields, const Key& key) {
   const bool may_be_list = fields.architecture().traits.lists &&
                            (key.name == kGgufHeads || key.name == kGgufKeyHeads || key.name == kGgufHidden);
@@ -90,8 +89,8 @@ Result<> add_key(GgufFields& fields, const Key& key) {
   return {};
 }
 
-// If the file does not contain whether the selected experts' weights are normalised, llama.cpp's rule for the
-// family applies.
+// If the file does not say whether the weights of selected experts are divided by their sum, llama.cpp's rule
+// for the architecture applies.
 Result<> add_experts(GgufFields& fields) {
   TRY(const auto normed, fields.stored_boolean("expert_weights_norm"));
   const GgufTraits& traits = fields.architecture().traits;
@@ -100,8 +99,7 @@ Result<> add_experts(GgufFields& fields) {
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   fields["num_nextn_predict_layers"] = predictors;
   const auto layers = fields.number("num_hidden_layers");
-  // DeepSeek-V4's files always have the number of prediction layers; they are counted only if their tensors
-  // exist.
+  // DeepSeek-V4's files always have the number of prediction layers, even if the layers are missing.
   if (fields.architecture().name == "deepseek4" && !fields.some_have("nextn.eh_proj.weight")) return {};
   if (layers) fields["num_hidden_layers"] = *layers - static_cast<double>(predictors);
   return {};

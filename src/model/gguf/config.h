@@ -1,4 +1,4 @@
-// Converts a GGUF file's metadata to the fields of config.json.
+// Converts the metadata of a GGUF file to the fields of a config.json.
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Returns the fields that the family reads. Errors about a field's value name the file's key. Other errors
-// are unsupported or corrupt, with the key or the tensor.
+// Returns the fields that the architecture's family reads. An error about a field's value names the file's
+// key. All other errors are unsupported or corrupt, with the key or the tensor.
 Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architecture);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Decoders in which all layers have the same form.
+// Translates decoders in which all layers have the same form.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace octavo {
 
 namespace json = boost::json;
 
-// Files of Mistral and Mixtral also have the architecture llama.
+// Mistral and Mixtral also have the architecture llama.
 Result<> translate_llama(GgufFields& fields) {
   if (fields.number("sliding_window")) fields["architectures"] = json::array{"MistralForCausalLM"};
   if (fields.number("num_local_experts").value_or(0) > 0)
@@ -18,7 +18,7 @@ Result<> translate_llama(GgufFields& fields) {
   return {};
 }
 
-// Ministral 3: queries are multiplied by a factor that grows with the position.
+// Ministral 3: a factor of queries grows with the position.
 Result<> translate_mistral3(GgufFields& fields) {
   const auto* stretched = fields.find("rope_scaling");
   if (stretched == nullptr || !stretched->is_object()) return {};
@@ -38,14 +38,13 @@ Result<> translate_mistral3(GgufFields& fields) {
   return {};
 }
 
-// The 13B model has ALiBi, the 7B model has rotary embeddings. The number of layers distinguishes them, as in
-// llama.cpp.
+// The 13B model has ALiBi, the 7B model has RoPE. As in llama.cpp, the number of layers distinguishes them.
 Result<> translate_baichuan(GgufFields& fields) {
   if (fields.number("num_hidden_layers") == 40) fields["architectures"] = json::array{"BaichuanForCausalLM"};
   return {};
 }
 
-// Sets fields of GPT-NeoX and StableLM.
+// Both GPT-NeoX and StableLM have use_parallel_residual.
 Result<> translate_neox(GgufFields& fields) {
   TRY(const auto parallel, fields.stored_boolean("use_parallel_residual"));
   if (parallel) fields["use_parallel_residual"] = *parallel;

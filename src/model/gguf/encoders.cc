@@ -1,10 +1,10 @@
-// Encoders, and encoder-decoder networks.
+// Translates encoders and encoder-decoder networks.
 #include "model/gguf/translate.h"
 
 namespace octavo {
 
-// The file contains the width of the windows (both sides together), and the period of layers without a
-// window.
+// The file contains the width of the windows, both sides together, and a period: in each period, one layer
+// has no window.
 Result<> translate_modernbert(GgufFields& fields) {
   fields.set("local_attention", fields.number("sliding_window"), "attention.sliding_window");
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
@@ -20,13 +20,13 @@ Result<> translate_modernbert(GgufFields& fields) {
   return {};
 }
 
-// Sets fields of Nomic v2, with the names of its original config.json.
+// The field names are those in Nomic v2's original config.json.
 Result<> translate_nomic_moe(GgufFields& fields) {
   fields["activation_function"] = "gelu";
   return fields.copy({{"moe_every_n_layers", "moe_every_n_layers"}, {"expert_used_count", "moe_top_k"}});
 }
 
-// Sets fields of T5, with its names. Layers are numbered separately in encoder and decoder.
+// Encoder and decoder number their layers separately.
 Result<> translate_t5(GgufFields& fields) {
   TRY_VOID(fields.copy({{kGgufHeads, "num_heads"},
                         {"attention.key_length", "d_kv"},

@@ -1,4 +1,4 @@
-// Networks with experts.
+// Translates networks with experts.
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Sets whether softmax or sigmoid scores the experts; sigmoid if the file does not contain it.
+// Sets the scoring function: softmax or sigmoid. The default is sigmoid.
 Result<> add_scores(GgufFields& fields, std::string_view field) {
   constexpr double kSoftmax = 1;
   TRY(const auto scores, fields.stored("expert_gating_func"));
@@ -25,7 +25,7 @@ Result<> add_scores(GgufFields& fields, std::string_view field) {
 
 Result<> add_expert_layers(GgufFields& fields) {
   TRY(const std::int64_t layers, fields.layer_count("block_count"));
-  // number of layers without multi-token prediction layers
+  // number of layers without prediction layers
   const double own = fields.number("num_hidden_layers").value_or(0);
   json::array kinds;
   for (std::int64_t i = 0; i < layers && static_cast<double>(i) < own; ++i)
@@ -35,8 +35,7 @@ Result<> add_expert_layers(GgufFields& fields) {
   return {};
 }
 
-// Sets Trinity's fields. The file does not contain that embeddings are scaled, and that every fourth layer
-// has full attention.
+// Trinity. The file does not say that embeddings are scaled, and that every fourth layer has full attention.
 Result<> translate_afmoe(GgufFields& fields) {
   const auto* normed = fields.find("norm_topk_prob");
   fields["route_norm"] = normed != nullptr && normed->is_bool() && normed->as_bool();
@@ -48,7 +47,7 @@ Result<> translate_afmoe(GgufFields& fields) {
 
 Result<> translate_bailing_v2(GgufFields& fields) { return add_scores(fields, "score_function"); }
 
-// The width of experts is in the field that other models use for dense layers.
+// The width of experts is in the field that other families use for dense layers.
 Result<> translate_cohere2_moe(GgufFields& fields) {
   fields.set("prefix_dense_intermediate_size", fields.number("intermediate_size"), kGgufHidden);
   fields.set("intermediate_size", fields.number("moe_intermediate_size"), "expert_feed_forward_length");
@@ -70,7 +69,7 @@ Result<> translate_dbrx(GgufFields& fields) {
   return {};
 }
 
-// The file contains the total width of the shared experts, and lists of the experts per layer.
+// The file contains the total width of the shared experts, and the number of experts as a list.
 Result<> translate_hunyuan_v3(GgufFields& fields) {
   const auto each = fields.number("moe_intermediate_size"),
              shared = fields.number("shared_intermediate_size");
@@ -85,8 +84,8 @@ Result<> translate_hunyuan_v3(GgufFields& fields) {
   return add_expert_layers(fields);
 }
 
-// The file has no keys for chunks and for the factor of the queries; the values are those of the published
-// models.
+// The file has no keys for chunked attention and for the factor of queries. The values are those of the
+// published models.
 Result<> translate_llama4(GgufFields& fields) {
   constexpr double kMostExperts = 128;  // Maverick has 128 experts, and no norms of queries and keys
   fields["intermediate_size_mlp"] = fields.number("intermediate_size").value_or(0);

@@ -1,4 +1,4 @@
-// The Gemma models.
+// Translates Gemma.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Only the 27B models do not scale scores by the size of a head; their number of layers identifies them.
+// In all models except 27B, the scale of scores depends on head_dim. The number of layers identifies the 27B
+// models.
 void add_score_scale(GgufFields& fields, double layers_of_largest) {
   const bool largest = fields.number("num_hidden_layers") == layers_of_largest;
   fields["query_pre_attn_scalar"] =
@@ -32,7 +33,7 @@ void add_layer_inputs(GgufFields& fields) {
     if (!fields.number(field)) fields[field] = 0.0;
 }
 
-// Pairs whose angles are divided by a huge number are not rotated.
+// A pair is not rotated if its frequency is divided by a huge number.
 Result<> add_gemma4_rotation(GgufFields& fields) {
   constexpr double kHuge = 1e20;
   fields["rope_scaling"] = nullptr;
@@ -83,8 +84,8 @@ Result<> translate_gemma3n(GgufFields& fields) {
   fields["altup_correct_scale"] = fields.gguf().find("blk.0.altup_correct_scale.weight") != nullptr;
   if (const StoredTensor* left = fields.gguf().find("blk.0.laurel_l.weight"); left != nullptr)
     fields.set_from("laurel_rank", static_cast<double>(left->shape[0]), "the rows of blk.0.laurel_l.weight");
-  // The file has the threshold of gates in standard deviations above the mean; the field in config.json is
-  // the fraction of gates below it.
+  // The file has the gates' threshold, in standard deviations above the mean. The field in config.json is the
+  // fraction of gates below the threshold.
   constexpr std::string_view kSparsity = "activation_sparsity_scale";
   if (!fields.gguf().metadata.is_list(fields.key(kSparsity))) return {};
   TRY(const std::vector<double> deviations, fields.layer_numbers(kSparsity));
@@ -94,7 +95,7 @@ Result<> translate_gemma3n(GgufFields& fields) {
   return {};
 }
 
-// Layers with full attention have other head sizes, and only a part of each head is rotated.
+// Layers with full attention have another head size, and RoPE rotates only a part of each head.
 Result<> translate_gemma4(GgufFields& fields) {
   add_layer_inputs(fields);
   TRY(const auto full_dim, fields.stored("attention.key_length"));

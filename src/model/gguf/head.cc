@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kLabelsMax = 65536;
 
-// Sets the score of a reranker or classifier. It is computed from the last token's row. Encoders compute it
-// from the first row or (ModernBERT) from the mean, after an additional layer.
+// Sets the scores of a reranker or classifier. They are computed from the last token's row. Encoders compute
+// them from the first row or (ModernBERT) from the mean, after one more layer.
 Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   const StoredTensor* scores = gguf.find("cls.output.weight");
   const bool encoder = architecture == "bert", modern = architecture == "modern-bert";
@@ -48,7 +48,7 @@ Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architec
                  .outputs = static_cast<int>(scores->shape[0]),
                  .bias = gguf.find("cls.output.bias") != nullptr};
   if (std::ranges::equal(labels, std::array{"yes", "no"}) && last.outputs == 2 && !last.bias) {
-    last.rows = {0, 1};  // Qwen3's rerankers: the logit of "yes" minus that of "no"
+    last.rows = {0, 1};  // Qwen3's rerankers: the logit of "yes" minus the logit of "no"
     last.table = 2;
     last.outputs = 1;
     last.difference = true;
@@ -84,7 +84,7 @@ Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view archi
     if (!spec.head) spec.head = Head{.normalise = true};
     spec.head->pool = found->second;
   }
-  // layers that Sentence Transformers adds to EmbeddingGemma
+  // Layers that Sentence Transformers adds to EmbeddingGemma.
   for (const char* matrix : {"dense_2", "dense_3"})
     if (const StoredTensor* tensor = gguf.find(fmt::format("{}.weight", matrix));
         tensor != nullptr && spec.head && tensor->shape[0] <= 1 << 20)

@@ -1,4 +1,4 @@
-// Pooling heads of GGUF models.
+// Pooling heads of GGUF files.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Sets the pooling head if the file has a pooling key; generating models have none. Returns unsupported or
+// Sets spec.head if the file has a pooling key. Models that generate text have none. Returns unsupported or
 // corrupt, with the key or the tensor.
 Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture);
 

@@ -1,4 +1,4 @@
-// Networks with latent attention, or with compressed entries.
+// Translates networks with latent attention (MLA), or with compressed entries.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <utility>
@@ -33,7 +33,7 @@ Result<> add_indexer(GgufFields& fields) {
                       {"attention.indexer.top_k", "index_topk"}});
 }
 
-// Mistral 4 and Mistral Large 3: queries are multiplied by a factor that grows with the position.
+// Mistral 4 and Mistral Large 3: a factor of queries grows with the position.
 void be_mistral4(GgufFields& fields, double growth) {
   fields["architectures"] = json::array{"Mistral4ForCausalLM"};
   fields["rope_parameters"] =
@@ -45,8 +45,8 @@ void be_mistral4(GgufFields& fields, double growth) {
 
 }  // namespace
 
-// If the file does not name the scoring function of the router, it depends on the model's size, as in
-// llama.cpp.
+// If the file does not name the scoring function of the router, the function depends on the model's size, as
+// in llama.cpp.
 Result<> translate_deepseek2(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   constexpr double kSigmoid = 2;
@@ -71,7 +71,6 @@ Result<> translate_mistral4(GgufFields& fields) {
   return {};
 }
 
-// Also used for DeepSeek-V3.2.
 Result<> translate_glm_dsa(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   return add_indexer(fields);
@@ -82,7 +81,7 @@ Result<> translate_minicpm3(GgufFields& fields) {
   return translate_minicpm(fields);
 }
 
-// Layers with KV heads use latent attention.
+// Layers with KV heads have latent attention, all others Kimi delta attention.
 Result<> translate_kimi_linear(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   TRY_VOID(fields.copy({{"kda.head_dim", "linear_head_dim"}}));

@@ -1,4 +1,4 @@
-// Decoders whose layers differ in dimensions or windows.
+// Translates decoders whose layers differ in dimensions or sliding windows.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -27,7 +27,7 @@ Result<> add_windows(GgufFields& fields) {
     return field_failure(pattern, ErrorCode::corrupt,
                          "{}: {} has {} items, but a network may have at most {} layers", fields.what(),
                          pattern, sliding.size(), kGgufLayersMax);
-  // number of layers without multi-token prediction layers
+  // number of layers without prediction layers
   const double own = fields.number("num_hidden_layers").value_or(0);
   json::array types;
   for (std::size_t i = 0; i < sliding.size() && static_cast<double>(i) < own; ++i)
@@ -36,7 +36,7 @@ Result<> add_windows(GgufFields& fields) {
   return {};
 }
 
-// Layers without heads have no attention; layers without a width have no MLP.
+// A layer with 0 heads has no attention; a layer with width 0 has no MLP.
 Result<> translate_deci(GgufFields& fields) {
   TRY(const std::int64_t layers, fields.layer_count("block_count"));
   json::array blocks;
@@ -73,8 +73,8 @@ Result<> translate_mellum(GgufFields& fields) {
   return {};
 }
 
-// Layers with windows have another number of KV heads. The weights of the selected experts are always divided
-// by their sum.
+// Layers with sliding windows have another number of KV heads. The weights of the selected experts are always
+// divided by their sum.
 Result<> translate_mimo2(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto value_dim, fields.stored("attention.value_length"));
@@ -92,15 +92,15 @@ Result<> translate_mimo2(GgufFields& fields) {
   return add_expert_layers(fields);
 }
 
-// The rotary base of layers with windows has another name.
+// The RoPE base of layers with sliding windows has another name.
 Result<> translate_plamo3(GgufFields& fields) {
   const auto local = fields.number("rope_local_base_freq");
   fields.set("rope_local_theta", local ? local : fields.number("rope_theta"), "rope.freq_base_swa");
   return {};
 }
 
-// Layers with windows have other heads, which are rotated completely; in other layers, half of each head is
-// rotated.
+// Layers with sliding windows have another number of heads, and RoPE rotates complete heads. In other layers,
+// RoPE rotates half of each head.
 Result<> translate_step35(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto turning, fields.stored("rope.dimension_count"));

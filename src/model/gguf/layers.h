@@ -1,4 +1,3 @@
-// Finds the tensors that the layers of a GGUF file have.
 #pragma once
 
 #include <set>
@@ -9,7 +8,7 @@
 
 namespace octavo {
 
-// Properties of the network that are derived from the tensors of one layer, or of some layers.
+// The names of tensors in any layer of a GGUF file. They decide properties for which the metadata has no key.
 class GgufLayers {
  public:
   explicit GgufLayers(const Gguf& gguf) {

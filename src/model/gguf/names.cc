@@ -8,14 +8,13 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
-  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // whether the second norm belongs to the MLP
+  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // the second norm belongs to the MLP
   const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
-    // lightning attention has a second norm inside
+    // Lightning attention has a second norm inside.
     return std::holds_alternative<LightningAttention>(layer.mixer);
   });
   const bool two_norms = layers.have("attn_norm_2.weight") && !rwkv && !lightning;
-  // In Falcon files, the norm of attention was added later. In Seed-OSS files, the second norm is named after
-  // its position.
+  // Falcon: the norm of attention was added later. Seed-OSS: the second norm is named after its position.
   const auto* mlp_norm = rwkv                                        ? "attn_norm_2"
                          : two_norms                                 ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
@@ -24,7 +23,7 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
                              ? "attn_output_norm"  // DBRX
                                                    // layers with only one half
                              : "attn_norm";
-  // whether the fused projections do not belong to attention
+  // The fused projections do not belong to attention.
   const bool hybrid = layers.have("ssm_a") || lightning;
   const bool gates = layers.have("attn_gate.weight");
   const bool head_gates = gates && std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {

@@ -11,7 +11,7 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers);
 
-// Tensor names of T5's encoder or decoder. half: "enc." or "dec.".
+// Tensor names for T5's encoder or decoder. `half` is "enc." or "dec.".
 Names gguf_half_names(const std::string& half, const Gguf& gguf);
 
 }  // namespace octavo

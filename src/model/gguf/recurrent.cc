@@ -1,4 +1,4 @@
-// Networks in which some or all layers are recurrent.
+// Translates networks in which some or all layers are recurrent.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Sets the fields of Mamba mixers, with the field names of their families. head: the family's field for the
-// size of a head.
+// Sets the fields of Mamba mixers. `head` is the family's field for the size of a head.
 Result<> add_mixers(GgufFields& fields, std::string_view head = "mamba_d_head") {
   const auto inner = fields.number("mamba_d_ssm");
   const auto dim = fields.number("hidden_size"), heads = fields.number("mamba_n_heads");
@@ -40,7 +39,7 @@ Result<> add_recurrent_layers(GgufFields& fields) {
   constexpr std::string_view kLayers = "attention.recurrent_layers";
   if (!fields.gguf().metadata.is_list(fields.key(kLayers))) return {};
   TRY(std::vector<double> recurrent, fields.layer_numbers(kLayers));
-  // Multi-token prediction layers follow the other layers.
+  // Prediction layers have the last indices.
   const double layers = fields.number("num_hidden_layers").value_or(0);
   if (layers > 0 && static_cast<double>(recurrent.size()) > layers)
     recurrent.resize(static_cast<std::size_t>(layers));
@@ -56,7 +55,7 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   TRY(const std::int64_t blocks, fields.layer_count("block_count"));
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   json::array kinds;
-  // multi-token prediction layers follow the other layers
+  // Prediction layers have the last indices.
   for (std::int64_t i = 0; i < blocks - predictors; ++i) {
     const auto layer = static_cast<std::size_t>(i);
     const bool attention = fields.of_layer(kGgufKeyHeads, layer, "num_key_value_heads").value_or(0) > 0;
@@ -71,7 +70,6 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   return {};
 }
 
-// Also used for Falcon-H1.
 Result<> translate_mamba(GgufFields& fields) { return add_mixers(fields); }
 
 Result<> translate_mamba2(GgufFields& fields) { return add_mixers(fields, "head_dim"); }
@@ -119,7 +117,7 @@ Result<> translate_jamba(GgufFields& fields) {
   });
 }
 
-// Layers with short convolutions have no attention heads.
+// Layers with short convolutions have 0 KV heads.
 Result<> translate_lfm2(GgufFields& fields) {
   fields["block_auto_adjust_ff_dim"] = false;  // the file contains the adjusted width
   fields["conv_bias"] = fields.gguf().find("blk.0.shortconv.conv.bias") != nullptr;
@@ -143,7 +141,7 @@ Result<> translate_qwen_delta(GgufFields& fields) {
   return add_recurrent_layers(fields);
 }
 
-// MiniMax-01: one number is the factor of all residuals; the factors of the halves' outputs are 1.
+// MiniMax-01: one number is the factor of all residuals. The factors of the outputs of mixers and MLPs are 1.
 Result<> translate_minimax(GgufFields& fields) {
   TRY(const auto residual, fields.stored("residual_scale"));
   for (const char* half : {"full_attn", "linear_attn", "mlp"}) {

@@ -70,7 +70,7 @@ Result<> add_scaling(GgufFields& fields) {
         fields.what(), type_key, type);
   }
   if (!scaling.empty()) fields["rope_scaling"] = std::move(scaling);
-  fields["rope_parameters"] = nullptr;  // null, so that the family's defaults are not used
+  fields["rope_parameters"] = nullptr;  // null prevents the family's defaults
   return {};
 }
 

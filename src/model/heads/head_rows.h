@@ -1,4 +1,4 @@
-// Inputs of heads: rows of the residual after the last layer.
+// Rows of the residual after the last layer, which heads read.
 #pragma once
 
 #include "model/part.h"
@@ -7,10 +7,9 @@
 namespace octavo {
 
 struct HeadRows {};     // f32 [logit rows, dim]
-struct HeadFactors {};  // HeadRows in the format of the activations, for matrix products
+struct HeadFactors {};  // HeadRows in the format of activations, for matrix products
 
-// Returns the residual after the final norm, act [tokens, dim]. It is normalised in place if the formats are
-// equal.
+// Returns the residual after the final norm, act [tokens, dim].
 inline View normed_rows(const Step& step, const NormParameter& final_norm) {
   const View x = step.slot<HalfInput>();
   step.residual.look(final_norm.norm(), x);

@@ -74,8 +74,7 @@ void PoolHeads::run(const Step& step, std::size_t index, const View& starts, con
     x = run_layer(step, layer, scratch, x, &layer == &head.layers.back() ? out : View());
 }
 
-// Runs a layer and returns its output in the format of the activations; the last layer writes to `out` in
-// f32.
+// Runs a layer and returns its output in the format of activations. The last layer writes f32 to `out`.
 View PoolHeads::run_layer(const Step& step, const Layer& layer, Scratch& scratch, View x, const View& out) {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;
@@ -93,7 +92,7 @@ View PoolHeads::run_layer(const Step& step, const Layer& layer, Scratch& scratch
     x = y;
   }
   if (plain || (!normed && !out)) return x;
-  // Norms read f32 rows, and the vectors are f32, too. Adding zeros converts x to f32.
+  // Norms read f32 rows, so x is converted to f32 by adding it to zeros.
   const View sum = out ? out : scratch.take(DType::f32, {count, spec.outputs});
   const View next = out ? View() : scratch.take(x.dtype, {count, spec.outputs});
   const View zeros = View::of(step.slots.all<HeadZeros>().data, DType::f32, {count, spec.outputs});

@@ -1,4 +1,4 @@
-// Heads that compute embeddings, and scores of texts or tokens (Head).
+// Pooling heads: compute embeddings, or scores of texts or tokens (Head).
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,21 @@
 
 namespace octavo {
 
-struct HeadZeros {};  // f32 [logit rows * outputs], all zeros
+struct HeadZeros {};  // f32 [logit rows * outputs]: zeros
 
-// Returns the number of outputs of a head, per text or per token.
+// Number of outputs of a head, per text or per token.
 int pooled_size(const ModelSpec& spec, std::size_t head = 0);
 
-// All heads of a network.
 class PoolHeads final : public NetworkPart {
  public:
   PoolHeads(const ModelSpec& spec, const Ends& ends);
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
-  // Applies the final norm. Call it once before run().
+  // Applies the final norm. Must be called once before run().
   void norm(const Step& step) const { norm_rows(step, ends_.final_norm); }
-  // Runs a head. Text s has the tokens [starts[s], starts[s + 1]). starts: i32 [s + 1]; out: f32 [s,
-  // pooled_size].
+  // Text i has the tokens [starts[i], starts[i + 1]). Shapes: `starts` is i32 [texts + 1], `out` is f32
+  // [texts, pooled_size].
   void run(const Step& step, std::size_t head, const View& starts, const View& out) const;
 
  private:

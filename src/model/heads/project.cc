@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Returns the last rows of the step, with the rows of each square concatenated: [count, any].
+// Returns the last rows of the step, [count, any]. The rows of each square are concatenated.
 View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
   const std::int64_t patches = count * square;
   return View::of(rows.rows(rows.size(0) - patches, patches).data, rows.dtype,

@@ -1,4 +1,5 @@
-// Projector: converts an encoder's rows to input rows of the language model (Projector).
+// The projector of an image or audio encoder: converts the encoder's rows to input rows of the language
+// model.
 #pragma once
 
 #include <string>
@@ -12,16 +13,16 @@ namespace octavo {
 
 class ProjectorLayers {
  public:
-  // matrices, norm: tensor names, without the prefix.
+  // matrices` and `norm` are tensor names without the prefix.
   ProjectorLayers(const ModelSpec& spec, const Projector& projector, const std::vector<std::string>& matrices,
                   const std::string& norm);
 
   const Projector& spec() const { return spec_; }
   Norm norm() const { return norm_.norm(); }
   void list(ParameterList& list);
-  // rows: maximum number of input rows of run().
+  // rows` is the maximum number of input rows of run().
   void reserve(Scratch scratch, std::int64_t rows, DType activation) const;
-  // x: act [rows, any]; out: f32 [rows, out_dim]
+  // Shapes: x is act [rows, any], out is f32 [rows, out_dim].
   void run(const Step& step, Scratch scratch, View x, const View& out) const;
 
  private:
@@ -39,15 +40,15 @@ class ProjectHead final : public NetworkPart {
 
   void list(ParameterList& list) override { projector_.list(list); }
   void reserve(Arena arena) const override;
-  // Returns the rows of the squares from `first` on: joined() rows of the step per square, without those of
-  // the class token. Shape of out: f32 [squares, out_dim]. Only for Projector::mean: i32 [squares + 1], first
-  // row of each square, counted from 0.
+  // Returns the rows of the squares of patches from `first` on: joined() rows of the step per square, without
+  // the row of the class token.
   StepRows rows_of(std::int64_t first, std::int64_t squares) const {
     return {class_rows_ + first * joined_, squares * joined_};
   }
-  // Projects the rows that rows_of() returns.
+  // Projects the rows that rows_of() returns to `out`, f32 [squares, out_dim]. `starts` is only used by
+  // Projector::mean: i32 [squares + 1], the first row of each square, counted from 0.
   void run(const Step& step, const View& starts, const View& out) const;
-  // Projects the given rows: act [n, dim * joined()]; with Projector::mean, act [n, dim].
+  // Projects the rows x, act [n, dim * joined()] or, with Projector::mean, act [n, dim].
   void run_rows(const Step& step, const View& x, const View& out) const {
     projector_.run(step, step.scratch, x, out);
   }
@@ -60,8 +61,8 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// Projector after layer ImageInput::deep_layers[index]. The language model adds the projected rows after one
-// of its first layers.
+// The projector after layer ImageInput::deep_layers[index]. The language model adds the projected rows after
+// one of its first layers.
 class ProjectDeep final : public Phase {
  public:
   ProjectDeep(const ModelSpec& spec, std::size_t index);

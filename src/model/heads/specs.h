@@ -1,4 +1,4 @@
-// Specs of the heads of embedding models and classifiers.
+// Specs for the heads of embedding models and classifiers.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace octavo {
 
-// Functions that convert label scores to the numbers in replies.
+// Converts label scores to the numbers in responses.
 enum class LabelActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
-// A matrix after pooling, and the operations on its product. Names of tensors have no prefix.
+// A matrix after pooling, and the operations after it. Tensor names have no prefix.
 struct HeadLayer {
   std::string name;
   int outputs = 0;
@@ -22,13 +22,13 @@ struct HeadLayer {
   std::optional<Activation> activation = {};
   NormSpec norm = {};  // norm after the activation
   std::string norm_name = {};
-  // Folder beside config.json whose weights contain the matrix; `name` begins with the folder. "": no folder.
+  // Folder beside config.json whose weights contain the matrix. `name` begins with the folder. Empty: none.
   std::string folder = {};
-  // File that torch.save wrote beside config.json, with the matrix as "weight" and "bias". "": no file.
+  // File that torch.save wrote beside config.json, with the matrix as "weight" and "bias". Empty: none.
   std::string file = {};
-  // Rows to use of a matrix with one row per token of the vocabulary (or with `table` rows); empty: all rows.
-  // With `difference` there are two rows, and the only output is that of the first row minus that of the
-  // second.
+  // Rows to use of a matrix with one row per token of the vocabulary (or with `table` rows). Empty: all rows.
+  // With `difference`, there are two rows, and the only output is the first row's output minus the second
+  // row's.
   std::vector<int> rows = {};
   int table = 0;
   bool difference = false;
@@ -37,13 +37,13 @@ struct HeadLayer {
 // Output of an embedding model or a classifier: a vector or, if there are labels, their scores.
 struct Head {
   Pool pool = Pool::mean;
-  bool each_token = false;  // whether the output is one vector per token instead of one per text
-  bool normalise = false;   // whether vectors are scaled to length 1
+  bool each_token = false;  // one output per token instead of one per text
+  bool normalise = false;   // scale vectors to length 1
   std::vector<HeadLayer> layers = {};
-  std::vector<std::string> labels = {};  // labels of the last layer's outputs; empty: the output is a vector
+  std::vector<std::string> labels = {};  // one per output of the last layer; empty: the output is a vector
   LabelActivation label_activation = LabelActivation::none;
-  // With each_token: ids of tokens without a vector, at the begin and the end of a text; -1: all tokens have
-  // one.
+  // With each_token: ids of the tokens at the beginning and the end of a text that get no vector. -1: all
+  // tokens get one.
   int left_out_first = -1;
   int left_out_last = -1;
 };

@@ -1,4 +1,4 @@
-// Input of a drafter: rows of the target's residual or of the drafter's residual (HiddenInput).
+// Input of a drafter: rows of the target's residual, or of the drafter's own residual (HiddenInput).
 #pragma once
 
 #include <vector>
@@ -9,32 +9,32 @@
 
 namespace octavo {
 
-struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: rows that the drafter reads
-struct HiddenFactors {};  // HiddenRows in the format of the activations, for matrix products
-struct JointRows {};      // act [tokens, both widths]: concatenated embedding and row
+struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: the rows that the drafter reads
+struct HiddenFactors {};  // HiddenRows in the format of activations, for matrix products
+struct JointRows {};      // act [tokens, both widths]: embedding and row, concatenated
 
-// f32 [tokens, dim]: residual before a layer that the drafter reads; the slot's number is the index in
-// HiddenInput::layers
+// Slot, f32 [tokens, dim]: the residual before a layer that the drafter reads. The slot's number is an index
+// into HiddenInput::layers.
 struct KeptRows {};
 
-// Memory from which the rows are read, all f32 [tokens, dim].
+// The memory that rows are read from. All views are f32 [tokens, dim].
 struct HiddenSource {
-  std::vector<View> kept;  // rows of KeptRows; empty: the residual is used
+  std::vector<View> kept;  // KeptRows of all layers; empty: `residual` is read
   View residual;
   Norm final_norm;
-  bool own = false;  // whether the drafter itself has computed the rows
+  bool own = false;  // the rows are the drafter's own, not the target's
 };
 
 class HiddenRowsInput final : public Phase {
  public:
-  // first: namer of the first layer.
+  // first` is the namer of the first layer.
   HiddenRowsInput(const ModelSpec& spec, const Namer& top, const Namer& first);
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
-  // Reads the rows before the step: token i of the step gets row rows[i].
+  // Must be called before the step. Token i of the step gets row rows[i].
   void read(Backend& backend, const Slots& slots, const HiddenSource& from, const View& rows) const;
-  // Combines the embeddings in the residual with the rows that were read.
+  // Combines the embeddings in the residual with the rows from read().
   void run(const Step& step) const override;
 
  private:
@@ -42,12 +42,12 @@ class HiddenRowsInput final : public Phase {
 
   HiddenInput spec_;
   std::int64_t dim_;
-  NormParameter token_norm_, hidden_norm_;  // token_norm_: used if HiddenInput::joined; otherwise it is the
-                                            // first layer's norm
+  // if HiddenInput::joined is false, token_norm_ is the first layer's norm
+  NormParameter token_norm_, hidden_norm_;
   LinearParameter joint_;
 };
 
-// The first mixer of a drafter with joined == false. It reads the concatenation of embedding and row.
+// The first mixer of a drafter with joined == false. It reads embedding and row, concatenated.
 class JointHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -56,7 +56,7 @@ class JointHalf final : public LayerHalf {
   View enter(const Step& step) const override { return step.slot<JointRows>(); }
 };
 
-// Copies the target's rows before the layers that its drafter reads.
+// Copies the target's residual before the layers that its drafter reads.
 class RowKeeper {
  public:
   RowKeeper(std::vector<int> layers, std::int64_t dim) : layers_(std::move(layers)), dim_(dim) {}

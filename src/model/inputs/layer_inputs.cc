@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Maps each id to the row of its vector. Ids without a vector, such as image tokens, get row 0.
+// Maps each token id to the row of its vector. Ids without a vector, such as image tokens, get row 0.
 std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
   const int own = spec.inputs.by_layer->vocab, media = spec.media.tower ? spec.media.token : -1;
   std::vector<RowRange> rows;
@@ -43,8 +43,8 @@ void LayerInputsPhase::reserve(Arena arena) const {
   arena.rows<LayerInputRows>(arena.activation, layers_ * size_);
 }
 
-// Computes (norm(projection(embedding)) + table[id]) / sqrt(2), where the vector of each layer is normalised
-// separately. The table is multiplied by sqrt(size).
+// Computes (norm(projection(embedding)) + table[id]) / sqrt(2). Each layer's vector is normalised separately.
+// The table is multiplied by sqrt(size).
 void LayerInputsPhase::run(const Step& step) const {
   constexpr float kInverseRoot2 = std::numbers::sqrt2_v<float> / 2;
   const Ops& ops = step.backend.ops;

@@ -1,4 +1,4 @@
-// Computes a vector for each token and layer, from the token's id and its embedding (LayerInputs).
+// Computes the per-layer embeddings of all layers, before the first layer (LayerInputs).
 #pragma once
 
 #include "model/part.h"
@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// f32 [tokens, layers * size]: inputs from ids, inputs from embeddings, and their sum
+// Slots, f32 [tokens, layers * size]: the part from the ids, the part from the embeddings, and their sum.
 struct LayerInputSums {};
 struct LayerInputProducts {};
 struct LayerInputRows {};

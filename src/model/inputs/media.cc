@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Reads a table that the checkpoint stores as a stack with one entry.
+// The checkpoint stores the table as a stack with one entry.
 void take_from_stack(MatrixParameter& table, const std::string& name) {
   table.parts[0] = {name, {1, table.rows, table.cols}};
   table.slice = 0;
@@ -71,7 +71,7 @@ void PatchInput::run(const Step& step) const {
   step.residual.put({.delta = made});
 }
 
-// Sets the residual to the learned positions; that of the class token comes first.
+// Sets the residual to the learned positions. The position of the class token comes first.
 void PatchInput::place(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

@@ -1,4 +1,4 @@
-// Inputs of image and sound encoders.
+// Inputs of image and audio encoders.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace octavo {
 
-// Patches of an image, with their positions.
+// Embeds the patches of an image, and adds their positions.
 class PatchInput final : public Phase {
  public:
   PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix);
 
-  // Returns the number of rows before each image's patches (ImageInput::class_token).
+  // Number of rows before each image's patches (ImageInput::class_token).
   std::int64_t class_rows() const { return class_token_.weight ? 1 : 0; }
   const Weight& positions() const { return *positions_.weight; }
-  const View& newline() const { return newline_.value; }      // used if ImageInput::tiled
-  const View& separator() const { return separator_.value; }  // used if ImageInput::whole_last
+  const View& newline() const { return newline_.value; }      // if ImageInput::tiled
+  const View& separator() const { return separator_.value; }  // if ImageInput::whole_last
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
@@ -33,7 +33,7 @@ class PatchInput final : public Phase {
   VectorParameter newline_, separator_;
 };
 
-// Output of the convolutions at the begin of a sound encoder.
+// Reads the output of the convolutions at the start of an audio encoder.
 class SoundInputRows final : public Phase {
  public:
   SoundInputRows(const ModelSpec& spec, const Namer& top);

@@ -14,8 +14,7 @@ void RotaryInput::reserve(Arena arena) const {
   }
 }
 
-// Computes the angles. For a rope with several axes, consecutive pairs of the same axis are computed
-// together.
+// If a rope has several axes, consecutive pairs of the same axis are computed together.
 void RotaryInput::run(const Step& step) const {
   const View& all_axes = step.batch.axes;
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
@@ -109,8 +108,8 @@ void TokenInput::run(const Step& step) const {
   step.ranks->all_reduce({residual.as<float>(), static_cast<std::size_t>(residual.elements())});
 }
 
-// The layer's output has not been added yet, so the order of a token's sum does not depend on other tokens of
-// the step.
+// The layer's output is still pending, so the order of additions for a token does not depend on other tokens
+// of the step.
 void AddDeepRows::run(const Step& step) const {
   const std::int64_t column = static_cast<std::int64_t>(layer_ + 1) * dim_;
   for (const ImageRows& image : step.batch.images)

@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-struct OwnIds {};  // i32 [tokens]: ids relative to this rank's part of the vocabulary
+struct OwnIds {};  // i32 [tokens]: ids relative to the rank's part of the vocabulary
 
-// Computes the angles of all ropes, once for all layers.
+// Computes the RoPE angles of the step, once for all layers.
 class RotaryInput final : public Phase {
  public:
   explicit RotaryInput(const std::vector<RopeSpec>& ropes) : ropes_(ropes) {}
@@ -22,8 +22,8 @@ class RotaryInput final : public Phase {
   std::vector<RopeSpec> ropes_;
 };
 
-// Embeddings of the tokens. Each rank has the embeddings of its part of the vocabulary; for other tokens it
-// returns zeros.
+// Embeds the tokens. Each rank has the embeddings of its part of the vocabulary, and computes zeros for all
+// other tokens.
 class TokenInput final : public Phase {
  public:
   TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends);
@@ -42,10 +42,9 @@ class TokenInput final : public Phase {
   MatrixParameter positions_, types_;
 };
 
-// Returns the learned positions (EmbeddingSpec::learned_positions); empty if the model has none.
+// The table of learned positions (EmbeddingSpec::learned_positions), or an empty matrix.
 MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top);
 
-// Norm of the sum of all input embeddings.
 class InputNorm final : public Phase {
  public:
   explicit InputNorm(NormParameter norm) : norm_(std::move(norm)) {}
@@ -59,7 +58,7 @@ class InputNorm final : public Phase {
   NormParameter norm_;
 };
 
-// Adds the images' rows of ImageInput::deep_layers after layer `layer`.
+// Adds an image's rows of ImageInput::deep_layers after layer `layer`.
 class AddDeepRows final : public Phase {
  public:
   AddDeepRows(std::size_t layer, std::int64_t dim) : layer_(layer), dim_(dim) {}

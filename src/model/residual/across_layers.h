@@ -1,4 +1,4 @@
-// Data that a layer passes to a later layer outside of the residual.
+// Phases that pass data from a layer to a later layer outside of the residual.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// f32 [tokens, dim]: residual before layer `number`, for Blend
+// Slot, f32 [tokens, dim]: the residual before layer `number`, for Blend.
 struct EarlierResidual {};
 
 class KeepResidual final : public Phase {
@@ -23,7 +23,7 @@ class KeepResidual final : public Phase {
   std::int64_t dim_;
 };
 
-// Sets the residual to a weighted sum of itself and its value before an earlier layer.
+// Sets the residual to a weighted sum of the residual and an earlier layer's residual.
 class BlendResidual final : public Phase {
  public:
   explicit BlendResidual(const Blend& spec) : spec_(spec), rest_(constant_vector({1 - spec.share})) {}
@@ -37,10 +37,10 @@ class BlendResidual final : public Phase {
   VectorParameter rest_;
 };
 
-// Output of a shortcut, which is kept until the end of the next layer. It has the dimensions of HalfOutput.
+// Slot for the output of a shortcut, until the end of the next layer. It has the shape of HalfOutput.
 struct ShortcutOutput {};
 
-// Experts that read the input of the half before them (LayerSpec::shortcut).
+// Experts that read the input of the previous half (LayerSpec::shortcut).
 class Shortcut final : public Phase {
  public:
   Shortcut(std::unique_ptr<Block> block, std::int64_t dim) : block_(std::move(block)), dim_(dim) {}

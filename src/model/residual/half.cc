@@ -5,7 +5,6 @@
 namespace octavo {
 namespace {
 
-// Returns the step with only this block's part of the layer's state.
 Step with_own_state(const Step& step, const Block& block) {
   Step own = step;
   own.memory.states = step.memory.states.columns(block.first_state(), block.state_floats());

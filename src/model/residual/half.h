@@ -1,4 +1,4 @@
-// Halves of layers, which add the output of a block to the residual in different forms.
+// Phases that run a block and add its output to the residual. Layers differ in where the norms are.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,20 @@
 
 namespace octavo {
 
-// Input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Number 1 belongs to a
-// second block, which runs before the first block's output is added to the residual.
+// Slots for the input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Number 1 is
+// for a second block, which runs before the first block's output is added to the residual.
 struct HalfInput {};
 struct HalfOutput {};
 void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);
 
-// Runs the block. With several ranks, each rank computes a part of the output.
+// Runs the block. With several ranks, each rank computes a part of the output, and the parts are added up.
 void run_on_ranks(const Step& step, const Block& block, const View& x, const View& out);
 
 struct HalfNorms {
   NormParameter pre = {}, post = {};
 };
 
-//   x += scale * post(block(pre(x)))
+// x += scale * post(block(pre(x)))
 class LayerHalf : public Phase {
  public:
   LayerHalf(std::unique_ptr<Block> block, HalfNorms norms, float scale, std::int64_t dim)
@@ -50,7 +50,7 @@ class LayerHalf : public Phase {
   std::int64_t dim_;
 };
 
-//   x = post(x + block(x)), as in BERT
+// x = post(x + block(x)), as in BERT
 class PostNormHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -59,7 +59,7 @@ class PostNormHalf final : public LayerHalf {
   void leave(const Step& step, const View& out) const override;
 };
 
-//   x = pre(x), x += block(x), as in MiniMax
+// x = pre(x), x += block(x), as in MiniMax
 class FromNormHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -68,7 +68,7 @@ class FromNormHalf final : public LayerHalf {
   View enter(const Step& step) const override;
 };
 
-//   x += scale * block(input of the previous half): the second of Falcon-H1's two mixers
+// x += scale * block(input of the previous half), for the second of Falcon-H1's two mixers
 class SecondMixer final : public Phase {
  public:
   SecondMixer(std::unique_ptr<Block> block, float scale, std::int64_t dim)
@@ -85,7 +85,7 @@ class SecondMixer final : public Phase {
   std::int64_t dim_;
 };
 
-//   x += mixer(pre_1(x)) + feed_forward(pre_2(x)); pre_1 and pre_2 may be the same norm
+// x += mixer(pre_1(x)) + feed_forward(pre_2(x)), where pre_1 and pre_2 may be the same norm
 class ParallelHalves final : public Phase {
  public:
   struct Branch {
@@ -107,7 +107,7 @@ class ParallelHalves final : public Phase {
   std::int64_t dim_;
 };
 
-// Multiplies the residual by a factor at the moment when the previous half's output is added.
+// Multiplies the residual by a factor when the previous half's output is added.
 class ScaleResidual final : public Phase {
  public:
   explicit ScaleResidual(VectorParameter by) : by_(std::move(by)) {}

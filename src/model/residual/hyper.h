@@ -1,5 +1,5 @@
-// Several residual streams (HyperConnections). Each half of a layer reads a mixture of the streams, which
-// other parts see as the residual. The half's output is added to every stream.
+// Hyper-connections: several residual streams (HyperConnections). Each half of a layer reads a mixture of the
+// streams, which is the residual for all other parts. The half's output is added to every stream.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 namespace octavo {
 
 struct HyperRows {};   // f32 [tokens, streams * dim]
-struct HyperPosts {};  // f32 [tokens, streams]: factor of the half's output for each stream
-struct HyperMixes {};  // f32 [tokens, streams * streams]: matrix that mixes the streams
+struct HyperPosts {};  // f32 [tokens, streams]: factors with which the half's output is added to each stream
+struct HyperMixes {};  // f32 [tokens, streams * streams]: the matrix that mixes the streams
 
-// Parameters that compute the mixture.
+// Parameters for one mixture.
 class HyperWeights {
  public:
-  // begin: prefix of the tensor names. mixes: true for a half of a layer; false at the end, where the streams
-  // are merged.
+  // begin` is the prefix of the tensor names. `mixes` is true for a half of a layer, and false at the end,
+  // where the streams are merged.
   HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
                bool mixes);
 
@@ -38,7 +38,7 @@ class HyperWeights {
 
 class HyperScheme final : public ResidualScheme {
  public:
-  // last: whether this is the last stage, where the streams are merged.
+  // last` means that this is the last stage, which merges the streams.
   HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last);
 
   void list(ParameterList& list) override {

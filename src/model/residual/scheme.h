@@ -1,4 +1,4 @@
-// Residual streams of a network, and the operations on them before and after the layers.
+// Residual streams: what a network does with the residual before and after the layers.
 #pragma once
 
 #include "model/part.h"
@@ -8,19 +8,19 @@ namespace octavo {
 
 struct ResidualRows {};  // f32 [tokens, dim]
 
-// A network with one residual stream.
+// One residual stream, which is the usual case. Networks with several streams have subclasses.
 class ResidualScheme : public NetworkPart {
  public:
   explicit ResidualScheme(std::int64_t dim) : dim_(dim) {}
 
   void reserve(Arena arena) const override { arena.rows<ResidualRows>(DType::f32, dim_); }
-  // Returns the residual that layers read and add to, f32 [tokens, dim], for the maximum number of tokens.
-  // handed_on() returns the data for the next stage, which may be larger.
+  // The residual that layers read and add to, f32 [maximum number of tokens, dim]. handed_on() is what the
+  // next stage receives, which may be larger.
   virtual View residual(const Slots& slots) const { return slots.all<ResidualRows>(); }
   virtual View handed_on(const Slots& slots) const { return residual(slots); }
-  // Runs in the first stage, after the inputs.
+  // Is called in the first stage, after the inputs.
   virtual void begin(const Step&) const {}
-  // Runs after the stage's layers.
+  // Is called after the stage's layers.
   virtual void end(const Step& step) const { step.residual.take_in(); }
 
  protected:
@@ -32,7 +32,7 @@ class ResidualScheme : public NetworkPart {
 
 class BeginResidual final : public Phase {
  public:
-  // scheme: must outlive this.
+  // scheme` must outlive this object.
   explicit BeginResidual(const ResidualScheme& scheme) : scheme_(scheme) {}
 
   void run(const Step& step) const override { scheme_.begin(step); }

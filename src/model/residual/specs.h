@@ -1,4 +1,4 @@
-// Specs of residuals.
+// Specs for the ways in which layers change the residual.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ class GgufLayers;
 //   from_norm        x = pre(x), x += F(x), as in MiniMax; first the mixer, then the feed-forward
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
-// Change of the residual before a layer: share * earlier + (1 - share) * residual, where `earlier` is the
-// residual before an earlier layer.
+// Changes the residual before a layer to share * earlier + (1 - share) * residual. `earlier` is the residual
+// before layer `layer`.
 struct Blend {
   int layer = 0;
   float share = 0;
 };
 
-// Several residual streams; layers change the first one (PredictStreamsArgs). At the begin, the other streams
-// are products of the embedding, scaled to its size. At the end, products of the other streams are added to
-// the first one.
+// Several residual streams, of which layers read and change the first one (PredictStreamsArgs; AltUp in Gemma
+// 3n). At the start, the other streams are products of the embedding, scaled to its size. At the end,
+// products of the other streams are added to the first one.
 struct Streams {
   int count = 0;
-  NormSpec norm = {};        // norm of the router's input
-  bool scales_input = true;  // with LayerInputs: whether the layer input reads the first stream multiplied by
-                             // a vector
+  NormSpec norm = {};  // norm of the router's input
+  // with LayerInputs: the layer input reads the first stream multiplied by a vector
+  bool scales_input = true;
 
   struct Names {
-    // Full names. '{}' is the stream's index; without '{}', one tensor contains all streams.
+    // Full names. '{}' is the stream's index. Without '{}', one tensor contains all streams.
     std::string in = "altup_projections.{}";
     std::string out = "altup_unembed_projections.{}";
     std::string prefix = "altup.";
@@ -43,19 +43,19 @@ struct Streams {
   };
 };
 
-// Several residual streams. Each half of a layer reads a mixture of them, and its output is added to each of
-// them (CollapseStreamsArgs). All streams start as the embedding.
+// Several residual streams (hyper-connections). Each half of a layer reads a mixture of the streams, and its
+// output is added to all streams (CollapseStreamsArgs). Every stream starts as the embedding.
 struct HyperConnections {
   int count = 0;
   int iterations = 0;
   float eps = 0;
   float norm_eps = 0;
 
-  int rows() const { return count * (2 + count); }  // returns the number of rows of a half's matrix
+  int rows() const { return count * (2 + count); }  // rows of a half's matrix
 
   struct Names {
-    // Prefixes of tensor names: for a layer's mixer, for its feed-forward, and for the end (outside of the
-    // layers).
+    // Prefixes of tensor names: for a layer's mixer, for its feed-forward, and for the merge after the last
+    // layer.
     std::string mixer = "hc_attn_";
     std::string feed_forward = "hc_ffn_";
     std::string output = "hc_head_";

@@ -5,12 +5,12 @@
 namespace octavo {
 namespace {
 
-// Returns stream `number`, f32 [tokens, dim].
+// f32 [tokens, dim]
 View stream_of(const Step& step, int number, std::int64_t dim) {
   return step.slot<StreamRows>().columns(std::int64_t{number} * dim, dim);
 }
 
-// Returns all streams, f32 [tokens, streams, dim].
+// f32 [tokens, streams, dim]
 View all_streams(const Step& step, int count, std::int64_t dim) {
   const View all = step.slot<StreamRows>();
   return View::of(all.data, all.dtype, {step.tokens(), count, dim});
@@ -22,7 +22,7 @@ void multiply(const Step& step, const View& x, const LinearParameter& product, c
 
 }  // namespace
 
-// The matrix of each product is a separate tensor, or a part of a stack.
+// Each product has a separate tensor, or a part of a stack.
 StreamsScheme::StreamsScheme(const Streams& spec, const Namer& top, std::int64_t dim)
     : ResidualScheme(dim), count_(spec.count) {
   const auto product = [&](const std::string& tensor, int number) {
@@ -104,7 +104,8 @@ void PredictStreams::reserve(Arena arena) const {
 
 namespace {
 
-// Computes the weights for mixing the streams from the first stream, after adding all pending outputs.
+// Returns the weights that mix the streams. They are computed from the first stream, after pending outputs
+// were added to it.
 View route_streams(const Step& step, const NormParameter& norm, const MatrixParameter& router) {
   const View x = step.slot<HalfInput>(), routed = step.slot<StreamsRouted>();
   step.residual.read(norm.norm(), x);

@@ -1,4 +1,4 @@
-// Several residual streams; layers change the first one (Streams).
+// AltUp: several residual streams, of which layers read and change the first one (Streams).
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace octavo {
 
 struct StreamRows {};     // f32 [tokens, streams * dim]; the first stream is the residual
 struct StreamsBefore {};  // f32 [tokens, dim]: the first stream before a layer
-struct StreamsRouted {};  // f32 [tokens, streams]: weights of the mixture
+struct StreamsRouted {};  // f32 [tokens, streams]: weights for the mixture
 
 class StreamsScheme final : public ResidualScheme {
  public:
@@ -26,15 +26,15 @@ class StreamsScheme final : public ResidualScheme {
   View residual(const Slots& slots) const override { return slots.all<StreamRows>().columns(0, dim()); }
   // Sets the other streams to products of the first one, scaled to its size.
   void begin(const Step& step) const override;
-  // Adds products of the other streams, scaled to the size of the first one, to the first one.
+  // Adds products of the other streams to the first one, scaled to its size.
   void end(const Step& step) const override;
 
  private:
   int count_;
-  std::vector<LinearParameter> in_, out_;  // for all streams except the first
+  std::vector<LinearParameter> in_, out_;  // one product per stream except the first
 };
 
-// Phase before a layer: each stream becomes a mixture of all streams.
+// Runs before a layer: each stream becomes a mixture of all streams.
 class PredictStreams final : public Phase {
  public:
   PredictStreams(const Streams& spec, const Namer& name, std::int64_t dim);
@@ -53,12 +53,12 @@ class PredictStreams final : public Phase {
   VectorParameter predict_, correct_, scale_;
 };
 
-// Phase after a layer: adds a fraction of the layer's change to each stream. The layer input is computed from
-// the first stream and added to the other streams.
+// Runs after a layer: adds a fraction of the layer's change to each stream. The layer input, if any, is
+// computed from the first stream and added to the others.
 class CorrectStreams final : public Phase {
  public:
-  // before: the PredictStreams of the same layer, which has the parameters of both phases and must outlive
-  // this object. input: the layer input, or null.
+  // before` belongs to the same layer. It has the parameters of both phases, and must outlive this object.
+  // `input` is the layer input, or null.
   CorrectStreams(const PredictStreams& before, std::unique_ptr<Block> input, NormParameter input_norm)
       : before_(before), input_(std::move(input)), input_norm_(std::move(input_norm)) {}
 

@@ -38,7 +38,6 @@ Buffer uploaded(Backend& backend, std::span<T> items) {
   return uploaded(backend, std::span<const T>(items));
 }
 
-// The KV cache of one sequence, and its batches.
 class Sequence {
  public:
   Sequence(const Model& model, const CacheLayout& layout, Backend& backend, std::int64_t length,
@@ -65,7 +64,7 @@ class Sequence {
           attention_limits(model, layout.groups[static_cast<std::size_t>(group)], chunk_max, 1);
       plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits).value());
     }
-    if (layout.state_floats > 0) {  // Memory starts as NaN; the sequence uses the second of two slots.
+    if (layout.state_floats > 0) {  // The memory starts as NaN. The sequence uses the second of two slots.
       const std::vector<std::uint8_t> states(static_cast<std::size_t>(2 * layout.state_bytes()), 0xff);
       state_memory_ = backend.device->allocate(states.size()).value();
       backend.device->upload(*backend.stream, state_memory_.view(DType::u8, {std::ssize(states)}),
@@ -79,7 +78,6 @@ class Sequence {
 
   std::span<const KvLayer> layers() const { return layers_; }
 
-  // Returns batches of the cache groups for the tokens [begin, end).
   std::span<const GroupBatch> batches(std::int32_t begin, std::int32_t end) {
     const std::int64_t size = layout_.block_size;
     for (std::size_t g = 0; g < batches_.size(); ++g) {
@@ -106,7 +104,7 @@ class Sequence {
 
   StateBatch states(std::int32_t tokens) {
     if (layout_.state_floats == 0) return {};
-    const std::int32_t numbers[] = {1, 0, tokens};  // the slot, then the starts
+    const std::int32_t numbers[] = {1, 0, tokens};  // slot, then starts
     state_numbers_ = uploaded(backend_, std::span<const std::int32_t>(numbers));
     const View all = state_numbers_.view(DType::i32, {3});
     return {.memory = state_memory_.view(DType::f32, {2, layout_.state_floats}),
@@ -148,7 +146,7 @@ class Reader {
 
   Decoder& decoder() { return *decoder_; }
 
-  // Runs the text's tokens from position `begin` on.
+  // Runs `ids`, whose first token has position `begin`.
   void forward(std::span<const std::int32_t> ids, std::int32_t begin, const Adapter* adapter = nullptr) {
     adapter_ = adapter;
     const auto count = static_cast<std::int32_t>(ids.size());
@@ -184,8 +182,7 @@ class Reader {
     backend_.stream->synchronize();
   }
 
-  // Appends the logits of every token of the last forward(); ranks of other stages than the last append
-  // nothing.
+  // Appends the logits of every token of the last forward(). Ranks of stages before the last append nothing.
   void append_logits(std::vector<float>& to) {
     if (ranks_.to_stage_behind) return;
     const auto count = std::ssize(rows_);
@@ -221,8 +218,8 @@ class Reader {
   std::optional<Decoder> decoder_;
   std::optional<Sequence> sequence_;
   Buffer logits_;
-  std::vector<std::int32_t> rows_;    // row indices of the last forward(): 0, 1 ..
-  const Adapter* adapter_ = nullptr;  // adapter of the last forward()
+  std::vector<std::int32_t> rows_;    // row indices 0, 1 ..
+  const Adapter* adapter_ = nullptr;  // used by the last forward()
 };
 
 }  // namespace
@@ -290,7 +287,7 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   for (std::int32_t begin = 0; begin < length; begin += chunk) {
     const auto piece = ids.subspan(static_cast<std::size_t>(begin));
     reader->forward(piece.first(std::min(piece.size(), rows.size())), begin);
-    // number of tokens after these whose logits the golden data contains
+    // number of next tokens whose logits are in the golden data
     const std::size_t known = std::min(piece.size() - 1, rows.size());
     if (known == 0) break;
     head->read_hidden(*reader, std::span(rows).first(known));

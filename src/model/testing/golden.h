@@ -1,4 +1,4 @@
-// Reads the golden checkpoints in tests/data/models, and runs a model over a prompt in chunks, for tests.
+// For tests: reads the golden checkpoints in tests/data/models, and runs a model over a prompt in chunks.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct Golden {
   std::string directory;
   std::vector<std::int32_t> ids;
   std::vector<float> logits;  // [ids, vocab]
-  // KL divergence between f32 and transformers' bf16 at each position; empty if the case has none.
+  // KL divergence between f32 and transformers' bf16 at each position. Empty if the case has none.
   std::vector<float> bf16_kl;
   std::vector<float> bf16_logits = {};  // logits of transformers in bf16, [ids, vocab]; empty if not stored
   std::optional<int> max_model_len;
-  std::vector<float> next_logits = {};  // for drafters: see tools/goldens/make_drafter_goldens.py
+  std::vector<float> next_logits = {};  // only for drafters: see tools/goldens/make_drafter_goldens.py
 };
 
 inline constexpr const char* kModels = "tests/data/models";
 inline constexpr const char* kDrafters = "tests/data/drafters";
 inline constexpr const char* kQuantized = "tests/data/quantized";
 
-// Returns the names of all cases in a folder, in ascending order. Tests run in the project's root folder.
+// Names of all cases in a folder, ascending. Tests run in the project's root folder.
 std::vector<std::string> names(const std::string& root = kModels);
 Golden read(const std::string& name, const std::string& root = kModels);
 
@@ -40,31 +40,31 @@ struct TestAdapter {
   int max_rank = 0;
 };
 
-// Returns the logits of every position, [ids, vocab]. chunks: sizes of the chunks; the last size repeats. To
-// detect wrong reads, the KV cache starts as NaN, blocks are out of order, and table entries outside a window
-// are overwritten. before_chunk, if set, is called before each chunk.
+// Returns the logits of every position, [ids, vocab]. `chunks` are the sizes of the chunks; the last size
+// repeats. To detect wrong reads, the KV cache starts as NaN, blocks are out of order, and block table
+// entries outside a window are overwritten. `before_chunk`, if set, is called before each chunk.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
                                const TestAdapter& adapter = {}, const RankGroups& ranks = {},
                                const std::function<void()>& before_chunk = {});
 
-// Logits of a drafter: after every token except the first, and after the most likely next token. chunk:
-// number of tokens per chunk of the text.
+// Logits of a drafter after every token except the first, and after the most likely next token.
 struct DrafterLogits {
   std::vector<float> logits, next;
 };
 Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
-// Returns the logits of heads that each propose the token of one later position, [places, ids - places,
-// vocab], from each token's hidden state and the following tokens of the text. Reserves workspaces for
+// Returns the logits of draft heads (place_heads.h) for every token of the text, [places, ids - places,
+// vocab]. The heads read the token's residual and the following tokens of the text. Reserves workspaces for
 // `chunk` sequences.
 Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
                                            std::span<const std::int32_t> ids, int chunk,
                                            const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
-// Returns the mean KL(p || q) over the rows. p and q are logits.
+// Mean KL(p
+// q) over the rows. p and q are logits.
 double mean_kl(std::span<const float> p, std::span<const float> q, std::int64_t vocab);
 
 }  // namespace octavo::golden

@@ -1,4 +1,4 @@
-// For tests: the bytes of a safetensors file of f32 vectors.
+// Makes the bytes of a safetensors file of f32 vectors, for tests.
 #pragma once
 
 #include <fmt/format.h>
