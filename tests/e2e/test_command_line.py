@@ -100,7 +100,7 @@ def test_a_broken_chat_template_leaves_completions(tmp_path):
 def test_chat_commands_never_reach_the_model():
     reply = run("chat", "--temperature", "0", "--max-tokens", "5", stdin="/help\n/nonsense\n/reset\n/quit\nHello\n")
     assert reply.returncode == 0
-    assert "/system TEXT" in reply.stdout and "no command /nonsense" in reply.stderr
+    assert "/system TEXT" in reply.stdout and "the command /nonsense does not exist" in reply.stderr
     assert "TTFT" not in reply.stderr, "something was asked"
 
 
@@ -216,7 +216,7 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["generate", "-p", ""], "prompt"),
     (["generate", "-p", "x", "--temperature", "3"], "temperature"),
     (["generate", "-p", "x", "--max-tokens", "0"], "max_tokens"),
-    (["generate", "-p", "x", "--model", "no/such/folder"], "there is no no/such/folder"),
+    (["generate", "-p", "x", "--model", "no/such/folder"], "model: no/such/folder does not exist"),
     (["serve", "org/name@../x"], "a branch, a tag or a commit"),
     (["chat", "--url", "ftp://localhost:1"], "must be HOST:PORT"),
     (["generate", "-p", "x", "--max-model-len", "100000"], "max_model_len"),
@@ -232,7 +232,7 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["serve", "--config", "no/such/file.yaml"], "cannot be read"),
     (["serve", "--max-model-len", "lots"], "--max-model-len"),
     (["serve", "--kv-cache-memory-bytes", "4x"], "--kv-cache-memory-bytes: must be a number from 0 on, such as 512M or 4GiB, got 4x"),
-    (["serve", "--port", "0", "--kv-cache-memory-bytes", "64KiB", "--max-model-len", "2048"], "bytes: raise --kv-cache-memory-bytes or lower --max-model-len"),
+    (["serve", "--port", "0", "--kv-cache-memory-bytes", "64KiB", "--max-model-len", "2048"], " tokens: raise --kv-cache-memory-bytes or lower --max-model-len"),
     (["frobnicate"], "subcommand"),
 ])
 def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
@@ -244,7 +244,7 @@ def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
 
 def test_a_model_that_does_not_exist_is_the_only_message():
     result = run("serve", "--port", "0", "./nothing")
-    assert result.returncode == 2 and result.stderr == "octavo: model: there is no ./nothing\n"
+    assert result.returncode == 2 and result.stderr == "octavo: model: ./nothing does not exist\n"
 
 
 def test_memory_that_does_not_exist_names_bytes_and_flag():
@@ -255,7 +255,7 @@ def test_memory_that_does_not_exist_names_bytes_and_flag():
 
 def test_help_breaks_no_words():
     short, text = run("serve", "--help").stdout, run("serve", "--help-all").stdout
-    assert len(short.splitlines()) < 110 and "--max-model-len" in short and "--numa-bind" not in short
+    assert len(short.splitlines()) < 120 and "--max-model-len" in short and "--numa-bind" not in short
     words = set(text.split())
     assert "--swap-space" not in words and "--max-model-len" in words
     assert not re.search(r"\bINT\b", text) and "(NONNEGATIVE)" not in text

@@ -193,7 +193,7 @@ def test_a_cut_link_to_an_engine_ends_its_requests_and_no_others(base):
     (("-dp", "2", "--data-parallel-backend", "ray"), "--data-parallel-backend: ray is not supported, only mp: each host starts its own processes: run octavo serve --headless"),
     (("-tp", "2", "--distributed-executor-backend", "ray"), "--distributed-executor-backend: ray is not supported"),
     (("-dp", "2", "-dpl", "1", "--nnodes", "2", "-tp", "2"), "nnodes: must be 1 if the engines are on several hosts, got 2"),
-    (("-dp", "4", "-dph", "-dpl", "2", "-dpr", "3"), "engines 3 to 4 must be below --data-parallel-size 4"),
+    (("-dp", "4", "-dph", "-dpl", "2", "-dpr", "3"), "engines 3 to 4 do not exist: their index must be below --data-parallel-size 4"),
 ])
 def test_numbers_that_do_not_fit(flags, message):
     ended = subprocess.run(["build/release/octavo", "serve", "models/demo", *flags], capture_output=True, text=True, timeout=60)

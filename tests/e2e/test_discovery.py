@@ -138,11 +138,11 @@ def test_srv_records_say_who_comes_first(name_server, replica):
 @pytest.mark.parametrize("flags, says", [
     (["--worker-srv", "a b"], "worker-srv: must be a name like"),
     (["--worker-srv", "a.test", "--worker-srv-server", "localhost:53"], "worker-srv-server: must be an address and a port"),
-    (["--worker-srv", "a.test", "--pd-disaggregation"], "worker-srv: must not be given with pd-disaggregation"),
+    (["--worker-srv", "a.test", "--pd-disaggregation"], "worker-srv: cannot be combined with --pd-disaggregation"),
     (["--worker-etcd", "http://127.0.0.1:2379/v3"], "worker-etcd: must be http://host:port"),
     (["--worker-file", "no-such-file"], "worker-file: no-such-file"),
     (["--worker-dns", "a b"], "worker-dns: must be host:port"),
-    (["--worker-dns", "localhost:80", "--pd-disaggregation"], "worker-dns: must not be given with pd-disaggregation"),
+    (["--worker-dns", "localhost:80", "--pd-disaggregation"], "worker-dns: cannot be combined with --pd-disaggregation"),
 ])
 def test_wrong_sources_are_told(flags, says):
     done = subprocess.run(["build/release/octavo", "route", *flags], capture_output=True, text=True)

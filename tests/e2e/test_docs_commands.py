@@ -20,7 +20,8 @@ PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kub
 # Values for placeholders of the docs. {tmp} is a folder, {server} is the host and port of a server.
 STAND_INS = {
     "MODEL": "models/demo", "MODEL_DIR": "models/demo", "org/name": "models/demo", "Qwen/Qwen3-0.6B": "models/demo",
-    "tenants.yaml": "{tmp}/tenants.yaml", "/var/cache/kv": "{tmp}/kv", "/var/log/octavo/records": "{tmp}/records", "localhost:8000": "{server}", "...": "",
+    "tenants.yaml": "{tmp}/tenants.yaml", "prices.yaml": "{tmp}/prices.yaml", "access.jsonl": "{tmp}/access.jsonl",
+    "/var/cache/kv": "{tmp}/kv", "/var/log/octavo/records": "{tmp}/records", "localhost:8000": "{server}", "...": "",
     "cache.example:6379": "127.0.0.1:1",  # no program listens at this address, and the server starts
                                           # without it
     "[MODEL | --url host:port]": "models/demo", "bash|zsh|fish": "bash",
@@ -61,6 +62,9 @@ ELSEWHERE = {
     "curl -X POST localhost:8000/stop_profile": "test_a_trace_of_a_servers_steps",
     "curl http://localhost:8000/v1/audio": "test_says_what_transformers_says",
     "curl localhost:8000/collective_rpc": "test_answers_are_those_of_a_server_of_each_folder",
+    "curl $B/start_weight_update": "test_a_trainer_sends_tensors",
+    "curl $B/update_weights": "test_a_trainer_sends_tensors",
+    "curl $B/finish_weight_update": "test_a_trainer_sends_tensors",
     "curl localhost:8000/scale_elastic_ep": "test_engines_come_and_go_while_streams_run",
     "octavo serve MODEL --device cpu --tensor-parallel-size 2 --enable-expert-parallel --enable-eplb":
         "test_experts_move_and_no_bit_changes",
@@ -186,17 +190,19 @@ LISTENS = {"serve": "--port", "route": "--port", "sidecar": "--port", "pick": "-
 HERE = [command for command in ALL if elsewhere(command) is None]
 
 
-def write_tenants(folder):
-    """Writes the file that docs/guides/route.md shows."""
+def write_files(folder):
+    """Writes the files that docs/guides/route.md and cost.md show."""
     block = re.search(r"(?m)^    tenants:\n(?:    .*\n)+", (ROOT / "docs/guides/route.md").read_text())[0]
     (folder / "tenants.yaml").write_text(re.sub(r"(?m)^    ", "", block))
+    block = re.search(r"(?m)^currency: .*\n(?:.+\n)+?(?=```)", (ROOT / "docs/guides/cost.md").read_text())[0]
+    (folder / "prices.yaml").write_text(block)
 
 
 @pytest.mark.parametrize("command", HERE, ids=lambda command: f"{ALL[command]}: {command[:70]}")
 def test_the_command_runs(command, server, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    write_tenants(tmp_path)
+    write_files(tmp_path)
     words = words_of(command, tmp_path, server)
     if words[0] == "octavo":
         words[0] = str(ROOT / "build/release/octavo")

@@ -53,7 +53,7 @@ def test_errors_name_field_and_limit():
         for body, text in [
             ({}, "new_data_parallel_size: must be given"),
             ({"new_data_parallel_size": 4}, "must be from 1 to 3 (--elastic-ep-max-dp-size), got 4"),
-            ({"new_data_parallel_size": 0}, "must be in [1, 3]"),
+            ({"new_data_parallel_size": 0}, "must be from 1 to 3 (--elastic-ep-max-dp-size), got 0"),
             ({"new_data_parallel_size": 2, "drain_timeout": -1}, "drain_timeout"),
             ({"new_data_parallel_size": 2, "more": 1}, "more"),
             ({"new_data_parallel_size": "many"}, "new_data_parallel_size"),

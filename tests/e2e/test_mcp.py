@@ -132,14 +132,14 @@ def test_calls_wait_for_approval(mcp_client, tools_port):
     call = answer(True).output[0]
     assert (call.type, call.output, call.approval_request_id) == ("mcp_call", "the sum is 5", request.id)
     refused = answer(False).output[0]
-    assert refused.status == "failed" and "refused" in str(refused.error)
+    assert refused.status == "failed" and "the user did not approve this call" in str(refused.error)
 
 
 def test_only_allowed_hosts_are_used(mcp_client, tools_port):
     with pytest.raises(openai.BadRequestError, match="--mcp-allow") as error:
         ask(mcp_client, tools_port, "add", server={"server_url": f"http://localhost:{tools_port}/mcp"})
     assert error.value.param == "tools[0].server_url"
-    with pytest.raises(openai.InternalServerError, match="MCP server 127.0.0.1:1 fails"):
+    with pytest.raises(openai.InternalServerError, match="MCP server 127.0.0.1:1 failed: cannot connect"):
         ask(mcp_client, tools_port, "add", server={"server_url": "http://127.0.0.1:1/mcp"})
     with pytest.raises(openai.BadRequestError, match="server_label"):
         ask(mcp_client, tools_port, "add", server={"server_label": "a b"})

@@ -696,9 +696,9 @@ def test_requests_wait_for_room(replicas, tmp_path):
     ("flags", "field"),
     [
         (["--endpoints", "localhost:80"], "endpoints"),
-        (["--secure-serving=false"], "endpoints: no endpoints to pick among: give --endpoints, --pool-name"),
+        (["--secure-serving=false"], "endpoints: no endpoints were given: use --endpoints, --pool-name"),
         (["--config-text", "plugins: [{type: queue-scorerr}]"], "plugins[0].type"),
-        (["--config-text", "plugins: [{type: openai-parsr}]"], "; similar: openai-parser"),
+        (["--config-text", "plugins: [{type: openai-parsr}]"], "; similar types: openai-parser"),
         (["--config-text", "plugins: [{type: queue-scorer, weight: 2}]"], "plugins[0].weight"),
         (["--config-text", "flowControl: {maxSize: 1}"], "flowControl.maxSize"),
         (["--objective", "chat=high"], "objective"),

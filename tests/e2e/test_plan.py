@@ -80,7 +80,7 @@ def test_the_cheapest_of_several_devices(trace, tmp_path):
     answer = json.loads(result.read_text())
     offers, best = answer["offers"], answer["offers"][answer["best"]]
     assert {offer["device"] for offer in offers} == {"h100", "l40s"} and {offer["pools"] for offer in offers} == {False, True}
-    assert "no room" in next(o["reason"] for o in offers if o["device"] == "l40s" and o["tensor_parallel_size"] == 1)
+    assert "leave no space for a KV cache" in next(o["reason"] for o in offers if o["device"] == "l40s" and o["tensor_parallel_size"] == 1)
     assert best["cost_per_million_tokens"] == min(o["cost_per_million_tokens"] for o in offers if "reason" not in o)
     figures = best["figures"]
     tokens = figures["total_input_tokens"] + figures["total_output_tokens"]

@@ -79,7 +79,7 @@ ROWS = numpy.zeros((3, 256), numpy.float32)
 
 
 @pytest.mark.parametrize("value, message", [
-    (encoded(torch_file()), "is a file of torch.save .pickle., which can contain code and is never read: send a safetensors file in base64"),
+    (encoded(torch_file()), "is a file of torch.save .pickle., which the server never reads because it can contain code: send a safetensors file in base64"),
     (encoded(pickle.dumps([1.0], protocol=2)), "is a file of torch.save"),
     ("!", "is not base64"),
     ("", "is not a safetensors file"),

@@ -242,7 +242,7 @@ def test_mistakes_are_named(vocabulary):
         Vocabulary([b"a"], eos=[1])
     with pytest.raises(TypeError, match=r"tokens\[1\] must be bytes, not str"):
         Vocabulary([b"a", "b"], eos=[0])
-    with pytest.raises(TypeError, match="a list of texts, not one text"):
+    with pytest.raises(TypeError, match="choices: must be a list of texts, got one text"):
         compile_choice("abc", vocabulary)
     with pytest.raises(TypeError, match="regex: must be a text, got NoneType"):
         compile_regex(None, vocabulary)

@@ -32,7 +32,7 @@ def test_an_adapter_by_request(llm):
     assert tuned.outputs[0].text == again.outputs[0].text != base.outputs[0].text
     chats = llm.chat([{"role": "user", "content": "Hello"}], GREEDY, lora_request=adapter)
     assert chats[0].lora_request == adapter
-    with pytest.raises(ValueError, match="lora_request: 1 for 2 prompts"):
+    with pytest.raises(ValueError, match="lora_request: must be one value or a list with one value for each of the 2 prompts, got 1"):
         llm.generate([PROMPT] * 2, GREEDY, lora_request=[adapter])
     with pytest.raises(ValueError, match="lora_path"):
         LoRARequest("none", 1)

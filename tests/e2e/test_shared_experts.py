@@ -130,12 +130,12 @@ def test_a_rank_dies_and_no_stream_ends(victim):
     (("models/demo", *SHARED), "enable_expert_parallel: Qwen3ForCausalLM has no experts to share among 2 engines: remove the flag"),
     (("models/demo-moe", *SHARED, "--enable-lora"), "enable_lora: LoRA cannot be combined with --enable-expert-parallel"),
     (("models/demo-moe", *SHARED, "--pipeline-parallel-size", "2"), "pipeline_parallel_size: is 2; it cannot be combined with --enable-expert-parallel"),
-    (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "enable_elastic_ep: the engines of --enable-expert-parallel share experts"),
-    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "0"), "data_parallel_start_rank: engines that share experts meet on the host of engine 0"),
-    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "1", "--data-parallel-start-rank", "1"), "data_parallel_start_rank: engines that share experts meet on the host of engine 0"),
-    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "1", "--headless"), "data_parallel_start_rank: engines that share experts meet on the host of engine 0"),
+    (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "enable_elastic_ep: is not supported with --enable-expert-parallel"),
+    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "0"), "data_parallel_start_rank: engines that share experts connect to the host of engine 0"),
+    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "1", "--data-parallel-start-rank", "1"), "data_parallel_start_rank: engines that share experts connect to the host of engine 0"),
+    (("models/demo-moe", *SHARED, "--data-parallel-size-local", "1", "--headless"), "data_parallel_start_rank: engines that share experts connect to the host of engine 0"),
     (("models/demo-moe", *SHARED, "--data-parallel-rank", "0", "--data-parallel-rpc-port", "65535"), "data_parallel_rpc_port: must be at most 65534 with --enable-expert-parallel"),
-    (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "data_parallel_size: times tensor_parallel_size is 16, the model has 8 experts"),
+    (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "data_parallel_size: times tensor_parallel_size is 16, but the model has 8 experts"),
 ])
 def test_what_cannot_share_experts_is_refused(flags, message):
     command = [*shlex.split(serve_command(*flags, "--device", "cpu").replace("{port}", "0"))]

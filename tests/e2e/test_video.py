@@ -109,7 +109,7 @@ def test_errors_are_400_and_name_the_part(base):
         (video(f"data:video/jpeg;base64,{small},%%%%"), "not a base64 character"),
         (video("data:video/jpeg;base64," + ",".join([small] * 800)), "the video has 800 frames, but at most 768 are allowed"),
         (video("data:video/jpeg;base64," + ",".join([small] * 200)), "the context of 512 tokens allows"),
-        (video("http://127.0.0.1/x.mp4"), "not fetched"),
+        (video("http://127.0.0.1/x.mp4"), "need a server with --allowed-media-domains"),
         (video("data:video/mp4;base64,%%%%"), "not a base64 character"),
     ]:
         with pytest.raises(openai.BadRequestError) as error:

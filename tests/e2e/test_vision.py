@@ -112,7 +112,7 @@ def test_errors_are_400_and_name_the_part(client):
     for part, message in [
         (broken, "the PNG image is damaged"),
         ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not a base64 character"),
-        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "not fetched"),
+        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "need a server with --allowed-media-domains"),
         ({"type": "video_url", "video_url": {"url": "data:,"}}, "takes images and no videos"),
         ({"type": "film"}, "text, thinking, image_url, video_url, audio_url"),
     ]:
@@ -174,7 +174,7 @@ def test_images_at_addresses(tmp_path):
         for url in (at, f"file://{tmp_path}/rgb.png"):
             part = {"type": "image_url", "image_url": {"url": url}}
             assert ask(client, [{"role": "user", "content": [part, text(QUESTION)]}]).choices[0].message.content == expected
-        for url, why in ((at.replace("127.0.0.1", "localhost"), "localhost is not among"), (at + "x", "returned status 404"),
+        for url, why in ((at.replace("127.0.0.1", "localhost"), "the host localhost is not in --allowed-media-domains"), (at + "x", "returned status 404"),
                          ("file:///etc/hostname", "does not contain this file"), (f"file://{tmp_path}/../x", "does not contain this file")):
             with pytest.raises(openai.BadRequestError, match=why):
                 ask(client, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}])
