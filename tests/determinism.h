@@ -14,7 +14,7 @@ namespace octavo {
 struct Level {
   CpuIsa isa;
   ModelDType dtype;
-  std::optional<DType> cache_dtype;  // nullopt: data type of the activations
+  std::optional<DType> cache_dtype;         // nullopt: data type of the activations
   Encoding quantization = Encoding::plain;  // online quantization while loading
 };
 

@@ -231,7 +231,8 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
 
 Result<> LocalEngine::sleep(int level) {
   if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
-  if (!sleep_mode_) return invalid("enable_sleep_mode", "must be true, because only an engine with this option can sleep");
+  if (!sleep_mode_)
+    return invalid("enable_sleep_mode", "must be true, because only an engine with this option can sleep");
   return told([&](EngineClient::Done done) { engine().sleep(level, std::move(done)); });
 }
 

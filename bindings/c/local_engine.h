@@ -103,7 +103,7 @@ class LocalEngine {
   const bool sleep_mode_;
   std::string info_;
   std::mutex waiting_;  // locked during wait()
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;    // guards the members below
   std::map<std::uint64_t, Active> active_;
   std::map<std::uint64_t, Reading> reading_;
 };

@@ -120,7 +120,8 @@ Result<Grammar> tools_grammar(std::string_view text, const Vocabulary& vocabular
   const bool many = !parallel || parallel->boolean, required = choice && choice->text == "required";
   if (!dialect) {
     if (!required)
-      return invalid("tools", "tool_choice \"auto\" needs a dialect, which says how tool calls differ from text");
+      return invalid("tools",
+                     "tool_choice \"auto\" needs a dialect, which says how tool calls differ from text");
     TRY(const std::string schema, tool_list_schema(tools, many));
     return json_schema_grammar(schema, options);
   }

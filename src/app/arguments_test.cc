@@ -74,11 +74,12 @@ TEST_F(ArgumentsTest, AFlagIsNoValueOfTheFlagBeforeIt) {
 }
 
 TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
-  EXPECT_EQ(
-      error({"-dcp", "2"}),
-      "--decode-context-parallel-size 2 is not supported, only 1: the server does not divide a context among ranks");
+  EXPECT_EQ(error({"-dcp", "2"}),
+            "--decode-context-parallel-size 2 is not supported, only 1: the server does not divide a context "
+            "among ranks");
   EXPECT_EQ(error({"--data-parallel-multi-port-external-lb"}),
-            "--data-parallel-multi-port-external-lb is not supported: engines and ranks of this server do not need it; see docs/guides/parallel.md");
+            "--data-parallel-multi-port-external-lb is not supported: engines and ranks of this server do "
+            "not need it; see docs/guides/parallel.md");
   EXPECT_EQ(error({"--no-data-parallel-multi-port-external-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
   EXPECT_EQ(error({"--max-num-seq", "4"}),

@@ -43,7 +43,7 @@ struct BenchCommand {
   int warmup_iterations = 10;
   int iterations = 30;
   traffic::DatasetOptions dataset;  // for `throughput`
-  std::optional<int> output_len;  // nullopt: length of the answers in the data set
+  std::optional<int> output_len;    // nullopt: length of the answers in the data set
   int rounds = 5;
   std::string output_json;
 };

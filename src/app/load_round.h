@@ -10,7 +10,7 @@
 namespace octavo {
 
 struct LoadRound {
-  double rate;  // requests/s
+  double rate;        // requests/s
   double good_share;  // fraction of all requests that meet the SLO
   boost::json::object figures;
 

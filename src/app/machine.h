@@ -11,7 +11,7 @@ namespace octavo {
 
 struct Machine {
   std::string processor;  // name of the CPU, or ""
-  int processors = 0;  // online processors
+  int processors = 0;     // online processors
   // that this process may use (affinity mask and CPU quota of the cgroup)
   int usable = 0;
   int numa_nodes = 1;

@@ -46,7 +46,7 @@ struct ServeCommand : RuntimeCommand {
   ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
-  std::string batch_dir;  // "": no files and batches
+  std::string batch_dir;                                  // "": no files and batches
   std::int64_t batch_dir_bytes = std::int64_t{32} << 30;  // limit for all files and results
   LogStats log_stats;
   RegistrationFlags registration;

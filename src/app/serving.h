@@ -13,7 +13,7 @@ namespace octavo {
 struct Serving {
   std::unique_ptr<Runtime> runtime;  // must outlive the server
   std::unique_ptr<ApiServer> server;
-  std::unique_ptr<StatsLog> stats_log;  // null: no statistics in the log
+  std::unique_ptr<StatsLog> stats_log;                // null: no statistics in the log
   std::unique_ptr<fleet::Registration> registration;  // null: not registered
 };
 

@@ -12,7 +12,7 @@ namespace octavo {
 struct TopRow {
   std::string name;
   std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: no response
-  std::string problem = {};  // why the server did not respond
+  std::string problem = {};                    // why the server did not respond
 };
 
 // seconds: length of the interval. If there are several servers, the last row has the sums. Each line ends

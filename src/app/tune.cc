@@ -30,8 +30,8 @@ using traffic::KnobSearch;
 
 // A setting is better if its rate is at least this multiple of the best rate.
 constexpr double kBetter = 1.03;
-constexpr int kConfirmations = 3;  // runs in a row that must meet the SLO
-constexpr double kLowered = 0.95;  // factor of the rate after a run that misses the SLO
+constexpr int kConfirmations = 3;                        // runs in a row that must meet the SLO
+constexpr double kLowered = 0.95;                        // factor of the rate after a run that misses the SLO
 constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // fractions of the best rate
 
 struct TuneCommand {

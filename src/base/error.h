@@ -18,12 +18,12 @@ namespace octavo {
 
 // Kinds of errors. Tables map them to exit codes, HTTP statuses and finish reasons.
 enum class ErrorCode : std::uint8_t {
-  invalid_argument,    // the caller's input is wrong: exit code 2, HTTP 400
-  not_found,           // a file, model or route does not exist: HTTP 404
+  invalid_argument,  // the caller's input is wrong: exit code 2, HTTP 400
+  not_found,         // a file, model or route does not exist: HTTP 404
   // valid input that Octavo does not support
   unsupported,
-  corrupt,  // a file is damaged or contradicts itself
-  io,  // the operating system reported an error
+  corrupt,             // a file is damaged or contradicts itself
+  io,                  // the operating system reported an error
   resource_exhausted,  // a limit is reached, such as a full queue or pool: HTTP 429 or 503
   unavailable,         // the server is shutting down or not ready yet: HTTP 503
   // a failure that the caller did not cause: HTTP 500

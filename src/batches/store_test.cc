@@ -173,8 +173,9 @@ TEST_F(StoreTest, OneClientHasAQuarterOfTheLimits) {
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   EXPECT_THAT(
       refused.error().message,
-      HasSubstr("you have 8 bytes of files and batches, and 3 more exceed 10, the limit of one client (a quarter "
-                "of --batch-dir-bytes 40)"));
+      HasSubstr(
+          "you have 8 bytes of files and batches, and 3 more exceed 10, the limit of one client (a quarter "
+          "of --batch-dir-bytes 40)"));
   add("file-3", "1234567890", "you");
   add_batch("mine", "file-1");
   add_batch("yours", "file-3", kOpenai, "you");

@@ -103,8 +103,9 @@ TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
   std::jthread host([&] { EXPECT_TRUE(at(0, 2, "a model")); });
   const auto other_model = at(1, 2, "another model");
   ASSERT_FALSE(other_model);
-  EXPECT_EQ(other_model.error().message,
-            "rank 1 of 2 does not belong to the 2 ranks here: start all ranks with the same model and options");
+  EXPECT_EQ(
+      other_model.error().message,
+      "rank 1 of 2 does not belong to the 2 ranks here: start all ranks with the same model and options");
   EXPECT_FALSE(at(3, 4, "a model"));
   EXPECT_TRUE(at(1, 2, "a model"));
 }

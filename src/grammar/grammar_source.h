@@ -9,7 +9,7 @@ namespace octavo::grammar {
 
 struct JsonOptions {
   enum class Whitespace : std::uint8_t {
-    none,     // compact: no white space
+    none,  // compact: no white space
     // as common writers format JSON: a space after ':', and a space or an indented line break between parts
     bounded,
   };
@@ -31,8 +31,8 @@ enum class GrammarKind : std::uint8_t { json_schema, json_object, regex, ebnf, c
 
 struct GrammarSource {
   GrammarKind kind = GrammarKind::json_object;
-  std::string text{};  // choice: JSON array of strings; json_object: unused
-  JsonOptions options{};  // for kinds that contain JSON
+  std::string text{};      // choice: JSON array of strings; json_object: unused
+  JsonOptions options{};   // for kinds that contain JSON
   std::string field = {};  // request field that errors report
 };
 

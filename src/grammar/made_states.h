@@ -25,7 +25,7 @@ class MadeStates {
   struct Parts {
     RuleId rule;
     std::uint32_t count;  // number of parts read; limited to AnyOrder::count_max()
-    bool separated;  // a separator was read, so a part must follow
+    bool separated;       // a separator was read, so a part must follow
     PartSet read;
   };
 

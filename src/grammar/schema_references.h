@@ -29,7 +29,7 @@ class References {
   const Dialect dialect_;
   // schemas by URI; "": a document without a URI
   std::map<std::string, const Json*, std::less<>> resources_;
-  std::map<std::string, const Json*, std::less<>> anchors_;  // schemas by URI#name
+  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
   std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
   int recursive_anchors_ = 0;
   // Base URI of each schema that contains a reference, by offset. Copies of a schema have the same offset.

@@ -14,7 +14,7 @@
 namespace octavo::grammar {
 
 struct Tool {
-  std::string name;  // letters, digits, _ - and .
+  std::string name;        // letters, digits, _ - and .
   std::string parameters;  // JSON Schema of the arguments; "": any object
   // arguments must match the schema even with tool_choice `auto`
   bool strict = false;

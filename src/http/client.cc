@@ -66,7 +66,7 @@ struct Client::State {
   ClientOptions options;
   int fd = -1;
   std::unique_ptr<TlsSession> tls;  // null: no TLS
-  std::string unread;  // received and decrypted bytes that are not parsed yet
+  std::string unread;               // received and decrypted bytes that are not parsed yet
   std::optional<ResponseReader> response;
 
   ~State() {

@@ -19,7 +19,7 @@ struct ClientOptions {
   std::uint16_t port = 80;
   bool tls = false;
   std::shared_ptr<SSL_CTX> tls_context = {};  // null: trusts the system's certificates
-  int timeout_ms = 60'000;  // for connecting, and for each wait for bytes
+  int timeout_ms = 60'000;                    // for connecting, and for each wait for bytes
   // time (now_us) after which no call waits for bytes; 0: no limit
   std::int64_t deadline_us = 0;
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;

@@ -60,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   struct Incoming {
-    bool waits = false;  // waits until the socket is readable
+    bool waits = false;            // waits until the socket is readable
     std::int64_t deadline_us = 0;  // 0: no deadline
     std::string unread;
     std::unique_ptr<Parser> parser;

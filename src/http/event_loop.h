@@ -16,7 +16,7 @@ class EventLoop {
   ~EventLoop();
 
   boost::asio::io_context& io() { return io_; }
-  std::size_t number() const { return number_; }  // index among the loops of its owner
+  std::size_t number() const { return number_; }           // index among the loops of its owner
   std::array<char, 65536>& scratch() { return scratch_; }  // for input that is processed at once
 
   void start();

@@ -33,7 +33,7 @@ class LocalExchange final : public Exchange {
   void on_close(std::function<void(CloseReason)> callback) override;
 
  private:
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;   // guards the members below
   Answered answered_;  // empty after the response or close()
   bool closed_ = false;
   Response stream_;

@@ -16,7 +16,7 @@ namespace octavo::http {
 // The fields equal vLLM's (uvicorn's) --ssl-* flags.
 struct TlsOptions {
   std::string certfile{};  // PEM: certificate chain of the server; "": no TLS
-  std::string keyfile{};  // PEM: private key; "": the key is in certfile
+  std::string keyfile{};   // PEM: private key; "": the key is in certfile
   // PEM: authorities for client certificates
   std::string ca_certs{};
   // client certificates: 0 not requested, 1 verified if sent, 2 required

@@ -9,9 +9,9 @@
 namespace octavo::http {
 
 struct Target {
-  std::string path;  // percent-decoded once
+  std::string path;     // percent-decoded once
   std::string encoded;  // as sent
-  std::string query;  // percent-encoded
+  std::string query;    // percent-encoded
 };
 
 // Parses "/a?b", "http://host/a?b" and "*". Rejects empty segments, dot segments (also encoded),

@@ -18,7 +18,7 @@ struct ClientTlsOptions {
   // PEM: certificate of the client; "": no certificate
   std::string certfile{};
   std::string keyfile{};  // PEM: private key; "": the key is in certfile
-  bool verify = true;  // false: accepts any server certificate
+  bool verify = true;     // false: accepts any server certificate
 };
 
 // Context for clients without options. All of them share it, because loading the system's certificates is

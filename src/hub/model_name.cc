@@ -6,7 +6,7 @@
 namespace octavo::hub {
 namespace {
 
-constexpr std::size_t kNameMax = 96;  // limit of the hub
+constexpr std::size_t kNameMax = 96;       // limit of the hub
 constexpr std::size_t kRevisionMax = 255;  // limit of file names
 
 bool word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

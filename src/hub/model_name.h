@@ -9,7 +9,7 @@
 namespace octavo::hub {
 
 struct ModelName {
-  std::string repo;  // "org/name"; for some old models only "name"
+  std::string repo;      // "org/name"; for some old models only "name"
   std::string revision;  // branch, tag or commit, or ""
   // selects a GGUF file of the repository, such as "Q4_K_M", or ""
   std::string variant;

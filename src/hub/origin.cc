@@ -8,7 +8,7 @@
 namespace octavo::hub {
 namespace {
 
-constexpr int kTimeoutMs = 30'000;  // for each wait for bytes
+constexpr int kTimeoutMs = 30'000;           // for each wait for bytes
 constexpr std::size_t kErrorBytesMax = 400;  // part of the server's message in an error
 
 }  // namespace

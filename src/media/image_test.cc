@@ -70,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, Pictures,
 
 TEST(Image, OfOtherFormatsIsRefused) {
   EXPECT_THAT(error_of("GIF89a............"), HasSubstr("the format of the image is unknown"));
-  EXPECT_THAT(error_of("<svg xmlns='http://www.w3.org/2000/svg'/>"), HasSubstr("the format of the image is unknown"));
+  EXPECT_THAT(error_of("<svg xmlns='http://www.w3.org/2000/svg'/>"),
+              HasSubstr("the format of the image is unknown"));
 }
 
 // The header of the PNG claims 65,000 x 65,000 pixels. The decoder rejects it before it allocates memory.

@@ -53,7 +53,8 @@ TEST(Video, FramesOfTheLoaderAreSpread) {
 TEST(Video, OneFrameIsNoPart) {
   VideoRule rule = kQwen2;
   rule.samples = true;
-  EXPECT_THAT(chosen_frames({.frames = 1, .fps = 1, .width = 8, .height = 8}, rule).error().message, HasSubstr("but this model needs at least"));
+  EXPECT_THAT(chosen_frames({.frames = 1, .fps = 1, .width = 8, .height = 8}, rule).error().message,
+              HasSubstr("but this model needs at least"));
 }
 
 TEST(Video, TimesAreBetweenThoseOfAPartsFrames) {
@@ -132,8 +133,10 @@ TEST(VideoFile, WhatIsNoVideoIsAnError) {
   EXPECT_NE(read(whole.substr(0, whole.size() / 2), {5}).error, "");
   EXPECT_THAT(read(whole, {9}).error, HasSubstr("ends after 6 of 6 frames"));
   // Playlists name other files, so they are not supported.
-  EXPECT_THAT(read("ffconcat version 1.0\nfile /etc/passwd\n", {0}).error, HasSubstr("the format of the video is unknown"));
-  EXPECT_THAT(read("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", {0}).error, HasSubstr("the format of the video is unknown"));
+  EXPECT_THAT(read("ffconcat version 1.0\nfile /etc/passwd\n", {0}).error,
+              HasSubstr("the format of the video is unknown"));
+  EXPECT_THAT(read("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", {0}).error,
+              HasSubstr("the format of the video is unknown"));
 }
 
 TEST(VideoFile, NoMoreIsDecodedThanTheLimit) {

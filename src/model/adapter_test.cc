@@ -266,7 +266,8 @@ TEST_F(AdapterErrors, Patterns) {
     return error();
   };
   EXPECT_EQ(with(R"("rank_pattern": {"k_proj": 8, "_proj": 2}, "alpha_pattern": {"q_proj": 3.5})"), "read");
-  EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 9})"), HasSubstr("r is 9, but the server accepts at most 8"));
+  EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 9})"),
+              HasSubstr("r is 9, but the server accepts at most 8"));
   EXPECT_THAT(with(R"("rank_pattern": {"self_attn.q_proj": 2})"), HasSubstr("and r = 2 require"));
   EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 1.5})"), HasSubstr(R"(rank_pattern["q_proj"] is 1.5)"));
   EXPECT_THAT(with(R"("alpha_pattern": {"q_proj": "2"})"), HasSubstr(R"(alpha_pattern["q_proj"] is "2")"));

@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"hidden_size", "2147483648", "but must be in [1, 1048576]"},
         Bad{"hidden_size", "9007199254740993", "but must be in"}, Bad{"hidden_size", "1e309", ""},
         Bad{"hidden_size", "66", "num_attention_heads 4 must divide hidden_size 66"},
-        Bad{"vocab_size", "0", "vocab_size is 0"}, Bad{"vocab_size", "8388609", "but must be in [1, 8388608]"},
+        Bad{"vocab_size", "0", "vocab_size is 0"},
+        Bad{"vocab_size", "8388609", "but must be in [1, 8388608]"},
         Bad{"num_hidden_layers", "0", "num_hidden_layers is 0"},
         Bad{"num_hidden_layers", "1025", "num_hidden_layers is 1025, but must be in [1, 1024]"},
         Bad{"num_attention_heads", "0", "num_attention_heads is 0"},
@@ -157,9 +158,11 @@ TEST(Config, Hybrids) {
     const auto made = qwen(fields);
     return made ? "" : made.error().message;
   };
-  EXPECT_THAT(error(R"(, "full_attention_interval": 1000)"), HasSubstr("at least one layer must have full_attention"));
+  EXPECT_THAT(error(R"(, "full_attention_interval": 1000)"),
+              HasSubstr("at least one layer must have full_attention"));
   EXPECT_THAT(error(R"(, "num_hidden_layers": 1, "layer_types": ["mamba"])"), HasSubstr("has \"mamba\""));
-  EXPECT_THAT(error(R"(, "layer_types": ["full_attention"])"), HasSubstr("1 entries, but the model has 48 layers"));
+  EXPECT_THAT(error(R"(, "layer_types": ["full_attention"])"),
+              HasSubstr("1 entries, but the model has 48 layers"));
   EXPECT_THAT(error(R"(, "linear_num_value_heads": 24)"),
               HasSubstr("must be a multiple of linear_num_key_heads 16"));
   EXPECT_THAT(error(R"(, "linear_key_head_dim": 512)"), HasSubstr("linear_key_head_dim is 512"));
@@ -181,7 +184,8 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_TRUE(std::holds_alternative<Attention>(lfm->layers[1].mixer));
   EXPECT_THAT(error("Lfm2", R"(, "num_hidden_layers": 1, "layer_types": ["mamba"])"),
               HasSubstr("linear_attention"));
-  EXPECT_THAT(error("Lfm2", R"(, "layer_types": ["conv"])"), HasSubstr("1 entries, but the model has 32 layers"));
+  EXPECT_THAT(error("Lfm2", R"(, "layer_types": ["conv"])"),
+              HasSubstr("1 entries, but the model has 32 layers"));
   EXPECT_THAT(error("Lfm2", R"(, "conv_L_cache": 9)"), HasSubstr("conv_L_cache is 9"));
 
   const auto nemotron = spec("NemotronH", R"(, "hybrid_override_pattern": "M-*E")");
@@ -193,7 +197,8 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "MX")"), HasSubstr("has 'X'"));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64, "mlp_bias": true)"),
               HasSubstr("mlp_bias is true"));
-  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "")"), HasSubstr("the pattern has 0 layers"));
+  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "")"),
+              HasSubstr("the pattern has 0 layers"));
   EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "{}")", std::string(1025, '-'))),
               HasSubstr("the pattern has 1025 layers, but must have 1 to 1024"));
   for (const char* none :

@@ -147,7 +147,8 @@ TEST_F(GgufSpec, NumbersOfActivations) {
   const auto made = spec(apertus({0.5F, 0.75F}, 0.5F));
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_THAT(*std::get<Mlp>(made->layers[1].feed_forward).slopes, ElementsAre(0.75F, 0.25F));
-  EXPECT_THAT(error(apertus({0.5F}, 0.5F)), HasSubstr("xielu.alpha_p has 1 items, but the model has 2 layers"));
+  EXPECT_THAT(error(apertus({0.5F}, 0.5F)),
+              HasSubstr("xielu.alpha_p has 1 items, but the model has 2 layers"));
   EXPECT_THAT(error(apertus({0.5F, NAN}, 0.5F)), HasSubstr("xielu.alpha_p: all values must be finite"));
   EXPECT_THAT(error(apertus({0.5F, 0.5F}, 0.7F)), HasSubstr("only 0.5 is supported"));
 }
@@ -243,15 +244,16 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
               HasSubstr("llama.expert_used_count is 5, but must be in [1, 4]"));
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_gating_func", 2)),
               HasSubstr("llama.expert_gating_func is 2, which is not supported here: must be 1"));
-  EXPECT_THAT(error(llama().text("llama.rope.scaling.type", "spiral")),
-              HasSubstr("llama.rope.scaling.type is \"spiral\", which is not supported: must be none, linear, yarn"));
+  EXPECT_THAT(
+      error(llama().text("llama.rope.scaling.type", "spiral")),
+      HasSubstr("llama.rope.scaling.type is \"spiral\", which is not supported: must be none, linear, yarn"));
   EXPECT_THAT(error(llama().tensor("rope_freqs.weight", {3}, kF32, std::string(12, '\0'))),
               HasSubstr("must be a list of 8 numbers"));
   EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
               HasSubstr("llama.attention.head_count 4 must be a multiple"));
-  EXPECT_THAT(
-      error(GgufBuilder().text("general.architecture", "rwkv6")),
-      HasSubstr("general.architecture is \"rwkv6\", which is not supported: must be one of afmoe, apertus, arcee, baichuan, "));
+  EXPECT_THAT(error(GgufBuilder().text("general.architecture", "rwkv6")),
+              HasSubstr("general.architecture is \"rwkv6\", which is not supported: must be one of afmoe, "
+                        "apertus, arcee, baichuan, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
               HasSubstr("token_embd.weight is missing or is not a matrix"));
@@ -287,7 +289,8 @@ TEST_F(GgufSpec, BlocksAreNotQuantisedAgain) {
   ASSERT_FALSE(model.has_value());
   EXPECT_THAT(
       model.error().message,
-      HasSubstr("must be none, got int8, because every matrix is already quantised (token_embd.weight is Q8_0)"));
+      HasSubstr(
+          "must be none, got int8, because every matrix is already quantised (token_embd.weight is Q8_0)"));
 }
 
 TEST_F(GgufSpec, InfiniteScaleIsFound) {
@@ -305,7 +308,8 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   Backend backend = make_reference_backend();
   const auto model = Model::load(path_, backend);
   ASSERT_FALSE(model.has_value());
-  EXPECT_THAT(model.error().message, HasSubstr("tensor blk.1.ffn_down.weight contains NaN or infinity in Q8_0"));
+  EXPECT_THAT(model.error().message,
+              HasSubstr("tensor blk.1.ffn_down.weight contains NaN or infinity in Q8_0"));
 }
 
 TEST_F(GgufSpec, FactorsOfAnyLengthAreRefused) {

@@ -212,7 +212,8 @@ TEST(VectorsWithRows, AreNotReadFromCodes) {
   Backend backend = make_reference_backend();
   const auto model = Model::load(directory.path(), backend);
   ASSERT_FALSE(model);
-  EXPECT_THAT(model.error().message, HasSubstr("q_norm.weight is fp8, but a vector must be F32, F16 or BF16"));
+  EXPECT_THAT(model.error().message,
+              HasSubstr("q_norm.weight is fp8, but a vector must be F32, F16 or BF16"));
 }
 
 TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
@@ -245,7 +246,8 @@ TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::resource_exhausted);
   EXPECT_THAT(model.error().message, HasSubstr("the weights need 825."));
-  EXPECT_THAT(model.error().message, HasSubstr("GB of memory are available; with --quantization int4 they need 206"));
+  EXPECT_THAT(model.error().message,
+              HasSubstr("GB of memory are available; with --quantization int4 they need 206"));
 }
 
 TEST_F(ModelLoad, DummyWeightsAreOfPlainFolders) {

@@ -73,8 +73,10 @@ TEST(ParamsFile, TextsEndAsMistralsDo) {
 }
 
 TEST(ParamsFile, ErrorsNameItsFields) {
-  EXPECT_THAT(error_of(R"(,"quantization":{"qformat_weight":"nvfp4"})"),
-              HasSubstr(R"(params.json: quantization.qformat_weight is "nvfp4", which is not supported: must be fp8_e4m3)"));
+  EXPECT_THAT(
+      error_of(R"(,"quantization":{"qformat_weight":"nvfp4"})"),
+      HasSubstr(
+          R"(params.json: quantization.qformat_weight is "nvfp4", which is not supported: must be fp8_e4m3)"));
   EXPECT_THAT(error_of(R"(,"moe":{"num_experts":4})"), HasSubstr("moe.num_experts_per_tok is missing"));
   EXPECT_THAT(error_of(R"(,"moe":{"num_experts":4,"num_experts_per_tok":5})"),
               HasSubstr("params.json: moe.num_experts_per_tok is 5"));

@@ -86,10 +86,9 @@ TEST(PlaceHeads, WhatDoesNotFitIsRefused) {
     return loaded ? "" : fmt::format("{}: {}", loaded.error().field, loaded.error().message);
   };
   using testing::HasSubstr;
-  EXPECT_THAT(
-      error(load_medusa(in_data("eagle"), *llama, backend, {})),
-      HasSubstr(
-          "speculative_config: the checkpoint has no Medusa heads: neither tensor blocks.0.layers.0.weight nor"));
+  EXPECT_THAT(error(load_medusa(in_data("eagle"), *llama, backend, {})),
+              HasSubstr("speculative_config: the checkpoint has no Medusa heads: neither tensor "
+                        "blocks.0.layers.0.weight nor"));
   EXPECT_THAT(error(load_medusa(in_data("medusa"), *other, backend, {})),
               HasSubstr("tensor blocks.0.layers.0.weight has shape [48, 48]"));
   EXPECT_THAT(error(load_mlp_speculator(in_data("mlp-speculator"), *other, backend, {})),

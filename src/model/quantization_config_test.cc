@@ -55,9 +55,11 @@ struct Bad {
 const Bad kBad[] = {
     {"NotAnObject", "4", "quantization_config must be an object"},
     {"NoMethod", "{}", "quantization_config.quant_method is missing"},
-    {"OtherMethod", R"({"quant_method":"bitsandbytes"})", "quant_method is bitsandbytes, but only gptq, awq,"},
+    {"OtherMethod", R"({"quant_method":"bitsandbytes"})",
+     "quant_method is bitsandbytes, but only gptq, awq,"},
     {"NoBits", R"({"quant_method":"gptq"})", "quantization_config.bits is missing"},
-    {"ThreeBits", R"({"quant_method":"gptq","bits":3})", "quantization_config.bits is 3, but only 4 and 8 are"},
+    {"ThreeBits", R"({"quant_method":"gptq","bits":3})",
+     "quantization_config.bits is 3, but only 4 and 8 are"},
     {"NoGroup", R"({"quant_method":"gptq","bits":4})", "quantization_config.group_size is missing"},
     {"GroupOfNone", R"({"quant_method":"gptq","bits":4,"group_size":0})", "group_size must not be 0"},
     {"Marlin", R"({"quant_method":"gptq","bits":4,"group_size":64,"checkpoint_format":"marlin"})",

@@ -25,7 +25,8 @@ TEST(Support, NamesThePartTheNeedAndTheRemedy) {
   EXPECT_EQ(refusal("models/deepseek_v32"), "");
   EXPECT_THAT(
       refusal("models/deepseek_v4"),
-      AllOf(HasSubstr("DeepseekV4ForCausalLM needs operator collapse_streams, which device cuda does not support"),
+      AllOf(HasSubstr(
+                "DeepseekV4ForCausalLM needs operator collapse_streams, which device cuda does not support"),
             HasSubstr("set --device cpu")));
   EXPECT_THAT(
       refusal("encoders/t5-encoder"),

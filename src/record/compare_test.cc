@@ -30,7 +30,8 @@ TEST(Compare, NamesTheFirstTokenThatDiffers) {
   EXPECT_EQ(difference_from(record, {4, 9, 6}, "stop"), "answer 0: token 1 is 9, but the record has 5");
   EXPECT_EQ(difference_from(record, {4, 5}, "stop"), "answer 0: has 2 tokens, but the record has 3");
   EXPECT_EQ(difference_from(record, {4, 5, 6, 7}, "stop"), "answer 0: has 4 tokens, but the record has 3");
-  EXPECT_EQ(difference_from(record, {4, 5, 6}, "length"), "answer 0: ended because of length, but the record has stop");
+  EXPECT_EQ(difference_from(record, {4, 5, 6}, "length"),
+            "answer 0: ended because of length, but the record has stop");
   EXPECT_EQ(difference(record, {}), "answer 0: missing");
 }
 
@@ -53,7 +54,8 @@ TEST(Compare, PoolingComparesHashes) {
   record.request->task = Task::embed;
   record.answers[0].hash = "a";
   EXPECT_EQ(difference(record, {{.index = 0, .hash = "a", .finish = "stop"}}), "");
-  EXPECT_THAT(difference(record, {{.index = 0, .hash = "b", .finish = "stop"}}), HasSubstr("a different hash"));
+  EXPECT_THAT(difference(record, {{.index = 0, .hash = "b", .finish = "stop"}}),
+              HasSubstr("a different hash"));
 }
 
 TEST(Compare, RefusesByName) {

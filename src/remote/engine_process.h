@@ -44,7 +44,7 @@ struct EngineProcessOptions {
   bool shares_experts = false;
   // keeps the port for shared experts reserved; null: a flag sets the port
   std::shared_ptr<const Socket> expert_port{};
-  std::uint64_t seed = 0;  // used for requests without a seed
+  std::uint64_t seed = 0;      // used for requests without a seed
   int hung_after_ms = 10'000;  // time in ms without a message after which the process counts as hung
   // A process that has returned a token or is older than this (ms) did not die because of its start. A
   // death after this age is also less likely to be caused by a request that the process got when it

@@ -103,7 +103,8 @@ TEST_F(AdapterFolderTest, WhatCannotBeLoadedIsNotReadAgainUntilItChanges) {
     const auto refused = offers("sql");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
-    EXPECT_EQ(refused.error().message, "the folder of the LoRA adapter exists, but cannot be loaded: NaN in it");
+    EXPECT_EQ(refused.error().message,
+              "the folder of the LoRA adapter exists, but cannot be loaded: NaN in it");
   }
   EXPECT_EQ(engine_.loads.size(), 1U);
   const auto file = folder_ / "sql/adapter_model.safetensors";

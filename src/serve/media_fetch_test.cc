@@ -45,7 +45,8 @@ TEST_F(MediaFetch, BringsWhatAllowedHostsHave) {
 }
 
 TEST_F(MediaFetch, NothingElse) {
-  EXPECT_THAT(error_of({}, at("/body")), HasSubstr("need a server with --allowed-media-domains: send a data: URL"));
+  EXPECT_THAT(error_of({}, at("/body")),
+              HasSubstr("need a server with --allowed-media-domains: send a data: URL"));
   EXPECT_THAT(error_of({.domains = {"example.org"}}, at("/body")),
               HasSubstr("127.0.0.1 is not in --allowed-media-domains"));
   EXPECT_THAT(error_of(allowed_, at("/to?http://169.254.169.254/secret")),
@@ -69,9 +70,9 @@ TEST_F(MediaFetch, FilesBelowTheFolderAlone) {
   EXPECT_EQ(fetch_media(sources, "file://localhost" + root.string() + "/inner/a%20picture.png").value(),
             "pixels");
   for (const char* other : {"/link", "/../secret", "/inner", "/inner/none.png", ""})
-    EXPECT_THAT(error_of(sources, base + other), HasSubstr("does not contain this file"))
-        << other;
-  EXPECT_THAT(error_of({}, base + "/inner/a%20picture.png"), HasSubstr("need a server with --allowed-local-media-path"));
+    EXPECT_THAT(error_of(sources, base + other), HasSubstr("does not contain this file")) << other;
+  EXPECT_THAT(error_of({}, base + "/inner/a%20picture.png"),
+              HasSubstr("need a server with --allowed-local-media-path"));
   EXPECT_THAT(error_of(sources, "file:inner"), HasSubstr("must be file:///path"));
 }
 

@@ -44,7 +44,7 @@ class Pooling final : public OutputReceiver, public std::enable_shared_from_this
   Vectors vectors_;
   std::size_t unfinished_;
   std::optional<Error> error_;
-  AnswerCost cost_;             // complete after the last text
+  AnswerCost cost_;  // complete after the last text
 };
 
 }  // namespace octavo

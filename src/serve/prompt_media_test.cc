@@ -196,7 +196,8 @@ TEST_F(ImagesTest, LimitsAreTold) {
   };
   EXPECT_THAT(message({image(small), image(small), image(small)}),
               HasSubstr("At most 2 image(s) may be provided in one prompt"));
-  EXPECT_THAT(message({image(small), image(small)}), HasSubstr("needs 20 tokens, which is more than the context of 30"));
+  EXPECT_THAT(message({image(small), image(small)}),
+              HasSubstr("needs 20 tokens, which is more than the context of 30"));
   EXPECT_THAT(message({image(small)}), HasSubstr("prompt is too long"));
   EXPECT_THAT(message({image(small), text("<image>")}),
               HasSubstr("the prompt has 2 \"<image>\", but the request has 1 images"));

@@ -53,7 +53,7 @@ class Detokenizer {
   std::span<const std::int32_t> kept_special_;
   // no text was returned yet, so the next token is decoded as the start of a text
   bool at_start_ = true;
-  std::string bytes_;  // byte-level: bytes of an incomplete code point
+  std::string bytes_;                // byte-level: bytes of an incomplete code point
   std::vector<std::int32_t> group_;  // other decoders: ids that must be decoded together
 };
 

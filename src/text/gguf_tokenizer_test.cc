@@ -178,8 +178,9 @@ TEST(GgufTokenizer, WrongVocabularies) {
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
               HasSubstr("must be bert, gpt2, llama, gemma4, plamo2, plamo3 or t5"));
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is outside of the 701"));
-  EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
-              HasSubstr("tokenizer.ggml.pre is \"martian\", which is not supported: must be one of chatglm-bpe, "));
+  EXPECT_THAT(
+      error(bytes, [](V& v) { v.pre = "martian"; }),
+      HasSubstr("tokenizer.ggml.pre is \"martian\", which is not supported: must be one of chatglm-bpe, "));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens.clear(); }), HasSubstr("tokens is missing or empty"));
   EXPECT_THAT(error(bytes, [](V& v) { v.types.pop_back(); }),
               HasSubstr("token_type has 700 items, but the vocabulary has 701"));

@@ -16,7 +16,7 @@ struct PreTokenizer {
   // a word that is a token is not split
   bool ignore_merges = false;
   bool add_bos = false;  // value for files without tokenizer.ggml.add_bos_token
-  bool nfc = false;  // texts are first normalized to NFC
+  bool nfc = false;      // texts are first normalized to NFC
 };
 
 // Returns null for an unknown name.

@@ -18,7 +18,7 @@ namespace json = boost::json;
 
 constexpr std::int64_t kTokensMax = 1 << 22;
 constexpr double kNormal = 1, kControl = 3;  // values of GgufVocabulary::types
-constexpr std::size_t kBytes = 256;  // the first tokens after the special ones are single bytes
+constexpr std::size_t kBytes = 256;          // the first tokens after the special ones are single bytes
 
 // Special tokens for files that do not list them.
 constexpr std::array<std::string_view, 20> kSpecial = {"<unk>",

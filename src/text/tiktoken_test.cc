@@ -42,7 +42,8 @@ TEST(Tiktoken, ErrorsNameTheLineAndTheClass) {
   EXPECT_TRUE(tokenizer_of_tiktoken(file, kimi));
   const auto error = [&](std::string_view text) { return tokenizer_of_tiktoken(text, kimi).error().message; };
   EXPECT_THAT(error(""), HasSubstr("the file has no tokens"));
-  EXPECT_THAT(error("IQ== 0\nIg== 2\n"), HasSubstr("line 2 must be a token in base64 and the token's rank, 1"));
+  EXPECT_THAT(error("IQ== 0\nIg== 2\n"),
+              HasSubstr("line 2 must be a token in base64 and the token's rank, 1"));
   EXPECT_THAT(error("IQ==\n"), HasSubstr("line 1"));
   EXPECT_THAT(error("? 0\n"), HasSubstr("line 1"));
   EXPECT_THAT(error("IQ== 0\nIQ== 1\n"), HasSubstr("twice"));

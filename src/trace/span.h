@@ -30,7 +30,7 @@ using SpanValue = std::variant<std::string, std::int64_t, double>;
 
 struct Span {
   std::optional<TraceContext> context = {};  // nullopt: the span begins a trace
-  std::string id = {};  // 16 hexadecimal digits; "": the exporter chooses
+  std::string id = {};                       // 16 hexadecimal digits; "": the exporter chooses
   std::string name = {};
   SpanKind kind = SpanKind::server;
   std::vector<std::pair<std::string, SpanValue>> attributes = {};

@@ -14,7 +14,7 @@ enum class RampUp : std::uint8_t { none, linear, exponential };
 
 struct ArrivalOptions {
   double request_rate = 0;  // requests/s; 0: all requests at once
-  double burstiness = 1;  // shape of the gamma distribution of gaps; 1: Poisson; below 1: burstier
+  double burstiness = 1;    // shape of the gamma distribution of gaps; 1: Poisson; below 1: burstier
   RampUp ramp_up = RampUp::none;
   // Rate in requests/s at the first and at the last request. Both replace request_rate.
   double ramp_up_start = 0;

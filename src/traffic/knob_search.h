@@ -14,7 +14,7 @@ namespace octavo::traffic {
 struct Knob {
   std::string flag;
   std::vector<std::string> values;  // "": the flag is not given
-  std::size_t usual = 0;  // index of the value without tuning
+  std::size_t usual = 0;            // index of the value without tuning
   // Neighbouring values have similar scores, so a refinement only tries the neighbours of the best value.
   bool ordered = false;
   // indices of the values in the grid; empty: only the usual value
@@ -34,7 +34,7 @@ class KnobSearch {
   explicit KnobSearch(std::vector<Knob> knobs);
 
   std::optional<Setting> next();  // nullopt: the search has ended
-  void add(double score);  // score of the last setting from next()
+  void add(double score);         // score of the last setting from next()
 
   const std::vector<Knob>& knobs() const { return knobs_; }
   const Setting& best() const { return best_; }

@@ -17,7 +17,7 @@ namespace octavo::traffic {
 struct LoadOptions {
   http::Address server;
   std::string endpoint = "/v1/completions";
-  bool chat = false;  // sends `messages` and not `prompt`
+  bool chat = false;      // sends `messages` and not `prompt`
   http::Headers headers;  // in addition to Content-Type
   std::string model;
   // more fields of each request; they override others of the same name
@@ -34,7 +34,7 @@ struct LoadAnswer {
 
 struct LoadResult {
   std::vector<LoadAnswer> answers;  // one for each prompt
-  double seconds = 0;  // from the first request to the end of the last response
+  double seconds = 0;               // from the first request to the end of the last response
 };
 
 // due_us: earliest time to send each prompt, from the start of the run, ascending. ended: called after each

@@ -51,7 +51,7 @@ struct KvPrompt {
 
 struct LoadTask {
   RequestId id = 0;
-  KvTransferParams from{};  // parameters in the request; empty if it has none
+  KvTransferParams from{};        // parameters in the request; empty if it has none
   int first = 0;                  // the task loads pieces [first, keys.size()) of the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
   // cache block to load piece first + i into; empty: the task only ends a lease
@@ -89,7 +89,7 @@ constexpr KvTransferFailure failure_of(ErrorCode code) {
 // Pieces of a computed prompt that a connector stores. Until take_stored() returns the owner, steps do not
 // write to these blocks.
 struct StoreTask {
-  std::uint64_t owner = 0;  // the engine's id for this task
+  std::uint64_t owner = 0;        // the engine's id for this task
   int prefix = 0;                 // number of prompt blocks in the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
   std::vector<KvPlace> blocks{};

@@ -41,7 +41,7 @@ struct KvTierOptions {
   // number of blocks for which store_threshold counts uses
   int max_tracker_size = 64'000;
   bool load_always = false;  // true: blocks are loaded even if computing them is faster
-  bool prompt_only = true;  // true: blocks of output tokens are not stored
+  bool prompt_only = true;   // true: blocks of output tokens are not stored
   bool use_odirect = false;  // true: files bypass the page cache
   // time in ms without a response after which a store counts as failed
   int store_silence_ms = 5'000;
@@ -56,7 +56,7 @@ using StartConnector = std::function<Result<std::unique_ptr<KvConnector>>(const 
 struct KvTransferOptions {
   bool enabled = false;
 
-  bool produces = false;  // whether the engine keeps blocks of prompts for other engines
+  bool produces = false;    // whether the engine keeps blocks of prompts for other engines
   bool consumes = false;    // whether the engine loads blocks of prompts from other engines
   std::string engine_id{};  // "": chosen at random at each start
 

@@ -117,7 +117,9 @@ TEST_F(CheckpointTest, ShardsWithoutAnIndexAreAllThere) {
   EXPECT_EQ(Checkpoint::open(directory_.path())->tensors().size(), 2u);
 }
 
-TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("contains neither model.safetensors")); }
+TEST_F(CheckpointTest, NothingThere) {
+  EXPECT_THAT(error(), HasSubstr("contains neither model.safetensors"));
+}
 
 TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
   const auto with_index = [&](std::string_view map) {

@@ -95,7 +95,8 @@ TEST(SpeculativeConfig, MistakesAreNamed) {
   EXPECT_EQ(
       config_error(
           R"({"model": "x", "num_speculative_tokens": 3, "speculative_token_tree": "[(0,), (1,), (0, 0)]"})"),
-      "speculative_token_tree: must be a chain of num_speculative_tokens (3) draft tokens, [(0,), (0, 0), ..], because trees are not supported, got \"[(0,),(1,),(0,0)]\"");
+      "speculative_token_tree: must be a chain of num_speculative_tokens (3) draft tokens, [(0,), (0, 0), "
+      "..], because trees are not supported, got \"[(0,),(1,),(0,0)]\"");
   EXPECT_TRUE(config_error(R"({"method": "lookahead"})").starts_with("method: must be "));
   EXPECT_EQ(config_error(R"({"method": "medusa", "num_speculative_tokens": 4})"),
             "model: must be given: the folder of the heads");

@@ -43,8 +43,9 @@ TEST(Placement, NodesAndListsAreTakenAsTheyAreAsked) {
       shared({.nodes = {1}}, 2, two),
       "numa_bind_nodes: has 1 entries for 2 engine processes on this host: give one entry for each process");
   EXPECT_EQ(shared({.nodes = {2}}, 1, two), "numa_bind_nodes: NUMA node 2 has no processor");
-  EXPECT_EQ(shared({.processors = {"0"}}, 2, two),
-            "numa_bind_cpus: has 1 entries for 2 engine processes on this host: give one entry for each process");
+  EXPECT_EQ(
+      shared({.processors = {"0"}}, 2, two),
+      "numa_bind_cpus: has 1 entries for 2 engine processes on this host: give one entry for each process");
   EXPECT_THAT(shared({.processors = {"0", "3-1"}}, 2, two),
               HasSubstr("\"3-1\" must be a list of processors"));
 }

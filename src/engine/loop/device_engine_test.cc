@@ -158,9 +158,10 @@ TEST_F(Refused, NoQuantisedMatrices) {
 TEST_F(Refused, Sound) {
   options_.model.dir = "tests/data/sound/whisper";
   EXPECT_TRUE(load_engine(options_));
-  EXPECT_THAT(error_on_cuda(),
-              testing::HasSubstr(
-                  "cross attention to the rows of an encoder, which device cuda does not support; set --device cpu"));
+  EXPECT_THAT(
+      error_on_cuda(),
+      testing::HasSubstr(
+          "cross attention to the rows of an encoder, which device cuda does not support; set --device cpu"));
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {

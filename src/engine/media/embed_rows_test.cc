@@ -137,8 +137,7 @@ TEST(PromptEmbedsRefusals, NameTheFieldAndTheReason) {
               HasSubstr("enable_prompt_embeds: GPT2LMHeadModel adds position or type embeddings"));
   EXPECT_THAT(load_error(embeds_options("encoders/bert")), HasSubstr("is a pooling model"));
   EXPECT_THAT(load_error(embeds_options("vision/qwen2_vl")), HasSubstr("--limit-mm-per-prompt"));
-  EXPECT_THAT(load_error(embeds_options("sound/whisper")),
-              HasSubstr("has an encoder for prompts or sound"));
+  EXPECT_THAT(load_error(embeds_options("sound/whisper")), HasSubstr("has an encoder for prompts or sound"));
 }
 
 }  // namespace

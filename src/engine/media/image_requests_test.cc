@@ -36,11 +36,13 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
     return id ? std::string() : id.error().message;
   };
   EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("must have 4 tokens, got 5"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("must have 3072 bytes of pixels"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }),
+              HasSubstr("must have 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
               HasSubstr("must be after the previous image"));
   EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("and within the prompt"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("must be after the previous image"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }),
+              HasSubstr("must be after the previous image"));
 }
 
 TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
@@ -53,12 +55,14 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }), HasSubstr("must have 1 to 512 tokens, got 0"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }),
+              HasSubstr("must have 1 to 512 tokens, got 0"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 0; }),
               HasSubstr("of 20 tokens cannot have 0 columns"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 3; }),
               HasSubstr("of 20 tokens cannot have 3 columns"));
-  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("must have 8640 bytes of pixels"));
+  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }),
+              HasSubstr("must have 8640 bytes of pixels"));
 }
 
 TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {

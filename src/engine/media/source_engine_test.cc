@@ -196,7 +196,8 @@ TEST_P(SourceEngine, RequestsThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media.clear(); }), HasSubstr("use /v1/completions"));
   EXPECT_THAT(error([](Request& r) { r.media.push_back(r.media[0]); }), HasSubstr("use /v1/completions"));
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("have 28 bytes, got 27"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].columns = 0; }), HasSubstr("must have 1 to 320 tokens, got 0"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].columns = 0; }),
+              HasSubstr("must have 1 to 320 tokens, got 0"));
   EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>(321, 5))}; }),
               HasSubstr("got 321"));
   EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>{5, 120})}; }),

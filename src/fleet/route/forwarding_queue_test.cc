@@ -34,7 +34,8 @@ TEST_F(QueueTest, RequestsWaitUntilAWorkerIsBack) {
   const http::Response refused = post("{}");
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.headers.find("Retry-After"), "1");
-  EXPECT_NE(refused.body.find("no replica is available, and the queue is full (--queue-size 1)"), std::string::npos)
+  EXPECT_NE(refused.body.find("no replica is available, and the queue is full (--queue-size 1)"),
+            std::string::npos)
       << refused.body;
   a.start(a.port());
   EXPECT_EQ(answer.get().status, 200);
@@ -62,7 +63,8 @@ TEST_F(QueueTest, RequestsAreRefusedIfNoWorkerIsBackInTime) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.find("Retry-After"), "1");
   EXPECT_NE(refused.body.find("--queue-timeout-secs 1"), std::string::npos) << refused.body;
-  EXPECT_NE(post(R"({"timeout": 0.05})").body.find("timeout: the time limit of 0.05 s is over"), std::string::npos);
+  EXPECT_NE(post(R"({"timeout": 0.05})").body.find("timeout: the time limit of 0.05 s is over"),
+            std::string::npos);
 }
 
 // The deadline is longer than the interval at which the queue checks it.

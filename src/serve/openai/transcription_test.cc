@@ -244,7 +244,8 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
               HasSubstr("the format srt cannot be streamed"));
   EXPECT_THAT(error({{"stream_include_usage", "true"}}, chirp()), HasSubstr("needs stream"));
   EXPECT_THAT(error({{"timestamp_granularities[]", "segment"}}, chirp()), HasSubstr("needs response_format"));
-  EXPECT_THAT(error({{"timestamp_granularities[]", "word"}}, chirp()), HasSubstr("word timestamps are not supported"));
+  EXPECT_THAT(error({{"timestamp_granularities[]", "word"}}, chirp()),
+              HasSubstr("word timestamps are not supported"));
   EXPECT_THAT(error({{"temperature", "hot"}}, chirp()), HasSubstr("temperature: must be a number"));
   EXPECT_THAT(error({{"temperature", "3"}}, chirp()), HasSubstr("temperature"));
   EXPECT_THAT(error({{"n", "2"}}, chirp()), HasSubstr("n: must be 1"));

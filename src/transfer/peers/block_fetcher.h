@@ -43,7 +43,7 @@ class BlockFetcher {
 
   struct Worker {
     std::optional<TransferSlots> slots;  // only the worker's thread uses it
-    std::unique_ptr<UcxChannel> ucx;  // only the worker's thread uses it
+    std::unique_ptr<UcxChannel> ucx;     // only the worker's thread uses it
     // current connection or null; guarded by mutex_
     const PeerSocket* socket = nullptr;
     std::thread thread;

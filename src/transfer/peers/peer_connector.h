@@ -52,8 +52,8 @@ class PeerConnector final : public KvConnector {
   KvTransferStats loads_;
 
   LeaseTable leases_;
-  std::unique_ptr<BlockServer> server_;  // null unless the engine is a producer
-  std::unique_ptr<LeaseKeeper> keeper_;  // null unless the engine is a consumer
+  std::unique_ptr<BlockServer> server_;    // null unless the engine is a producer
+  std::unique_ptr<LeaseKeeper> keeper_;    // null unless the engine is a consumer
   std::unique_ptr<BlockFetcher> fetcher_;  // null unless the engine is a consumer
 };
 

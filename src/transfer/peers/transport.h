@@ -18,8 +18,7 @@ namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
 // Minimum slot size. It fits into a CPU cache.
-inline constexpr std::size_t kPieceBytes = std::size_t{512}
-                                           << 10;
+inline constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 
 inline int piece_blocks(const BlockFormat& format) {
   return static_cast<int>(std::max<std::size_t>(1, kPieceBytes / format.stride()));

@@ -118,7 +118,8 @@ TEST(TierConnector, HostMemoryThatIsTooMuchOrTooLittleIsRefusedWithTheFigures) {
     const auto opened = TierConnector::open({.host_bytes = bytes}, kFormat, 800, {});
     return opened ? "" : opened.error().message;
   };
-  EXPECT_NE(message(3).find("3 bytes of host memory are too few, because one KV block has 4"), std::string::npos);
+  EXPECT_NE(message(3).find("3 bytes of host memory are too few, because one KV block has 4"),
+            std::string::npos);
   EXPECT_NE(message(std::int64_t{1} << 60).find("1152921504606846976 bytes"), std::string::npos);
 }
 

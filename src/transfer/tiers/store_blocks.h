@@ -64,7 +64,7 @@ class StoreBlocks final : public BlockStore {
   std::atomic<std::int64_t> away_until_us_ = 0;
 
   mutable std::mutex mutex_;                       // guards all members below
-  std::vector<Idle> idle_;  // the most recently used connection is last
+  std::vector<Idle> idle_;                         // the most recently used connection is last
   // keys that the server reported as stored
   std::unordered_set<Hash128, HashOfHash> known_;
   // the same keys, oldest first; may contain duplicates and removed keys
