@@ -23,7 +23,7 @@ struct LayerGroup {
   int q_heads = 0;
   KvSpec kv;
   bool causal = true;
-  bool local = false;  // chunked attention; see AttentionMask::local
+  bool local = false;  // see AttentionMask::local
   int layers = 0;
 };
 

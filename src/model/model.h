@@ -78,7 +78,7 @@ struct Model {
   // f32 [max_model_len]: factor of queries at each position (spec.temperature); empty if unused
   View temperatures;
   Buffer vectors;                    // memory of all norms, biases and frequencies
-  std::size_t weight_bytes = 0;      // prepared matrices and vectors, including the encoder's
+  std::size_t weight_bytes = 0;      // size of prepared matrices and vectors, including the encoder
   std::size_t checkpoint_bytes = 0;  // all tensors of the checkpoint
   std::unique_ptr<Model> tower;      // image or audio encoder; null: none
   // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.

@@ -104,7 +104,7 @@ struct Stage {
 struct EmbeddingSpec {
   float scale = 1;
   bool scale_rounds = false;  // the scale is rounded to the weights' format before use
-  // rows of a table [rows, dim] of positions that is added to the embeddings; 0: no table
+  // number of learned positions, which are added to the embeddings; 0: none
   int learned_positions = 0;
   int first_position = 0;  // row of the table for the first token of a sequence
   // rows of the table of token types; the type says which part of the text contains the token; 0: no table
@@ -165,7 +165,7 @@ struct ModelSpec {
   // More heads, with an output per token (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
-  std::optional<Names> other_names = {};    // names that some checkpoints use instead
+  std::optional<Names> other_names = {};    // names that some checkpoints use instead of `names`
   std::optional<Predictor> predictor = {};  // multi-token prediction (MTP) layers in the same checkpoint
   Shard shard = {};  // this rank's part; all numbers above describe the complete network
   Stage stage = {};  // this process's stage; `layers` contains the layers of all stages

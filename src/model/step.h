@@ -103,7 +103,7 @@ struct LayerCache {
 };
 
 struct LayerMemory {
-  LayerCache cache = {};    // the cache of this layer, or of the layer whose cache it reads
+  LayerCache cache = {};    // cache that the layer reads; may belong to an earlier layer
   std::size_t group = 0;    // index of the cache group
   LayerCache entries = {};  // compressed entries (Block::entries()); `slots` are the slots of the tokens
   // Only for cross attention: keys and values of encoder rows, and the plan that says which rows each

@@ -1,4 +1,4 @@
-// Families whose networks other families start from.
+// Describe functions that other families call and then change the result.
 #pragma once
 
 #include "base/error.h"

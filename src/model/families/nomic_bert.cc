@@ -126,7 +126,7 @@ static Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.mlp.down = "mlp.fc2";
   names.mlp.post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
-  // Files with adapters have the names above. transformers' files have these names.
+  // Files with adapters have the names above. transformers' files have the names below.
   Names& first = spec.other_names.emplace(names);
   first.embedding.norm = "emb_ln";
   first.layers = "encoder.layers.";

@@ -25,7 +25,7 @@ Result<> add_scores(GgufFields& fields, std::string_view field) {
 
 Result<> add_expert_layers(GgufFields& fields) {
   TRY(const std::int64_t layers, fields.layer_count("block_count"));
-  // number of layers without prediction layers
+  // number of layers, not counting multi-token prediction layers
   const double own = fields.number("num_hidden_layers").value_or(0);
   json::array kinds;
   for (std::int64_t i = 0; i < layers && static_cast<double>(i) < own; ++i)

@@ -27,7 +27,7 @@ Result<> add_windows(GgufFields& fields) {
     return field_failure(pattern, ErrorCode::corrupt,
                          "{}: {} has {} items, but a network may have at most {} layers", fields.what(),
                          pattern, sliding.size(), kGgufLayersMax);
-  // number of layers without prediction layers
+  // number of layers, not counting multi-token prediction layers
   const double own = fields.number("num_hidden_layers").value_or(0);
   json::array types;
   for (std::size_t i = 0; i < sliding.size() && static_cast<double>(i) < own; ++i)

@@ -51,7 +51,7 @@ struct HyperConnections {
   float eps = 0;
   float norm_eps = 0;
 
-  int rows() const { return count * (2 + count); }  // rows of a half's matrix
+  int rows() const { return count * (2 + count); }  // rows of the matrix that computes a mixture
 
   struct Names {
     // Prefixes of tensor names: for a layer's mixer, for its feed-forward, and for the merge after the last
