@@ -63,7 +63,7 @@ def test_errors_name_field_and_limit():
         assert len(engines(base)) == 1
     with serve("--device", "cpu") as base:
         status, message = error(new_data_parallel_size=2)
-        assert status == 400 and "does not change" in message
+        assert status == 400 and "this server cannot change its number of engines" in message
 
 
 @pytest.mark.parametrize("flags", [

@@ -301,7 +301,7 @@ def test_under_mpirun(flag, one, two):
 def test_what_does_not_fit_is_refused_by_name():
     for flags, said in [
         (("--nnodes", "2"), "nnodes: is 2, but the number of ranks, 1, must be a multiple of it"),
-        (("--headless",), "--headless: needs a --node-rank other than 0"),
+        (("--headless",), "--headless: needs --node-rank above 0"),
         (("--pipeline-parallel-size", "8"), "pipeline_parallel_size: is 8, but the model has"),
         (("--pipeline-parallel-size", "17"), "pipeline_parallel_size: must be at most 16, got 17"),
     ]:
