@@ -131,7 +131,7 @@ def test_batches_and_threads(vocabulary):
     for matcher, row in zip(matchers, alone):
         matcher.fill(row)
     assert (masks == alone).all()
-    with pytest.raises(ValueError, match="rows"):
+    with pytest.raises(ValueError, match="must have one row for each"):
         pool.fill(matchers[:2], masks)
     with pytest.raises(ValueError, match="twice"):
         pool.fill([matchers[0]] * 9, masks)
