@@ -49,15 +49,15 @@ Result<> set_size(int fd, std::size_t bytes) {
   return {};
 }
 
-// Returns an error if the file system has too little space. Without this check, the process would be killed
-// at the first use of a page for which there is no space.
-Result<> check_space(int fd, std::size_t bytes) {
+// Reserves the pages of a file in a file system with a limit. Without this, the process would be killed at
+// the first use of a page for which there is no space, also if other programs use the space later.
+Result<> reserve(int fd, std::size_t bytes) {
   struct statvfs system{};
   if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit
-  const std::size_t space = system.f_bavail * system.f_frsize;
-  if (space >= bytes) return {};
-  return failure(ErrorCode::resource_exhausted, "its file system has space for {} bytes, {} are needed",
-                 space, bytes);
+  if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes)); error != 0)
+    return failure(ErrorCode::resource_exhausted, "its file system has no space for {} bytes: {}", bytes,
+                   std::strerror(error));
+  return {};
 }
 
 Result<std::size_t> size_of(int fd) {
@@ -88,9 +88,9 @@ Result<SharedMemory> SharedMemory::open(int fd, std::size_t bytes) {
   TRY(const std::size_t size, size_of(fd));
   if (size != bytes) {
     memory.clear();
-    TRY_VOID(check_space(fd, bytes));
     TRY_VOID(set_size(fd, bytes));
   }
+  TRY_VOID(reserve(fd, bytes));
   return open(std::exchange(memory.fd_, -1));
 }
 

@@ -51,6 +51,8 @@ class KvEventLog {
   // Returns whether `events` more events fit into the ring.
   bool has_room(std::size_t events) const { return events_.size() - (written_ - read_.load()) >= events; }
   void resume() { losing_ = false; }
+  // Events are lost from now on, until the pool logs all contents.
+  void lose() { losing_ = true; }
   // Returns the number of `cleared` events so far. A `cleared` event makes all earlier events obsolete.
   std::uint64_t clears() const { return clears_; }
 

@@ -100,6 +100,18 @@ TEST(KvEvents, AReaderThatIsLateLearnsEverythingAnew) {
   EXPECT_EQ(mirror.keys, chains.keys());
 }
 
+TEST(KvEvents, ALogThatBeginsLateHasAllContents) {
+  KvEventLog log(32, kSize);
+  Chains chains(32, log);
+  log.lose();
+  for (int chain = 0; chain < 3; ++chain) chains.compute(chain, 4);
+  chains.pool.tell_all();
+  log.flush();
+  Mirror mirror;
+  mirror.read(log);
+  EXPECT_EQ(mirror.keys, chains.keys());
+}
+
 TEST(KvEvents, WaitEndsWithTheLog) {
   KvEventLog log(4, kSize);
   int read = 0;

@@ -148,10 +148,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   TRY(std::optional<LoadedDraft> draft, load_draft_of(backend, options, loaded));
   const KeptPlan kept_plan(hooks.kept_memory, options, loaded, *backend);
   TRY(const MemoryFigures memory, measure_memory(options, loaded, draft, kept_plan));
-  EngineOptions sized = options;
-  if (!options.cache.num_blocks && options.cache.memory_bytes == 0)
-    sized.cache.num_blocks = kept_plan.num_blocks();
-  TRY(SchedulerOptions scheduler, plan_engine(loaded.figures, memory, sized));
+  TRY(SchedulerOptions scheduler, plan_engine(loaded.figures, memory, options));
+  scheduler = kept_plan.keep_size(std::move(scheduler), loaded.figures, memory, options);
   EngineInfo info = describe(options, loaded, memory, draft, scheduler);
 
   info.device = device_name(*backend);

@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <utility>
+
 #include "base/host_memory.h"
 #include "base/log.h"
-#include "engine/load/engine_plan.h"
 
 namespace octavo {
 namespace {
+
+constexpr int kSizeTolerance = 10;  // 1 / 10 of the planned blocks
 
 // Returns the reason why blocks cannot be kept, or an empty text.
 std::string_view obstacle(const EngineOptions& options, const ModelPlanFigures& figures,
@@ -52,8 +56,15 @@ std::int64_t KeptPlan::occupied_bytes() const {
   return descriptor_ < 0 ? 0 : static_cast<std::int64_t>(SharedMemory::allocated(descriptor_));
 }
 
-std::optional<int> KeptPlan::num_blocks() const {
-  return descriptor_ < 0 ? std::nullopt : KeptCache::blocks_of(descriptor_, shape_.blocks);
+SchedulerOptions KeptPlan::keep_size(SchedulerOptions planned, const ModelPlanFigures& figures,
+                                     const MemoryFigures& memory, const EngineOptions& options) const {
+  if (descriptor_ < 0 || options.cache.num_blocks || options.cache.memory_bytes != 0) return planned;
+  const std::optional<int> kept = KeptCache::blocks_of(descriptor_, shape_.blocks);
+  if (!kept || std::abs(*kept - planned.num_blocks) > planned.num_blocks / kSizeTolerance) return planned;
+  EngineOptions sized = options;
+  sized.cache.num_blocks = kept;
+  auto same = plan_engine(figures, memory, sized);
+  return same && same->max_model_len == planned.max_model_len ? *std::move(same) : std::move(planned);
 }
 
 Result<KeptCache::Opened> KeptPlan::open(SchedulerOptions& scheduler, int state_slots) const {

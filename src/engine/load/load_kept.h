@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "base/error.h"
 #include "engine/cache/kept_cache.h"
 #include "engine/engine_options.h"
+#include "engine/load/engine_plan.h"
 #include "engine/load/load_model.h"
 #include "kernels/ops.h"
 #include "schedule/options.h"
@@ -23,9 +23,11 @@ class KeptPlan {
   // Returns the bytes that the earlier engine's blocks occupy. The operating system does not count them as
   // available, but the blocks of this engine will use them.
   std::int64_t occupied_bytes() const;
-  // Returns the number of blocks of an earlier engine with the same identity; nullopt if there is no such
-  // engine.
-  std::optional<int> num_blocks() const;
+  // Returns a plan with the number of blocks of an earlier engine with the same identity. Returns `planned` if
+  // there is no such engine, if the user has set the size of the cache, or if the two sizes differ by more
+  // than 10 %, because the earlier server had other options or another amount of memory.
+  SchedulerOptions keep_size(SchedulerOptions planned, const ModelPlanFigures& figures,
+                             const MemoryFigures& memory, const EngineOptions& options) const;
   // Maps the memory and sets the seed of the prefix hash. `state_slots` is the number of slots of recurrent
   // states. The result is empty if the memory is not used.
   Result<KeptCache::Opened> open(SchedulerOptions& scheduler, int state_slots) const;

@@ -27,7 +27,6 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   std::unique_ptr<KvEventPublisher> events;
   if (parts.kv_events.enabled) {
     TRY(events, KvEventPublisher::start(parts.kv_events, scheduler->cache(), info.index));
-    scheduler->tell(events->log());
     log_info("KV cache events: {} {}", events->bound() ? "listening at" : "connecting to",
              events->endpoint());
   }
@@ -35,14 +34,14 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   const int threads = parts.threads;
   std::unique_ptr<Engine> engine(
       new Engine(std::move(scheduler), std::move(events), std::move(info), std::move(parts)));
-  if (engine->observers_.kept)
-    engine->steps_.forget_blocks(engine->observers_.kept->restore(*engine->scheduler_, threads));
+  engine->restore_kept(threads);
   if (transfer.enabled) TRY_VOID(engine->start_transfers(transfer));
   if (LockStep* lock = engine->executor_->lock_step()) {
     TRY(engine->engines_watch_,
         ArrivalWatch::start(lock->engine_sockets(), [e = engine.get()] { e->inbox_.wake(); }));
   }
   engine->publish_stats(true);
+  engine->publish_events();
   engine->thread_ = std::thread([e = engine.get()] { e->thread_main(); });
   return engine;
 }
@@ -396,6 +395,18 @@ void Engine::fail_everything(const Error& error) {
     steps_.finish(answer.sequence);
     answers_.fail(index, error, now_us());
   });
+}
+
+// Blocks are restored in the order of their last use, but readers of events need parents first. So the log
+// begins after the restoration, and then lists all contents.
+void Engine::restore_kept(int threads) {
+  std::vector<BlockId> restored;
+  if (observers_.kept) restored = observers_.kept->restore(*scheduler_, threads);
+  if (observers_.events) {
+    scheduler_->tell(observers_.events->log());
+    if (!restored.empty()) observers_.events->log().lose();
+  }
+  steps_.forget_blocks(restored);
 }
 
 void Engine::publish_events() {

@@ -108,6 +108,7 @@ class Engine final : public EngineClient {
   void publish_prefixes();
   void publish_adapters();
   void publish_events();
+  void restore_kept(int threads);
 
   const EngineInfo info_;
   const std::uint64_t seed_;
