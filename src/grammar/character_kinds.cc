@@ -1,30 +1,31 @@
 #include "grammar/character_kinds.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+
+#include "grammar/vocabulary.h"
 
 namespace octavo::grammar {
 
 namespace {
 
+// Kinds 1 to 3 are Unicode blocks that contain the non-ASCII spaces: U+1680, U+2000 to U+205F, U+3000.
+// Patterns such as \S exclude these spaces.
+constexpr int kOgham = 1, kPunctuation = 2, kCjkPunctuation = 3, kFirst = 4;
+
 constexpr std::array<KindSet, 256> make_kinds() {
   std::array<KindSet, 256> kinds{};
-  int next = 0;
+  int next = kFirst;
   const auto kind = [&](unsigned low, unsigned high) {
-    for (unsigned byte = low; byte <= high; ++byte) kinds[byte] = KindSet{1} << next;
+    for (unsigned byte = low; byte <= high; ++byte) kinds[byte] = KindSet::of(next);
     ++next;
   };
   kind(0, 0x1F);
   kind('\t', '\n');
-  kind(0x7F, 0x7F);
-  for (unsigned byte = ' '; byte < '0'; ++byte) kind(byte, byte);
-  kind('0', '9');
-  for (unsigned byte = ':'; byte <= '@'; ++byte) kind(byte, byte);
-  kind('A', 'Z');
-  for (unsigned byte = '['; byte <= '`'; ++byte) kind(byte, byte);
-  kind('a', 'z');
-  for (unsigned byte = '{'; byte <= '~'; ++byte) kind(byte, byte);
-  kind(0xC2, 0xC3);
+  for (unsigned byte = ' '; byte <= 0x7F; ++byte) kind(byte, byte);
+  kind(0xC2, 0xC2);
+  kind(0xC3, 0xC3);
   for (unsigned byte = 0xC4; byte <= 0xDC; byte += 4) kind(byte, byte + 3);
   for (unsigned byte = 0xE0; byte <= 0xE3; ++byte) kind(byte, byte);
   kind(0xE4, 0xE9);
@@ -34,11 +35,18 @@ constexpr std::array<KindSet, 256> make_kinds() {
   return kinds;
 }
 constexpr std::array<KindSet, 256> kKinds = make_kinds();
-static_assert(kKinds[0xF4] < kNoKind);
+static_assert(kKinds[0xF4].without(kNoKind).high != 0);
 
 }  // namespace
 
 KindSet kind_of(std::uint8_t first_byte) { return kKinds[first_byte]; }
+
+KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte) {
+  if (first_byte == 0xE1 && second_byte == 0x9A) return KindSet::of(kOgham);
+  if (first_byte == 0xE2 && second_byte <= 0x81) return KindSet::of(kPunctuation);
+  if (first_byte == 0xE3 && second_byte == 0x80) return KindSet::of(kCjkPunctuation);
+  return kind_of(first_byte);
+}
 
 Utf8Rest utf8_rest(std::uint8_t first_byte) {
   const std::uint8_t left = first_byte < 0xC2 ? 0 : first_byte < 0xE0 ? 1 : first_byte < 0xF0 ? 2 : 3;
@@ -47,8 +55,9 @@ Utf8Rest utf8_rest(std::uint8_t first_byte) {
   return {low, high, left};
 }
 
-std::vector<KindSet> kinds_below(std::span<const TrieNode> trie) {
-  std::vector<KindSet> below(trie.size()), own(trie.size());
+TextBelow text_below(std::span<const TrieNode> trie) {
+  TextBelow below{std::vector<KindSet>(trie.size()), std::vector<std::uint8_t>(trie.size())};
+  std::vector<KindSet> own(trie.size());
   std::vector<Utf8Rest> rests(trie.size());
   std::vector<std::uint32_t> parents(trie.size()), path{0};
   for (std::uint32_t i = 1; i < trie.size(); ++i) {
@@ -58,17 +67,28 @@ std::vector<KindSet> kinds_below(std::span<const TrieNode> trie) {
     path.push_back(i);
     const Utf8Rest before = rests[parents[i]];
     if (before.left == 0) {
-      own[i] = kind_of(byte) != 0 ? kind_of(byte) : kNoKind;
-      rests[i] = kind_of(byte) != 0 ? utf8_rest(byte) : Utf8Rest{};
+      // A token may end after this byte. The byte then counts as the largest kind that begins with it.
+      own[i] = kind_of(byte).empty() ? kNoKind : kind_of(byte);
+      rests[i] = kind_of(byte).empty() ? Utf8Rest{} : utf8_rest(byte);
     } else {
       const bool valid = before.low <= byte && byte <= before.high;
-      own[i] = valid ? 0 : kNoKind;
+      const std::uint8_t first = trie[parents[i]].byte;
+      if (!valid)
+        own[i] = kNoKind | kind_of(byte);
+      else if (first >= 0xC2)
+        own[i] = kind_of(first, byte);
       rests[i] = valid ? Utf8Rest{0x80, 0xBF, static_cast<std::uint8_t>(before.left - 1)} : Utf8Rest{};
     }
   }
-  for (std::size_t i = trie.size(); i-- > 1;) below[parents[i]] |= own[i] | below[i];
+  for (std::size_t i = trie.size(); i-- > 1;) {
+    const std::uint32_t parent = parents[i];
+    below.kinds[parent] |= own[i] | below.kinds[i];
+    const bool begins = rests[parent].left == 0;
+    const int characters = std::min(255, below.characters[i] + begins);
+    below.characters[parent] = std::max(below.characters[parent], static_cast<std::uint8_t>(characters));
+  }
   for (std::size_t i = 0; i < trie.size(); ++i)
-    if (rests[i].left > 0) below[i] |= kNoKind;
+    if (rests[i].left > 0) below.kinds[i] |= kNoKind;
   return below;
 }
 

@@ -1,34 +1,57 @@
-// Kinds of characters, such as lower-case letters. If all characters of some kinds lead an automaton to the
-// same state, all tokens of these characters are allowed in one operation. llguidance precomputes "slices"
-// of the vocabulary for the same purpose.
+// Divides characters into kinds: each printable ASCII character, and groups of all others. If an automaton
+// continues after all characters of certain kinds, one operation allows all tokens that consist of these
+// kinds. llguidance precomputes "slices" of the vocabulary for the same purpose.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "grammar/vocabulary.h"
-
 namespace octavo::grammar {
 
-// A set of kinds: bit i is kind i. Each punctuation mark is a kind. Characters beyond ASCII have one kind
-// for each first byte.
-using KindSet = std::uint64_t;
+struct TrieNode;
 
-// The position inside a UTF-8 character: the range of the next byte, and the number of bytes left (0
+// A set of kinds: bit i is kind i.
+struct KindSet {
+  std::uint64_t low = 0, high = 0;
+  static constexpr KindSet all() { return {~std::uint64_t{0}, ~std::uint64_t{0}}; }
+  static constexpr KindSet of(int kind) {
+    return kind < 64 ? KindSet{std::uint64_t{1} << kind, 0} : KindSet{0, std::uint64_t{1} << (kind - 64)};
+  }
+  bool empty() const { return (low | high) == 0; }
+  int count() const { return std::popcount(low) + std::popcount(high); }
+  constexpr KindSet& operator|=(KindSet other) { return *this = {low | other.low, high | other.high}; }
+  constexpr KindSet& operator&=(KindSet other) { return *this = {low & other.low, high & other.high}; }
+  constexpr KindSet without(KindSet other) const { return {low & ~other.low, high & ~other.high}; }
+  friend constexpr KindSet operator&(KindSet a, KindSet b) { return a &= b; }
+  friend constexpr KindSet operator|(KindSet a, KindSet b) { return a |= b; }
+  bool operator==(const KindSet&) const = default;
+};
+
+// Position inside a UTF-8 character: the range of the next byte, and the number of missing bytes (0:
 // between characters).
 struct Utf8Rest {
   std::uint8_t low, high, left;
+  bool operator==(const Utf8Rest&) const = default;
 };
 
-// Returns the kind of the character that begins with this byte, as a set; 0 if no character does.
+// Returns the kind of most characters that begin with this byte, or an empty set if no character does. A
+// few second bytes change the kind; the overload with two bytes considers them.
 KindSet kind_of(std::uint8_t first_byte);
+KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);
+inline bool begins_character(char byte) { return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80; }
 
-// Returns, for each trie node, the kinds of all characters after the node in the tokens below it. The last
-// character of a token may be incomplete. The set includes kNoKind if the tokens contain other bytes, or if
-// the node is inside a character.
-inline constexpr KindSet kNoKind = KindSet{1} << 63;
-std::vector<KindSet> kinds_below(std::span<const TrieNode> trie);
+// Describes, for each trie node, the rest of all tokens below it.
+struct TextBelow {
+  // Kinds of all characters in the rest. The last character of a token may be incomplete. The set includes
+  // kNoKind if the rest has bytes that are not UTF-8, or if the node is inside a character.
+  std::vector<KindSet> kinds;
+  // largest number of characters in the rest; 255: 255 or more
+  std::vector<std::uint8_t> characters;
+};
+inline constexpr KindSet kNoKind = KindSet::of(127);
+TextBelow text_below(std::span<const TrieNode> trie);
 
 }  // namespace octavo::grammar

@@ -10,7 +10,8 @@ namespace octavo::grammar {
 
 namespace {
 constexpr std::size_t kEntriesMax = 1u << 20;
-constexpr std::size_t kCopiedPerNode = 16;  // number of tokens that can be copied in the time of a node visit
+// copying this number of tokens takes as long as visiting one trie node
+constexpr std::size_t kCopiedPerNode = 16;
 }
 
 std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, StateId end) {
@@ -39,6 +40,98 @@ std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, St
   return rule;
 }
 
+template <class Visit>
+void DenseRule::for_each_character(const Tables& tables, std::uint32_t state, Visit&& visit) const {
+  const auto follow = [&](auto& self, std::uint32_t at, Utf8Rest rest, std::uint8_t first,
+                          KindSet kind) -> void {
+    if (at == kNowhere || rest.left == 0 || accepting_[at]) {
+      visit(rest.left > 0 && at != kNowhere ? kNowhere : at, kind);
+      return;
+    }
+    const std::uint32_t* const row = &next_[at * static_cast<std::size_t>(classes_)];
+    const Utf8Rest following{0x80, 0xBF, static_cast<std::uint8_t>(rest.left - 1)};
+    std::pair<std::uint32_t, KindSet> last;
+    for (unsigned byte = rest.low; byte <= rest.high; ++byte) {
+      const std::pair to{row[tables.byte_class[byte]],
+                         first != 0 ? kind_of(first, static_cast<std::uint8_t>(byte)) : kind};
+      if (byte != rest.low && to == last) continue;
+      last = to;
+      self(self, to.first, following, 0, to.second);
+    }
+  };
+  struct Lead {
+    std::uint32_t to;
+    KindSet kind;
+    Utf8Rest rest;
+    bool operator==(const Lead&) const = default;
+  } last{};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const auto first = static_cast<std::uint8_t>(byte);
+    const Lead lead{next(tables, state, first), kind_of(first), utf8_rest(first)};
+    if (lead == last || lead.kind.empty()) continue;
+    last = lead;
+    follow(follow, lead.to, lead.rest, first, lead.kind);
+  }
+}
+
+bool DenseRule::Safe::allows(KindSet text, std::size_t characters) const {
+  if (characters > kinds.size() && !unbounded) return false;
+  return text.without(kinds[std::clamp<std::size_t>(characters, 1, kinds.size()) - 1]).empty();
+}
+
+// Computes Safe (see the header) once for each state.
+class DenseRule::SafeTexts {
+ public:
+  SafeTexts(const DenseRule& rule, const Tables& tables)
+      : rule_(rule), tables_(tables), onwards_(rule.bytes_.size()), safe_(rule.bytes_.size()) {}
+
+  const Safe& after(std::uint32_t state) {
+    if (!safe_[state]) safe_[state] = make(state);
+    return *safe_[state];
+  }
+
+ private:
+  static constexpr std::size_t kStatesMax = 32;
+
+  const Onward& onward(std::uint32_t state) {
+    if (!onwards_[state]) onwards_[state] = rule_.onward(tables_, state);
+    return *onwards_[state];
+  }
+
+  // Follows all characters from `state`. A state that some kinds lead to may exclude other kinds, as after
+  // '\\' in a JSON string. If it would exclude more kinds than lead to it, or the same number, the result
+  // leaves out the kinds that lead to it.
+  Safe make(std::uint32_t state) {
+    Safe safe;
+    KindSet kinds = onward(state).lives;
+    std::vector<std::uint32_t> states{state};
+    for (std::size_t at = 0; at < states.size() && states.size() <= kStatesMax;) {
+      safe.kinds.push_back(kinds);
+      for (const std::size_t end = states.size(); at < end; ++at) {
+        const std::vector<Onward::Target> targets = onward(states[at]).targets;
+        for (const Onward::Target& target : targets) {
+          const KindSet leading = target.kinds & kinds;
+          if (leading.empty() || std::ranges::find(states, target.state) != states.end()) continue;
+          const KindSet lives = kinds & onward(target.state).lives;
+          if (leading.count() <= kinds.without(lives).count()) {
+            kinds = kinds.without(leading);
+          } else {
+            kinds = lives;
+            states.push_back(target.state);
+          }
+        }
+      }
+    }
+    safe.unbounded = states.size() <= kStatesMax;
+    return safe;
+  }
+
+  const DenseRule& rule_;
+  const Tables& tables_;
+  std::vector<std::optional<Onward>> onwards_;
+  std::vector<std::optional<Safe>> safe_;
+};
+
 std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary& vocabulary, StateId state,
                                          std::size_t most) const {
   const auto trie = vocabulary.trie();
@@ -48,19 +141,8 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
   std::vector<TokenId> accepted;
   std::vector<std::uint32_t> open;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> scratch;
-  std::vector<std::optional<Onward>> onwards(bytes_.size());
-  // Whether all tokens below a node are accepted and none of them is open.
-  const auto takes_all_below = [&](std::uint32_t i, std::uint32_t at) {
-    const KindSet kinds = vocabulary.kinds_below()[i];
-    const std::size_t bytes_max = std::min<std::size_t>(trie[i].end - i - 1, vocabulary.token_bytes_max());
-    for (std::size_t characters = 0; characters < bytes_max; ++characters) {
-      if (!onwards[at]) onwards[at] = onward(tables, at);
-      if ((kinds & ~onwards[at]->kinds) != 0) return false;
-      if (onwards[at]->to == at) return true;
-      at = onwards[at]->to;
-    }
-    return true;
-  };
+  SafeTexts safe(*this, tables);
+  const TextBelow& text = vocabulary.text_below();
   std::size_t copied = 0;
   out.visited = walk_trie(
       vocabulary, scratch, 0, state - first_, most,
@@ -72,7 +154,7 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
         if (node.end == i + 1) return false;
         if (accepting_[at]) open.push_back(i);
         if (ends_[at]) return false;
-        if (!takes_all_below(i, at)) return true;
+        if (!safe.after(at).allows(text.kinds[i], text.characters[i])) return true;
         const auto below = vocabulary.tokens_below(i);
         accepted.insert(accepted.end(), below.begin(), below.end());
         copied += below.size();
@@ -80,42 +162,46 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
       });
   out.visited += copied / kCopiedPerNode;
   if (out.visited > most) return std::nullopt;
-  out.set_open(trie, open, {});
+  out.set_open(trie, open);
   out.accepted = TokenSet(accepted, vocabulary.mask_words());
   return out;
 }
 
 DenseRule::Onward DenseRule::onward(const Tables& tables, std::uint32_t state) const {
   Onward found;
-  for (const char byte : {'e', ' ', '0', 'E', '-'})  // the state to which most of these bytes lead
-    if (found.to == kNowhere) found.to = next(tables, state, static_cast<std::uint8_t>(byte));
-  if (found.to == kNowhere) return found;
-  const auto lives = [&](std::uint32_t at) { return at != kNowhere && !accepting_[at]; };
-  const auto leads_on = [&](unsigned byte) {
-    std::uint32_t at = next(tables, state, static_cast<std::uint8_t>(byte));
-    Utf8Rest rest = utf8_rest(static_cast<std::uint8_t>(byte));
-    for (; rest.left > 0 && lives(at); rest = {0x80, 0xBF, static_cast<std::uint8_t>(rest.left - 1)}) {
-      const std::uint32_t* const row = &next_[at * static_cast<std::size_t>(classes_)];
-      const int low = tables.byte_class[rest.low], high = tables.byte_class[rest.high];
-      if (!std::all_of(row + low, row + high + 1, [&](std::uint32_t to) { return to == row[low]; }))
-        return false;
-      at = row[low];
+  KindSet seen, dead;
+  const auto arrive = [&](std::uint32_t to, KindSet kind) {
+    if (to == kNowhere || accepting_[to]) {
+      dead |= kind;
+      return;
     }
-    return at == found.to && lives(at);
+    const auto known = std::ranges::find(found.targets, to, &Onward::Target::state);
+    if (known != found.targets.end())
+      known->kinds |= kind;
+    else
+      found.targets.push_back({to, kind});
   };
-  KindSet excluded = 0;
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    const KindSet kind = kind_of(static_cast<std::uint8_t>(byte));
-    found.kinds |= kind;
-    if ((excluded & kind) == 0 && !leads_on(byte)) excluded |= kind;
-  }
-  found.kinds &= ~excluded;
+  for_each_character(tables, state, [&](std::uint32_t to, KindSet kind) {
+    seen |= kind;
+    arrive(to, kind);
+  });
+  found.lives = seen.without(dead);
   return found;
 }
 
+KindSet DenseRule::whole_texts(const Tables& tables, std::uint32_t start) const {
+  KindSet seen, others;
+  for_each_character(tables, start, [&](std::uint32_t to, KindSet kind) {
+    seen |= kind;
+    if (to == kNowhere || !ends_[to]) others |= kind;
+  });
+  return seen.without(others);
+}
+
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // Thresholds for the 96 bytes of text (below 128, without control characters). If a schema excludes many
-  // names, their first letters include most letters. A few bytes later the two states are equal.
+  // At least kMost of the 96 printable ASCII bytes must lead from the hub to itself, and at least kMany of
+  // them from `state` to the hub. kMany is lower, because the names that a schema excludes may begin with
+  // most letters.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
@@ -183,7 +269,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t n = nodes[i];
-      // Skips subtrees in which no path can be longer than `alike`.
+      // Skips subtrees in which no token has more than `alike` bytes.
       if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
@@ -198,48 +284,55 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     }
   }
   std::ranges::sort(out.closed);
-  out.set_open(trie, open, {});
+  out.set_open(trie, open);
   out.accepted = TokenSet(added, vocabulary.mask_words());
   out.base = std::move(of_other);
   return out;
+}
+
+DenseRule::Repeats DenseRule::repeat(const Tables& tables, std::uint32_t start, const Repeats& at,
+                                     std::uint8_t byte) const {
+  const std::uint32_t to = next(tables, at.state, byte);
+  const std::uint32_t characters = at.characters + begins_character(static_cast<char>(byte));
+  return ends_[to] ? Repeats{start, at.repeats + 1, characters, true}
+                   : Repeats{to, at.repeats, characters, false};
 }
 
 std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabulary& vocabulary,
                                              StateId start, std::size_t most) const {
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();
-  struct Place {
-    std::uint32_t state, repeats;  // state, and number of complete repetitions
-    bool complete;                 // the last repetition ends at this node
-  };
+  const TextBelow& text = vocabulary.text_below();
+  const KindSet whole = whole_texts(tables, start - first_);
   StateMask out;
   out.may_end = true;
-  std::vector<std::uint32_t> open, open_repeats;
-  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // number of repetitions that the token begins,
-                                                            // and the token
-  std::vector<std::pair<std::uint32_t, Place>> scratch;
+  out.open_by_path = true;
+  // (number of repetitions that the token begins, token)
+  std::vector<std::pair<std::uint32_t, TokenId>> accepted;
+  std::vector<std::pair<std::uint32_t, Repeats>> scratch;
+  std::size_t copied = 0;
   out.visited = walk_trie(
-      vocabulary, scratch, 0, Place{start - first_, 0, false}, most,
-      [&](const Place& at) -> const ByteSet& { return bytes_[at.state]; },
-      [&](const Place& at, std::uint8_t byte) {
-        const std::uint32_t behind = next(tables, at.state, byte);
-        return ends_[behind] ? Place{start - first_, at.repeats + 1, true} : Place{behind, at.repeats, false};
-      },
-      [&](std::uint32_t i, const Place& at) {
+      vocabulary, scratch, 0, Repeats{start - first_, 0, 0, false}, most,
+      [&](const Repeats& at) -> const ByteSet& { return bytes_[at.state]; },
+      [&](const Repeats& at, std::uint8_t byte) { return repeat(tables, start - first_, at, byte); },
+      [&](std::uint32_t i, const Repeats& at) {
         const TrieNode& node = trie[i];
         const std::uint32_t begun = at.complete ? at.repeats : at.repeats + 1;
         for (std::uint32_t t = 0; t < node.token_count; ++t)
           accepted.emplace_back(begun, sorted[node.first_token + t]);
         if (node.end == i + 1) return false;
-        if (at.complete) {
-          open.push_back(i);
-          open_repeats.push_back(at.repeats);
-        }
-        return true;
+        if (!at.complete || !text.kinds[i].without(whole).empty()) return true;
+        // Below this node, each character is one repetition.
+        const std::size_t first = node.first_token + node.token_count,
+                          count = vocabulary.tokens_below(i).size();
+        for (std::size_t t = first; t < first + count; ++t)
+          accepted.emplace_back(at.repeats + vocabulary.characters()[t] - at.characters, sorted[t]);
+        copied += count;
+        return false;
       });
+  out.visited += copied / kCopiedPerNode;
   if (out.visited > most) return std::nullopt;
-  out.set_open(trie, open, open_repeats);
-  // The lists are sorted by counting.
+  // counting sort
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
   for (const auto& entry : accepted) ++out.repeats_begin[entry.first + 1];
   for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];
@@ -250,14 +343,41 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   return out;
 }
 
+std::optional<DenseRule::OpenNodes> DenseRule::open_after_repeats(const Tables& tables,
+                                                                  const Vocabulary& vocabulary, StateId start,
+                                                                  const ByteSet& wanted,
+                                                                  std::size_t most) const {
+  const TextBelow& text = vocabulary.text_below();
+  // necessary condition for a node to have a wanted byte below it
+  KindSet kinds;
+  wanted.for_each([&](std::uint8_t byte) { kinds |= byte < 0x80 ? kind_of(byte) : KindSet::all(); });
+  OpenNodes out;
+  std::vector<std::pair<std::uint32_t, Repeats>> scratch;
+  out.visited = walk_trie(
+      vocabulary, scratch, 0, Repeats{start - first_, 0, 0, false}, most,
+      [&](const Repeats& at) -> const ByteSet& { return bytes_[at.state]; },
+      [&](const Repeats& at, std::uint8_t byte) { return repeat(tables, start - first_, at, byte); },
+      [&](std::uint32_t i, const Repeats& at) {
+        if ((text.kinds[i] & kinds).empty()) return false;
+        if (!at.complete) return true;
+        const auto bytes = vocabulary.child_bytes(i);
+        for (std::size_t c = 0; c < bytes.size(); ++c)
+          if (wanted.has(bytes[c])) out.nodes.push_back({vocabulary.child_nodes(i)[c], at.repeats});
+        return true;
+      });
+  if (out.visited > most) return std::nullopt;
+  return out;
+}
+
 StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max,
                   std::size_t mask_words) {
   const StateMask& all = *unbounded;
   StateMask out;
   out.may_end = min == 0;
+  out.open_by_path = true;
   out.repeats_min = min;
   out.repeats_max = max;
-  // Tokens that need more than `max` repetitions are at the end of the list.
+  // The list is sorted, so tokens with more than `max` repetitions are at the end.
   const std::size_t kept =
       max + std::size_t{1} < all.repeats_begin.size() ? all.repeats_begin[max + 1] : all.by_repeats.size();
   const auto tokens = std::span(all.by_repeats);

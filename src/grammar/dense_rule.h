@@ -1,5 +1,5 @@
-// A rule without calls, as a transition table. Inside a string, most tokens of a vocabulary are possible; a
-// table makes the walk through the trie fast.
+// Transition table of a rule without calls. Inside strings, most tokens are allowed; the table makes the
+// walk through the trie of the vocabulary fast.
 #pragma once
 
 #include <cstdint>
@@ -15,61 +15,97 @@ namespace octavo::grammar {
 
 class DenseRule {
  public:
-  // Returns nullopt if the rule has calls or tokens, or if its automaton is nondeterministic or too large.
-  // The rule has the states [first, end).
+  // The rule has the states [first, end). Returns nullopt if it has calls or special tokens, or if its
+  // automaton is nondeterministic or too large.
   static std::optional<DenseRule> make(const Tables& tables, StateId first, StateId end);
 
-  // Returns whether no text of the rule is empty or the beginning of another one. Then repetitions can be
-  // read in only one way.
+  // Returns true if no text of the rule is empty or a prefix of another text. Repetitions of the rule are
+  // then unambiguous.
   bool prefix_free() const { return prefix_free_; }
 
-  // Returns the token mask of a state, or nullopt if it needs more than `most` trie nodes.
+  // Returns nullopt if the mask needs more than `most` trie nodes.
   std::optional<StateMask> mask(const Tables& tables, const Vocabulary& vocabulary, StateId state,
                                 std::size_t most) const;
 
-  // Returns the state to which nearly every byte leads, from `state` and from itself; nullopt if it does
-  // not exist. Example: the inside of a string, after excluded names.
+  // Returns the state that nearly every byte leads to, both from `state` and from the hub itself. Example:
+  // the inside of a string in which some names are excluded. Returns nullopt if there is no such state.
   std::optional<StateId> hub(const Tables& tables, StateId state) const;
 
-  // Returns the number of bytes, at most `bytes_max`, for which two states are alike: both accept the same
-  // continuations of this length, and can end at the same positions after the first byte. If the search is
-  // long, the result can be too small. Adds the number of examined nodes to `cost`, and stops when it
-  // exceeds `most`.
+  // Returns the number of bytes, at most `bytes_max`, for which two states accept the same continuations
+  // and can end at the same positions (after the first byte). The result can be too small if the search is
+  // long. Adds the visited nodes to `cost` and stops above `most`.
   std::size_t alike(StateId a, StateId b, std::size_t bytes_max, std::size_t most, std::size_t& cost) const;
 
-  // Returns the mask of a state as a difference from the mask of `other`. Examines only texts for which the
-  // states differ. These texts have at least `alike` bytes.
+  // Returns the mask of a state as a difference from the mask of `other`. `alike` is the result of alike():
+  // shorter texts need no check.
   std::optional<StateMask> mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state,
                                      StateId other, std::shared_ptr<const StateMask> of_other,
                                      std::size_t alike, std::size_t most) const;
 
-  // Returns the mask of unbounded repetitions of the rule, with the number of repetitions after each token
-  // and open node. The rule must be prefix-free.
+  // Returns the mask of an unbounded repetition of the rule. It includes the number of repetitions in each
+  // token. Requires prefix_free().
   std::optional<StateMask> repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start,
                                     std::size_t most) const;
+
+  // Trie nodes at which a repetition may end, so that text after the rule may follow.
+  struct OpenNodes {
+    struct Node {
+      std::uint32_t node, repeats;  // trie node, and number of complete repetitions before it
+    };
+    std::vector<Node> nodes;
+    std::size_t visited = 0;
+  };
+  // Returns the nodes whose byte is in `wanted`, or nullopt if it needs more than `most` trie nodes.
+  std::optional<OpenNodes> open_after_repeats(const Tables& tables, const Vocabulary& vocabulary,
+                                              StateId start, const ByteSet& wanted, std::size_t most) const;
 
  private:
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
 
   StateId first_ = 0;
   int classes_ = 0;
-  // The kinds whose characters all lead from a state to the state `to`, without passing the rule's end.
+  // The states that one character leads to, by kind.
   struct Onward {
-    std::uint32_t to = kNowhere;
-    KindSet kinds = 0;
+    struct Target {
+      std::uint32_t state;
+      KindSet kinds;  // some characters of these kinds lead to the state
+    };
+    // all characters of these kinds lead to states in which the rule cannot end
+    KindSet lives;
+    std::vector<Target> targets;
   };
+  // kinds[n - 1]: kinds of which any text of n characters can follow without reaching the end of the rule.
+  // unbounded: the last element is also valid for longer texts.
+  struct Safe {
+    std::vector<KindSet> kinds;
+    bool unbounded = false;
+    bool allows(KindSet text, std::size_t characters) const;
+  };
+  class SafeTexts;
+  // Position in a text of repetitions.
+  struct Repeats {
+    std::uint32_t state, repeats, characters;
+    bool complete;  // whether a repetition ends here
+  };
+  Repeats repeat(const Tables& tables, std::uint32_t start, const Repeats& at, std::uint8_t byte) const;
+  // Calls visit(state, kind) for each state that a character of the kind leads to. The state is kNowhere if
+  // the rule does not continue or can end inside the character.
+  template <class Visit>
+  void for_each_character(const Tables& tables, std::uint32_t state, Visit&& visit) const;
   Onward onward(const Tables& tables, std::uint32_t state) const;
+  // Returns the kinds of which every single character is a complete text of the rule.
+  KindSet whole_texts(const Tables& tables, std::uint32_t start) const;
   std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
     return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];
   }
 
   std::vector<std::uint32_t> next_;  // index: [state - first][byte class]
-  std::vector<ByteSet> bytes_;       // bytes that can follow, by state
+  std::vector<ByteSet> bytes_;  // bytes that can follow each state
   std::vector<bool> accepting_, ends_;
   bool prefix_free_ = false;
 };
 
-// Returns the mask of `min` to `max` repetitions, derived from the mask of unbounded repetitions.
+// Derives the mask of `min` to `max` repetitions from the mask of unbounded ones.
 StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min, std::uint32_t max,
                   std::size_t mask_words);
 

@@ -15,9 +15,8 @@ namespace octavo::grammar {
 namespace {
 
 constexpr std::string_view kLetters = "abc";
-constexpr std::size_t kAll = 1u << 20;  // more nodes than the trie has
+constexpr std::size_t kAll = 1u << 20;  // more than the nodes of the trie
 
-// Returns the automaton of a random pattern with a length.
 Automaton random_pattern(std::mt19937& random) {
   for (;;) {
     Automaton pattern;
@@ -35,7 +34,6 @@ Automaton random_pattern(std::mt19937& random) {
   }
 }
 
-// Returns the tables of a grammar with the automaton as its only rule.
 Tables tables_of(const Automaton& automaton) {
   Tables tables;
   for (const State& state : automaton.states) {
@@ -110,8 +108,7 @@ TEST(DenseRule, MasksNearOthersAreThoseWalkedInFull) {
   EXPECT_GT(wholly, 0u);
 }
 
-// Tries all texts. Returns the largest length up to which both states accept the same continuations and
-// ends.
+// Tries all texts.
 std::size_t alike_by_trying(const Automaton& automaton, StateId a, StateId b, std::size_t bytes_max) {
   const auto next = [&](StateId state, char letter) {
     if (state != kNoState)
@@ -160,12 +157,24 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
       for (char c = 'a'; c <= 'z'; ++c) words.push_back({a, b, c});
   const auto vocabulary = testing::byte_vocabulary(words);
   const auto letters = [](StateId target) { return Edge{Symbol::bytes, 'a', 'z', 0, target}; };
-  Automaton loop, chain;
+  const auto byte = [](char c, StateId target) {
+    const auto b = static_cast<std::uint8_t>(c);
+    return Edge{Symbol::bytes, b, b, 0, target};
+  };
+  Automaton loop, chain, escape, runs;
   loop.states = {{false, {{Symbol::bytes, '"', '"', 0, 1}, letters(0)}}, {true, {}}};
   for (StateId s = 0; s < 40; ++s)
     chain.states.push_back({false, {{Symbol::bytes, '"', '"', 0, 40}, letters(s + 1)}});
   chain.states.push_back({true, {}});
-  for (const Automaton& automaton : {loop, chain}) {
+  // Few characters can follow '\\', and 'a' to 'm' lead to another state than 'n' to 'z'.
+  escape.states = {{false, {byte('"', 1), byte('\\', 2), letters(0)}}, {true, {}}, {false, {byte('n', 0)}}};
+  const auto halves = [](StateId first, StateId second) {
+    return std::vector<Edge>{{Symbol::bytes, '"', '"', 0, 2},
+                             {Symbol::bytes, 'a', 'm', 0, first},
+                             {Symbol::bytes, 'n', 'z', 0, second}};
+  };
+  runs.states = {{false, halves(1, 0)}, {false, halves(1, 0)}, {true, {}}};
+  for (const Automaton& automaton : {loop, chain, escape, runs}) {
     const Tables tables = tables_of(automaton);
     const auto rule = DenseRule::make(tables, 0, static_cast<StateId>(tables.states.size()));
     const auto mask = rule->mask(tables, *vocabulary, 0, kAll);
@@ -176,12 +185,13 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
     std::size_t count = 0;
     for (const std::int32_t word : bits)
       count += static_cast<std::size_t>(std::popcount(static_cast<std::uint32_t>(word)));
-    EXPECT_EQ(count, words.size() + 26 + 1);
+    std::size_t others = 0;  // bytes that are not letters
+    for (const Edge& edge : automaton.states[0].edges) others += edge.low < 'a';
+    EXPECT_EQ(count, words.size() + 26 + others);
   }
 }
 
-// The vocabulary has characters of several bytes, tokens that end or begin inside them, and bytes that are
-// not text.
+// Characters of several bytes, tokens that end or begin inside them, and bytes that are not text.
 TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
   const auto vocabulary = testing::byte_vocabulary({"ab",
                                                     "abc",
@@ -209,12 +219,28 @@ TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
                                                     "a\xFF",
                                                     "  ",
                                                     "\n ",
-                                                    "a\n"});
-  for (const std::string_view pattern : {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")",
-                                         R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")", ".*", R"(".*"!)"}) {
+                                                    "a\n",
+                                                    "x",
+                                                    "axx",
+                                                    "a  b",
+                                                    "a \" b",
+                                                    "b\xC2\xA0",
+                                                    "b\xC2\xB7z",
+                                                    "b\xE2\x80\x83z",
+                                                    "b\xE2\x82\xAC",
+                                                    "b\xE2\x80",
+                                                    "b\xE2",
+                                                    "\xE3\x80\x80\xE3\x80\x81",
+                                                    "\xE3\x81\x82\xE3\x81\x84\""});
+  for (const std::string_view pattern :
+       {R"("[^x]*")", R"("[^é]*")", R"("[^日]*")", R"("[^x]{2,4}")", R"("(?:[^x]+ )*[^x]+")", R"("[a-z ]*")",
+        ".*", R"(".*"!)", R"("\S+(?: \S+)*")", R"("\s*[a-z]+x[^x]*")", R"("[^x]{2,90}")",
+        R"("[^x]{1,90}[xa]+")", R"("(?:ab|é){1,90}b")", R"(.{1,90}"[a-z日]*)",
+        R"("[^ ]{60,90}[^x]{60,90}")"}) {
     const auto grammar = CompiledGrammar::compile(regex_grammar(pattern).value(), vocabulary);
     ASSERT_TRUE(grammar);
-    for (const std::string_view text : {"", "\"", "\"a", "\"\xC3", "\"\xE6\x97", "\"a b"}) {
+    for (const std::string_view text :
+         {"", "\"", "\"a", "\"\xC3", "\"\xE6\x97", "\"a b", "\"ab", "\"abx", "a"}) {
       Matcher matcher(*grammar);
       if (!testing::feed(matcher, text)) continue;
       EXPECT_EQ(testing::mask_of(matcher, *vocabulary), testing::brute_force_mask(matcher, *vocabulary))

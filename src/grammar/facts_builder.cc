@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "grammar/limits.h"
+#include "grammar/schema_keywords.h"
 #include "grammar/string_format.h"
 
 namespace octavo::grammar {
@@ -372,13 +373,16 @@ Result<unsigned> FactsBuilder::types(const Json& schema) const {
   };
   const Json* nullable = schema.find("nullable");  // keyword of OpenAPI 3.0
   if (nullable && nullable->boolean) bits |= kNull;
-  bool ok = !value.is(Json::Kind::array) ? add(value) : !value.items.empty();
-  for (const Json& name : value.items) ok = ok && add(name);
-  if (!ok)
-    return reader_.refuse(
-        &schema, "type",
-        "must be one of null, boolean, integer, number, string, array, object, or a list of these");
-  return bits;
+  const bool list = value.is(Json::Kind::array);
+  const Json* wrong = list == !value.items.empty() && (list || add(value)) ? nullptr : &value;
+  for (const Json& name : value.items)
+    if (!wrong && !add(name)) wrong = &name;
+  if (!wrong) return bits;
+  const std::string_view meant = wrong->is(Json::Kind::string) ? likely_type(wrong->text) : "";
+  return reader_.refuse(
+      &schema, "type",
+      "must be one of null, boolean, integer, number, string, array, object, or a list of these, not {}{}",
+      shortened(to_text(*wrong)), meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant));
 }
 
 }  // namespace octavo::grammar

@@ -23,6 +23,7 @@ inline constexpr std::uint32_t kUnbounded = UINT32_MAX;
 
 struct ByteSet {
   std::uint64_t words[4] = {};
+  bool operator==(const ByteSet&) const = default;
 
   static ByteSet range(unsigned low, unsigned high) {
     ByteSet set;

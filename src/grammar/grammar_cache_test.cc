@@ -68,7 +68,7 @@ TEST(GrammarCache, StaysWithinItsBytes) {
 
 TEST(GrammarCache, WarmUpComputesTheMasksOfStrings) {
   std::vector<std::string> words;
-  for (int i = 0; i < 2000; ++i) words.push_back(fmt::format("w{}", i));
+  for (int i = 0; i < 20'000; ++i) words.push_back(fmt::format("w{}", i));
   const auto vocabulary = testing::byte_vocabulary(words);
   GrammarCache cache(vocabulary, 64u << 20);
   EXPECT_EQ(vocabulary->cache().byte_size(), 0u);

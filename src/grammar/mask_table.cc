@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Minimum number of trie nodes of a mask in the shared cache.
+// Masks that took fewer trie nodes are not worth a shared cache entry.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
@@ -21,7 +21,7 @@ bool is_plain(const Tables& tables, StateId state) {
   if (edges.empty() || tables.states[state].accepting) return false;
   if (!tables.call_edges(state).empty() || !tables.token_edges(state).empty()) return false;
   for (std::size_t i = 1; i < edges.size(); ++i)
-    if (edges[i].low <= edges[i - 1].high) return false;  // edges are sorted
+    if (edges[i].low <= edges[i - 1].high) return false;
   return true;
 }
 
@@ -170,7 +170,7 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // A grammar may name a token by id although the token is also text. Then both readings continue.
+  // If a grammar names a token by id, and the token is also text, both readings continue.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));
@@ -178,8 +178,6 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
 
 const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
   if (config < config_masks_.size() && config_masks_[config]) return config_masks_[config].get();
-  const auto trie = vocabulary_.trie();
-  const auto sorted = vocabulary_.sorted_tokens();
   ConfigMask mask;
   own_.clear();
   if (!tables_.tokens.empty()) own_ = states_.tokens(config);
@@ -203,29 +201,7 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
         states_.spend(1 + work.size() / 16);
         if (std::ranges::find(work, next) == work.end()) work.push_back(next);
       }
-    const ConfigId after = states_.config_of(returns);
-    const auto take = [&](std::uint32_t at) {
-      const TrieNode& node = trie[at];
-      for (std::uint32_t t = 0; t < node.token_count; ++t) own_.push_back(sorted[node.first_token + t]);
-    };
-    ConfigId entered = kDeadConfig;
-    std::size_t opened = 0;
-    shared->for_open(
-        [&](std::uint8_t byte) {
-          entered = states_.step(after, byte);
-          return entered != kDeadConfig && !states_.exhausted();
-        },
-        [&](std::uint32_t open) {
-          // Each token costs two nodes. They are counted in batches, because the work for one node would
-          // round to 0.
-          if (states_.exhausted()) return;
-          if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
-          take(open);
-          walk(open, entered, [&](std::uint32_t at, ConfigId) {
-            take(at);
-            return true;
-          });
-        });
+    add_open_tokens(item.state, *shared, states_.config_of(returns));
   }
   std::ranges::sort(mask.shared);
   mask.shared.erase(std::ranges::unique(mask.shared).begin(), mask.shared.end());
@@ -240,7 +216,57 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
   return config_masks_[config].get();
 }
 
-// A token of n bytes repeats at most n times, so larger bounds have the same effect.
+void MaskTable::add_open_tokens(StateId state, const StateMask& mask, ConfigId after) {
+  const auto trie = vocabulary_.trie();
+  const auto sorted = vocabulary_.sorted_tokens();
+  const auto take = [&](std::uint32_t at) {
+    const TrieNode& node = trie[at];
+    for (std::uint32_t t = 0; t < node.token_count; ++t) own_.push_back(sorted[node.first_token + t]);
+  };
+  ConfigId entered = kDeadConfig;
+  const auto enter = [&](std::uint8_t byte) {
+    entered = states_.step(after, byte);
+    return entered != kDeadConfig && !states_.exhausted();
+  };
+  std::size_t opened = 0;
+  const auto take_below = [&](std::uint32_t open) {
+    // Each open node costs two nodes of work. The cost is added in batches, because the cost of one node
+    // rounds to 0.
+    if (states_.exhausted()) return;
+    if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
+    take(open);
+    walk(open, entered, [&](std::uint32_t at, ConfigId) {
+      take(at);
+      return true;
+    });
+  };
+  mask.for_open(enter, take_below);
+  if (!mask.open_by_path) return;
+  for (const auto& [node, repeats] : open_after_repeats(state, states_.bytes(after)))
+    if (mask.repeats_min <= repeats && repeats <= mask.repeats_max && enter(trie[node].byte))
+      take_below(node);
+}
+
+std::span<const DenseRule::OpenNodes::Node> MaskTable::open_after_repeats(StateId counted, ByteSet wanted) {
+  const RuleId body = tables_.rules[states_.made().rule(counted)].body;
+  const DenseRule* const table = dense(body);
+  if (!table) return {};
+  Dense& kept = dense_.at(body);
+  if (kept.wanted == wanted) return kept.open.nodes;
+  auto found = table->open_after_repeats(tables_, vocabulary_, tables_.rules[body].start, wanted,
+                                         states_.nodes_left());
+  if (!found) {
+    states_.give_up();
+    return {};
+  }
+  states_.spend_nodes(found->visited);
+  byte_size_ += (found->nodes.size() - kept.open.nodes.size()) * sizeof(found->nodes[0]);
+  kept.wanted = wanted;
+  kept.open = *std::move(found);
+  return kept.open.nodes;
+}
+
+// A token of n bytes contains at most n repetitions, so larger bounds have the same mask.
 MadeStates::Counter MaskTable::near_bounds(StateId counted) {
   MadeStates::Counter counter = states_.made().counter(counted);
   const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;
@@ -268,7 +294,8 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
   if (const auto& known = mask_slot(state)) return known;
   const std::optional<Hash128> key = is_small(state) ? std::nullopt : key_of(state);
   if (key)
-    if (const auto found = vocabulary_.cache().find(*key)) {
+    if (const auto found = vocabulary_.cache().find(*key);
+        found && (!found->open_by_path || dense(tables_.rules[states_.made().rule(state)].body))) {
       if (!found->subtracts) add_model(state, *found);
       return mask_slot(state) = found;
     }
@@ -299,10 +326,10 @@ const DenseRule* MaskTable::dense(RuleId rule) {
   if (tables_.rules[rule].kind != RuleKind::automaton || rule_calls_[rule]) return nullptr;
   const StateId start = tables_.rules[rule].start, end = rule_end_[rule];
   const auto it = dense_.find(rule);
-  if (it != dense_.end()) return it->second ? &*it->second : nullptr;
+  if (it != dense_.end()) return it->second.rule ? &*it->second.rule : nullptr;
   states_.spend((end - start) * static_cast<std::size_t>(tables_.classes) / kWalkShare);
   if (states_.exhausted()) return nullptr;
-  const std::optional<DenseRule>& made = dense_[rule] = DenseRule::make(tables_, start, end);
+  const std::optional<DenseRule>& made = dense_[rule].rule = DenseRule::make(tables_, start, end);
   return made ? &*made : nullptr;
 }
 
@@ -334,7 +361,7 @@ StateMask MaskTable::compute(StateId state) {
   StateMask mask;
   mask.visited = follow(state);
   mask.may_end = states_.escapes(states_.isolated(state));
-  mask.set_open(vocabulary_.trie(), found_.open, {});
+  mask.set_open(vocabulary_.trie(), found_.open);
   mask.accepted = TokenSet(found_.accepted, vocabulary_.mask_words());
   return mask;
 }
@@ -398,102 +425,6 @@ std::size_t MaskTable::follow(StateId state) {
   states_.spend_nodes(looked_at);
   states_.spend(1);
   return looked_at + below;
-}
-
-// --- Names of states that are valid in all grammars ---
-
-const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
-  const auto [it, fresh] = rule_keys_.try_emplace(root);
-  RuleKey& key = it->second;
-  if (!fresh) return key;
-  // Collects all states that can be reached from the rule, numbered in the order of discovery, as bytes.
-  std::vector<RuleId> rules;
-  std::vector<StateId> states;
-  const auto number = [](std::vector<std::uint32_t>& numbers, auto& found, std::uint32_t id) {
-    if (numbers[id] == kNoNumber) {
-      numbers[id] = static_cast<std::uint32_t>(found.size());
-      found.push_back(id);
-    }
-    return numbers[id];
-  };
-  const auto rule_number = [&](RuleId rule) { return number(rule_numbers_, rules, rule); };
-  const auto state_number = [&](StateId state) { return number(state_numbers_, states, state); };
-  std::vector<std::uint32_t> text{static_cast<std::uint32_t>(vocabulary_.size()), rule_number(root)};
-  std::size_t written = 0;
-  for (std::size_t r = 0; r < rules.size() && states.size() <= kShareStatesMax; ++r) {
-    const Tables::RuleRow& row = tables_.rules[rules[r]];
-    if (row.kind == RuleKind::counted) {
-      text.insert(text.end(), {1, row.min, row.max, rule_number(row.body)});
-      continue;
-    }
-    if (row.kind == RuleKind::any_order) {
-      const Tables::AnyOrder& parts = tables_.any_order(rules[r]);
-      text.insert(text.end(), {7, parts.min, parts.max, rule_number(parts.separator),
-                               static_cast<std::uint32_t>(parts.parts.size()),
-                               parts.others ? rule_number(*parts.others) : kNoNumber});
-      for (std::size_t i = 0; i < parts.parts.size(); ++i)
-        text.insert(text.end(), {contains(parts.required, i), rule_number(parts.parts[i])});
-      continue;
-    }
-    text.insert(text.end(), {2, state_number(row.start)});
-    for (; written < states.size() && states.size() <= kShareStatesMax; ++written) {
-      const StateId s = states[written];
-      text.insert(text.end(), {3, tables_.states[s].accepting});
-      for (const Edge& edge : tables_.byte_edges(s))
-        text.insert(text.end(), {4, edge.low, edge.high, state_number(edge.target)});
-      for (const Edge& edge : tables_.call_edges(s))
-        text.insert(text.end(), {5, rule_number(edge.ref), state_number(edge.target)});
-      for (const Edge& edge : tables_.token_edges(s)) text.insert(text.end(), {6, state_number(edge.target)});
-    }
-  }
-  if (states.size() <= kShareStatesMax) {
-    key.hash =
-        hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), vocabulary_.cache().seed());
-    if (const Tables::RuleRow& row = tables_.rules[root]; row.kind == RuleKind::automaton)
-      key.numbers.assign(state_numbers_.begin() + row.start, state_numbers_.begin() + rule_end_[root]);
-  }
-  for (const RuleId rule : rules) rule_numbers_[rule] = kNoNumber;
-  for (const StateId state : states) state_numbers_[state] = kNoNumber;
-  return key;
-}
-
-std::optional<Hash128> MaskTable::key_of_what_follows(StateId root) {
-  constexpr std::size_t kStatesMax = 64;
-  std::vector<StateId> states{root};
-  std::vector<std::uint32_t> text{static_cast<std::uint32_t>(vocabulary_.size()), UINT32_MAX - 1};
-  state_numbers_[root] = 0;
-  for (std::size_t i = 0; i < states.size() && states.size() <= kStatesMax; ++i) {
-    text.insert(text.end(), {3, tables_.states[states[i]].accepting});
-    for (const Edge& edge : tables_.byte_edges(states[i])) {
-      if (state_numbers_[edge.target] == kNoNumber) {
-        state_numbers_[edge.target] = static_cast<std::uint32_t>(states.size());
-        states.push_back(edge.target);
-      }
-      text.insert(text.end(), {4, edge.low, edge.high, state_numbers_[edge.target]});
-    }
-  }
-  for (const StateId state : states) state_numbers_[state] = kNoNumber;
-  if (states.size() > kStatesMax) return std::nullopt;
-  return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), vocabulary_.cache().seed());
-}
-
-std::optional<Hash128> MaskTable::key_of(StateId state) {
-  const bool made = states_.is_made(state);
-  if (!made && !rule_calls_[rule_of_state_[state]])
-    if (const auto key = key_of_what_follows(state)) return key;
-  const RuleId own = made ? states_.made().rule(state) : rule_of_state_[state];
-  const RuleKey& rule = rule_key(states_.is_counter(state) ? tables_.rules[own].body : own);
-  if (!rule.hash) return std::nullopt;
-  std::vector<std::uint32_t> name;
-  if (made) {
-    const KeyTable::Key key = states_.made().key(state);
-    name.assign(key.begin(), key.end());
-    name[0] = UINT32_MAX;
-  } else {
-    name = {rule.numbers[state - tables_.rules[own].start], 0, 0};
-  }
-  const Hash128 named = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(name)), rule.hash->low);
-  return Hash128{named.low ^ rule.hash->high, named.high};
 }
 
 }  // namespace octavo::grammar

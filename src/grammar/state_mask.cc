@@ -66,27 +66,20 @@ void TokenSet::add_to(std::span<std::int32_t> mask) const {
   set_bits(mask, list_);
 }
 
-void StateMask::set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
-                         std::span<const std::uint32_t> repeats) {
+void StateMask::set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents) {
   if (parents.empty()) return;
   const auto for_each = [&](auto&& visit) {
-    for (std::size_t i = 0; i < parents.size(); ++i)
-      for (std::uint32_t child = parents[i] + 1; child < trie[parents[i]].end; child = trie[child].end)
-        visit(i, child);
+    for (const std::uint32_t parent : parents)
+      for (std::uint32_t child = parent + 1; child < trie[parent].end; child = trie[child].end) visit(child);
   };
   std::array<std::uint32_t, 257> begin{};
-  for_each([&](std::size_t, std::uint32_t child) { ++begin[trie[child].byte + 1u]; });
+  for_each([&](std::uint32_t child) { ++begin[trie[child].byte + 1u]; });
   for (std::size_t b = 0; b < 256; ++b) {
     begin[b + 1] += begin[b];
     if (begin[b + 1] > begin[b]) groups.push_back({static_cast<std::uint8_t>(b), begin[b], begin[b + 1]});
   }
   open.resize(begin[256]);
-  if (!repeats.empty()) open_repeats.resize(open.size());
-  for_each([&](std::size_t i, std::uint32_t child) {
-    const std::uint32_t at = begin[trie[child].byte]++;
-    open[at] = child;
-    if (!repeats.empty()) open_repeats[at] = repeats[i];
-  });
+  for_each([&](std::uint32_t child) { open[begin[trie[child].byte]++] = child; });
 }
 
 void StateMask::add_to(std::span<std::int32_t> mask) const {
@@ -112,8 +105,7 @@ void StateMask::copy_to(std::span<std::int32_t> mask) const {
 
 std::size_t StateMask::byte_size() const {
   return sizeof *this + accepted.byte_size() + groups.size() * sizeof(Group) +
-         (open.size() + removed.size() + closed.size() + open_repeats.size() + by_repeats.size() +
-          repeats_begin.size()) *
+         (open.size() + removed.size() + closed.size() + by_repeats.size() + repeats_begin.size()) *
              sizeof(std::uint32_t) +
          (counts_base ? base->byte_size() : 0);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/character_kinds.h"
 #include "grammar/limits.h"
 #include "grammar/state_mask.h"
 
@@ -113,7 +112,9 @@ void Vocabulary::build_trie() {
     }
   }
   children_.push_back(static_cast<std::uint32_t>(child_nodes_.size()));
-  kinds_below_ = grammar::kinds_below(trie_);
+  text_below_ = grammar::text_below(trie_);
+  for (const TokenId id : sorted_)
+    characters_.push_back(static_cast<std::uint16_t>(std::ranges::count_if(bytes(id), begins_character)));
 }
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// The tokens of one model as a sorted byte trie, which is built once when the model is loaded.
+// The tokens of a model as a sorted byte trie. It is built once, when the model is loaded.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "grammar/character_kinds.h"
 
 namespace octavo::grammar {
 
@@ -20,27 +21,27 @@ using TokenId = std::int32_t;
 
 class StateMaskCache;
 
-// A node of the trie in preorder. The subtree of node i ends before nodes[i].end.
+// Trie node, in preorder. Its subtree is the nodes up to `end`.
 struct TrieNode {
   std::uint32_t end;
-  std::uint32_t first_token;  // The tokens with exactly the bytes of this path are
-                              // sorted_tokens[first_token, first_token + token_count).
+  // sorted_tokens[first_token, first_token + token_count) are the tokens with exactly the bytes of this
+  // path.
+  std::uint32_t first_token;
   std::uint32_t token_count;
-  std::uint16_t depth;  // number of bytes from the root
-  std::uint8_t byte;    // last byte of the path
+  std::uint16_t depth;  // bytes from the root
+  std::uint8_t byte;  // last byte of the path
 };
 
 class Vocabulary {
  public:
-  // Tokenizes a UTF-8 text. Returns an empty list if that is impossible.
+  // Tokenizes UTF-8 text. Returns nothing if this is impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
-  // Arguments:
-  // - tokens[id]: the bytes that the token adds to the text; "" if it adds none.
-  // - special: tokens that text never produces. Grammars can name them only by text or id.
-  // - eos: tokens that end a generation.
-  // - cache_bytes_max: limit on the masks that all grammars of this vocabulary share.
-  // - encode: without it, settled_tokens() returns no tokens.
+  // - tokens[id]: bytes that the token adds to the text; "": none.
+  // - special: tokens that text never produces. Grammars can only name them by text or id.
+  // - eos: end-of-text tokens.
+  // - cache_bytes_max: limit of the mask cache that all grammars share.
+  // - encode: if empty, settled_tokens() returns no tokens.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<TokenId> special,
                                                         std::vector<TokenId> eos,
@@ -56,19 +57,19 @@ class Vocabulary {
   bool is_eos(TokenId id) const;
   std::span<const TokenId> eos() const { return eos_; }
   std::size_t token_bytes_max() const { return token_bytes_max_; }
-  std::span<const TokenId> special() const { return special_ids_; }  // includes the end tokens
-  // Returns the special token with this text, or -1.
+  std::span<const TokenId> special() const { return special_ids_; }  // includes the end-of-text tokens
+  // Returns -1 if there is no special token with this text.
   TokenId special_named(std::string_view text) const;
 
-  // Returns the tokens of this text that do not depend on later text: all except the last one, which could
-  // become part of a longer token. Returns an empty list if the tokens do not spell the text.
+  // Tokenizes the text and removes the last token, because later text could change it. Returns nothing if
+  // the tokens do not spell the text.
   std::vector<TokenId> settled_tokens(std::string_view text) const;
-  // Returns the result of an earlier settled_tokens() with this text, or nullopt.
+  // Returns a cached result of settled_tokens(), or nullopt.
   std::optional<std::vector<TokenId>> known_settled_tokens(std::string_view text) const;
 
-  // Returns the trie. Node 0 is the root (the empty path, without tokens).
+  // Node 0 is the root (the empty path).
   std::span<const TrieNode> trie() const { return trie_; }
-  // Return the children of a node, in ascending order of their bytes.
+  // Children of a node, in ascending order of their bytes.
   std::span<const std::uint8_t> child_bytes(std::uint32_t node) const {
     return std::span(child_bytes_).subspan(children_[node], children_[node + 1] - children_[node]);
   }
@@ -76,14 +77,15 @@ class Vocabulary {
     return std::span(child_nodes_).subspan(children_[node], children_[node + 1] - children_[node]);
   }
   std::span<const TokenId> sorted_tokens() const { return sorted_; }
-  // Returns the tokens below a node.
   std::span<const TokenId> tokens_below(std::uint32_t node) const {
     const std::uint32_t first = trie_[node].first_token + trie_[node].token_count, end = trie_[node].end;
     return sorted_tokens().subspan(first,
                                    (end < trie_.size() ? trie_[end].first_token : sorted_.size()) - first);
   }
-  // Returns kinds_below() of the trie (character_kinds.h).
-  std::span<const std::uint64_t> kinds_below() const { return kinds_below_; }
+  const TextBelow& text_below() const { return text_below_; }
+  // Returns the number of characters of each token in sorted_tokens(). The last character may be
+  // incomplete.
+  std::span<const std::uint16_t> characters() const { return characters_; }
 
   StateMaskCache& cache() const { return *cache_; }
 
@@ -97,16 +99,19 @@ class Vocabulary {
   std::vector<TokenId> eos_;
   std::vector<TokenId> sorted_;
   std::vector<TrieNode> trie_;
-  std::vector<std::uint32_t> children_;  // children of node i: indices children_[i] to children_[i + 1] - 1
+  // children of node i: elements children_[i] to children_[i + 1] - 1
+  std::vector<std::uint32_t> children_;
   std::vector<std::uint8_t> child_bytes_;
   std::vector<std::uint32_t> child_nodes_;
-  std::vector<std::uint64_t> kinds_below_;
+  TextBelow text_below_;
+  std::vector<std::uint16_t> characters_;
   std::size_t token_bytes_max_ = 0;
   std::unique_ptr<StateMaskCache> cache_;
 
   Encode encode_;
   mutable std::mutex settled_mutex_;
-  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;  // results of earlier calls
+  // cached results of settled_tokens()
+  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;
 };
 
 }  // namespace octavo::grammar
