@@ -108,8 +108,7 @@ class DenseRule::SafeTexts {
     for (std::size_t at = 0; at < states.size() && states.size() <= kStatesMax;) {
       safe.kinds.push_back(kinds);
       for (const std::size_t end = states.size(); at < end; ++at) {
-        const std::vector<Onward::Target> targets = onward(states[at]).targets;
-        for (const Onward::Target& target : targets) {
+        for (const Onward::Target& target : onward(states[at]).targets) {
           const KindSet leading = target.kinds & kinds;
           if (leading.empty() || std::ranges::find(states, target.state) != states.end()) continue;
           const KindSet lives = kinds & onward(target.state).lives;
@@ -123,6 +122,8 @@ class DenseRule::SafeTexts {
       }
     }
     safe.unbounded = states.size() <= kStatesMax;
+    // The last states may have excluded kinds, so the kinds of one text more are different ones.
+    if (safe.unbounded) safe.kinds.push_back(kinds);
     return safe;
   }
 

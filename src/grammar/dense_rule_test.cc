@@ -169,9 +169,9 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
   // Few characters can follow '\\', and 'a' to 'm' lead to another state than 'n' to 'z'.
   escape.states = {{false, {byte('"', 1), byte('\\', 2), letters(0)}}, {true, {}}, {false, {byte('n', 0)}}};
   const auto halves = [](StateId first, StateId second) {
-    return std::vector<Edge>{{Symbol::bytes, '"', '"', 0, 2},
-                             {Symbol::bytes, 'a', 'm', 0, first},
-                             {Symbol::bytes, 'n', 'z', 0, second}};
+    return Edges{{Symbol::bytes, '"', '"', 0, 2},
+                 {Symbol::bytes, 'a', 'm', 0, first},
+                 {Symbol::bytes, 'n', 'z', 0, second}};
   };
   runs.states = {{false, halves(1, 0)}, {false, halves(1, 0)}, {true, {}}};
   for (const Automaton& automaton : {loop, chain, escape, runs}) {

@@ -1,6 +1,7 @@
 #include "grammar/regex.h"
 
 #include <gtest/gtest.h>
+#include <random>
 
 #include "grammar/test_compile.h"
 
@@ -200,6 +201,83 @@ TEST(Regex, MaskIsWhatAcceptTakes) {
           for (const TokenId t : taken) ASSERT_TRUE(replay.accept(t));
           ASSERT_EQ(testing::mask_of(matcher, *vocabulary), testing::mask_of(replay, *vocabulary));
         }
+      }
+    }
+  }
+}
+
+// The tokens are random texts of characters that the patterns treat differently, also with incomplete ones.
+TEST(Regex, MasksOfRandomPositions) {
+  constexpr std::size_t kRuns = 2, kSteps = 12, kWords = 500;
+  std::mt19937 random(11);
+  const std::string_view pieces[] = {"a",
+                                     "a",
+                                     "a",
+                                     "b",
+                                     "b",
+                                     "f",
+                                     "x",
+                                     "z",
+                                     "1",
+                                     "-",
+                                     " ",
+                                     "@",
+                                     "\"",
+                                     "\\",
+                                     "\n",
+                                     "\xC3\xA9",
+                                     "\xE6\x97\xA5",
+                                     "\xE4\xB8\x80",
+                                     "\xE2\x80\x83",
+                                     "\xC3",
+                                     "\xA9",
+                                     "\xE2\x80",
+                                     "\xFF"};
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < kWords; ++i) {
+    // Few different pieces in a word, so that many words are long texts of a pattern.
+    const std::size_t first = random() % std::size(pieces), kinds = 1 + random() % 4;
+    std::string& word = words.emplace_back();
+    for (std::size_t left = 1 + random() % 20; left > 0; --left)
+      word += pieces[(first + random() % kinds) % std::size(pieces)];
+  }
+  const auto vocabulary = byte_vocabulary(words);
+  for (const std::string_view pattern : {"(ab|c)*d?",
+                                         "[a-z]{2,9}",
+                                         "(a{1,20}b{2,30}){1,50}",
+                                         "\"[^\"]*\"(,\"[^\"]{0,6}\")*",
+                                         "\\d+(-\\d+)*|[ab]+1-b",
+                                         "(\xC3\xA9|x)+",
+                                         "(a?){50}b",
+                                         "((a|b){0,60}1){3}",
+                                         "[ab]{57}c",
+                                         ".{3,70}",
+                                         "[a-f0-9]{3,30}z",
+                                         "(?:[^\xE4\xB8\x80]+ )*[^\xE4\xB8\x80]+",
+                                         "[^@]{3,60}@[^@]+",
+                                         "[^x]*",
+                                         "[a-z]+x",
+                                         "\\S+( \\S+)*",
+                                         ".{1,300}",
+                                         "[A-Za-z0-9 ,.'-]{2,120}",
+                                         "\\w+(-\\w+)*",
+                                         "[ab]{2,30}[^b]{2,30}",
+                                         "([^x]{1,40}x){2,3}",
+                                         "(\xC3\xA9|ab){1,40}[ax]{0,33}",
+                                         "\"([^\"\\\\]|\\\\[\"n])*\""}) {
+    const auto compiled = CompiledGrammar::compile(*regex_grammar(pattern), vocabulary);
+    ASSERT_TRUE(compiled) << pattern;
+    for (std::size_t run = 0; run < kRuns; ++run) {
+      Matcher matcher(*compiled);
+      for (std::size_t step = 0; step < kSteps && !matcher.is_terminated(); ++step) {
+        const auto mask = testing::mask_of(matcher, *vocabulary);
+        ASSERT_EQ(mask, testing::brute_force_mask(matcher, *vocabulary)) << pattern << " after " << step;
+        std::vector<TokenId> allowed;
+        for (std::size_t i = 0; i < mask.size(); ++i)
+          if (mask[i]) allowed.push_back(static_cast<TokenId>(i));
+        // Steps of one byte reach the positions near the bounds, too.
+        const std::size_t choice = random() % allowed.size();
+        ASSERT_TRUE(matcher.accept(allowed[step % 3 == 0 ? choice : choice / 2]));
       }
     }
   }
