@@ -328,7 +328,7 @@ TEST(JsonSchema, RefusesUniqueItemsOnRequest) {
       {R"({"type":"array","uniqueItems":true})", "#/uniqueItems"},
       {R"({"properties":{"a":{"items":{"uniqueItems":true}}}})", "#/properties/a/items/uniqueItems"},
       {R"({"items":{"type":"integer"},"uniqueItems":true})", "lists at most"},
-      {R"({"items":{"type":"integer"},"uniqueItems":true})", "at most 128"},
+      {R"({"items":{"type":"integer"},"uniqueItems":true})", "at most 256"},
       {R"({"prefixItems":[{"const":1}],"uniqueItems":true})", "prefixItems"},
   };
   for (const auto& [schema, reason] : cases) {
