@@ -187,7 +187,10 @@ Response health(const RouteContext& context, bool readiness) {
                                      {"total_workers", view->members.size()}},
                                     ready ? 200 : 503);
   // another router then knows that this router is not down
-  if (!ready && context.queue) response.headers.set("Retry-After", "1");
+  if (!ready && context.queue) {
+    response.headers.set("Retry-After", "1");
+    response.headers.set(std::string(kKeepsRequests), "1");
+  }
   return response;
 }
 

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "fleet/route/monitor.h"
 #include "fleet/route/route_context.h"
 #include "http/message.h"
 
 namespace octavo::fleet {
+
+// Header of the response 503 to /health of a router that has no workers, but keeps requests in its queue.
+inline constexpr std::string_view kKeepsRequests = "X-Octavo-Queue";
 
 // Parses "http://host:port". Errors report the field "url".
 Result<Endpoint> endpoint_of_url(std::string_view url);

@@ -69,9 +69,9 @@ constexpr std::array<std::string_view, 50> kPaths{
     "/weights_checker",
 };
 
-bool empties_caches(std::string_view path) {
-  return path.contains("cache") || path.contains("weight") || path == "/sleep" ||
-         path == "/release_memory_occupation";
+std::string_view without_last_slashes(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
 }
 
 constexpr int kLookMs = 500;  // interval of health checks of workers that have not responded
@@ -126,7 +126,7 @@ void FanOut::finish() {
         {{"url", part.worker->url}, {"status", part.answer.status}, {"body", part.answer.body}});
   const int worst = status(*std::ranges::max_element(parts, {}, status));
   const bool well = worst / 100 == 2;
-  const std::string& path = exchange->request().path;
+  const std::string_view path = without_last_slashes(exchange->request().path);
   if (well && empties_caches(path)) context.balancer.caches_reset();
   if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
   const std::string message = well ? fmt::format("all {} workers returned success", parts.size())
@@ -141,10 +141,15 @@ void FanOut::finish() {
 
 bool means_all_workers(const http::Request& request) {
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  std::string_view path = request.path;
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const std::string_view path = without_last_slashes(request.path);
   const bool acts = !reads || path == "/flush_cache";
   return acts && std::ranges::find(kPaths, path) != kPaths.end();
+}
+
+bool empties_caches(std::string_view path) {
+  return path.contains("cache") || path.starts_with("/update_weights_from_") ||
+         path == "/finish_weight_update" || path == "/collective_rpc" || path == "/sleep" ||
+         path == "/release_memory_occupation";
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
@@ -158,8 +163,12 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
   }
   const http::Request& request = all->exchange->request();
   const http::Headers headers = passed_on(request.headers);
-  all->open = view->members.size();
-  for (const Member& member : view->members) all->parts.push_back({member.endpoint});
+  // the ranks of a data-parallel server are members with the same URL, and the server tells all its ranks
+  for (const Member& member : view->members)
+    if (std::ranges::none_of(
+            all->parts, [&](const FanOut::Part& part) { return part.worker->url == member.endpoint->url; }))
+      all->parts.push_back({member.endpoint});
+  all->open = all->parts.size();
   for (FanOut::Part& part : all->parts)
     part.call = loop.call({.address = *http::parse_base_url(part.worker->url),
                            .method = request.method,

@@ -245,6 +245,7 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
   if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
   const bool elsewhere = attempt.answer.status == 404 && !in_.route().stored_id.empty() && owner_.empty();
   if (elsewhere && !back_.begun()) {
+    cost_.take_head(attempt.answer);
     history_.refusal = for_client(attempt, std::move(attempt.answer));
     settle(attempt, Outcome::success);
     if (is<Answering>()) state_ = Sent{};
@@ -258,6 +259,7 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
 void Forwarding::on_whole(Attempt& attempt) {
   if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
   if (back_.begun()) {
+    if (const std::string last = cost_.end_stream(); !last.empty()) back_.write(last);
     if (!back_.end_events())
       return on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
     check_usage(attempt);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "fleet/decide/eligible.h"
 #include "fleet/decide/topology.h"
@@ -76,6 +77,11 @@ std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   std::vector<EndpointId> excluded = far_workers(groups, std::max<std::int64_t>(own_tokens, 1));
   excluded.insert(excluded.end(), history_.tried.begin(), history_.tried.end());
   options.excluded = excluded;
+  // near workers that are paused or refuse do not exclude far ones
+  const bool rested = std::exchange(options.rested, true);
+  if (auto near = balancer_.choose(in_.route(), options)) return near;
+  options.rested = rested;
+  options.excluded = history_.tried;
   return balancer_.choose(in_.route(), options);
 }
 

@@ -71,6 +71,15 @@ TEST_F(NearnessTest, PromptsAreComputedNearTheDecodeWorker) {
   EXPECT_EQ(far.requests, 1) << "another zone is better than none";
 }
 
+TEST_F(NearnessTest, AFarWorkerComputesPromptsWhileTheNearOneIsPaused) {
+  Replica near("near", [](auto e) { e->respond({.status = 429, .headers = {{"Retry-After", "30"}}}); });
+  Replica far("far", hand_over), decode("d");
+  route_in_zones(near, far, decode);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(near.requests, 1);
+  EXPECT_EQ(far.requests, 4);
+}
+
 TEST_F(NearnessTest, NearWorkersOfAnotherModelDoNotCount) {
   Replica near("near", hand_over), far("wanted", hand_over), decode("wanted");
   route_in_zones(near, far, decode);

@@ -73,7 +73,7 @@ TEST_F(QueueTest, AWaitingRequestEndsAtItsOwnDeadline) {
   route_with_queue(a, 1, 30, 20);
   lose(a);
   const http::Response refused = post(R"({"timeout": 1.3})");
-  EXPECT_NE(refused.body.find("timeout: its 1.3 s are over"), std::string::npos) << refused.body;
+  EXPECT_NE(refused.body.find("timeout: the time limit of 1.3 s is over"), std::string::npos) << refused.body;
   EXPECT_FALSE(waits()) << "it has left the queue";
 }
 
@@ -83,6 +83,7 @@ TEST_F(QueueTest, ARouterWithoutWorkersKeepsRequestsOfAnotherRouter) {
   lose(a);
   EXPECT_EQ(get("/health").status, 503);
   EXPECT_EQ(get("/health").headers.find("Retry-After"), "1");
+  EXPECT_EQ(get("/health").headers.find(kKeepsRequests), "1");
   EXPECT_EQ(get("/readiness").status, 200) << "a Service must send requests, so that a fleet of none starts";
   Replica inner("inner");
   route({inner.url()}, {.health = {.interval_ms = 20}});
@@ -97,6 +98,15 @@ TEST_F(QueueTest, ARouterWithoutWorkersKeepsRequestsOfAnotherRouter) {
   wait([&] { return inner.probes > paused + 2; });
   for (int i = 0; i < 4; ++i) EXPECT_EQ(post("{}").status, 200);
   EXPECT_EQ(other.requests, 4) << "a router that has workers is better";
+}
+
+TEST_F(QueueTest, AnEngineThatIsNotReadyIsNotTakenForARouterThatKeepsRequests) {
+  Replica engine("engine");
+  route({engine.url()}, {.health = {.interval_ms = 20}});
+  engine.well = false;
+  wait([&] { return ready() == 0; });
+  engine.keeps_requests = true;
+  wait([&] { return ready() == 1; });
 }
 
 // The decode worker was chosen because a prefill worker is near it.

@@ -9,6 +9,7 @@
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/observe/model_cards.h"
 #include "fleet/relay/refusal.h"
+#include "fleet/route/admin.h"
 
 namespace octavo::fleet {
 namespace {
@@ -97,12 +98,14 @@ void Monitor::visit(const Member& member, std::int64_t now) {
 }
 
 // After a failure, repeats the probe at the startup interval, so that a hanging worker is detected in less
-// than three normal intervals. The status 503 with Retry-After is not a failure: the worker is a router
-// that has no workers at the moment, and keeps requests in its queue.
+// than three normal intervals. The status 503 with kKeepsRequests is not a failure: the worker is a router
+// that has no workers at the moment, and keeps requests in its queue. Retry-After alone says nothing,
+// because engines send it with each 503.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool ready = answer && answer->status / 100 == 2;
-    const auto pause_s = answer && answer->status == 503 ? retry_after_s(*answer) : std::nullopt;
+    const bool keeps = answer && answer->status == 503 && answer->headers.find(kKeepsRequests).has_value();
+    const auto pause_s = keeps ? retry_after_s(*answer) : std::nullopt;
     const bool well = ready || pause_s;
     if (pause_s) balancer_.pause(*member.endpoint, *pause_s);
     if (const auto known = known_.find(member.endpoint->name); known != known_.end()) {

@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::size_t kTailBytes = 2048;  // more than the longest comment
 
-// A comment begins a line. Event data cannot contain this text, because JSON strings contain no line feeds.
-std::string comment_begin() { return fmt::format("\n: {}: ", kCostHeader); }
-
 }  // namespace
 
 void RequestCost::add(std::string_view text) {
@@ -31,22 +28,43 @@ void RequestCost::take_head(http::Response& answer) {
   answer.headers = std::move(rest);
 }
 
+// The comment begins a line. Event data cannot contain the mark after a line feed, because JSON strings
+// contain no line feeds.
 std::string_view RequestCost::take_piece(std::string_view piece) {
-  if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
-  const std::size_t line_end = tail_.size() - 1;
-  tail_ += piece;
-  const std::size_t at = tail_.find(comment_begin(), line_end);
-  return at == std::string::npos ? piece : piece.substr(0, at - line_end);
+  if (in_comment_) {
+    if (tail_.size() < kTailBytes) tail_ += piece;
+    return {};
+  }
+  const std::string mark = fmt::format(": {}: ", kCostHeader);
+  const bool line = !held_.empty() || at_line_;
+  std::string text = std::exchange(held_, {});
+  text += piece;
+  std::size_t at = line && text.starts_with(mark) ? 0 : text.find("\n" + mark);
+  if (at != std::string::npos) {
+    if (text[at] == '\n') ++at;
+    in_comment_ = true;
+    tail_ = text.substr(at + mark.size());
+    text.resize(at);
+  } else {
+    const std::size_t end = text.rfind('\n');
+    const std::size_t last_line = end != std::string::npos ? end + 1 : line ? 0 : text.size();
+    if (mark.starts_with(std::string_view(text).substr(last_line))) {
+      held_ = text.substr(last_line);
+      text.resize(last_line);
+    }
+    if (!text.empty()) at_line_ = text.back() == '\n';
+  }
+  out_ = std::move(text);
+  return out_;
 }
 
-void RequestCost::end_stream() {
-  const std::string begin = comment_begin();
-  if (const std::size_t at = tail_.rfind(begin); at != std::string::npos) {
-    const std::size_t text = at + begin.size();
-    if (const std::size_t end = tail_.find('\n', text); end != std::string::npos)
-      add(std::string_view(tail_).substr(text, end - text));
-  }
-  tail_ = "\n";
+std::string RequestCost::end_stream() {
+  if (const std::size_t end = tail_.find('\n'); in_comment_ && end != std::string::npos)
+    add(std::string_view(tail_).substr(0, end));
+  tail_.clear();
+  in_comment_ = false;
+  at_line_ = true;
+  return std::exchange(held_, {});
 }
 
 std::string RequestCost::comment() const {

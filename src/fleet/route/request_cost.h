@@ -22,10 +22,14 @@ class RequestCost {
 
   // Adds the cost from the response's headers, and removes it from the headers.
   void take_head(http::Response& answer);
-  // Reads the next piece of a stream. Returns the piece without the worker's cost comment.
+  // Reads the next piece of a stream. Returns the bytes for the client, which are valid until the next call:
+  // the piece without the worker's cost comment, and without a last line that may be the comment's beginning.
+  // Such a line comes with the next piece.
   std::string_view take_piece(std::string_view piece);
-  // Must be called at the end of a stream. Adds the cost from the stream's comment.
-  void end_stream();
+  // Must be called at the end of a worker's stream. Adds the cost from the stream's comment. Returns the last
+  // line if take_piece() has kept it back. A broken stream may end within its comment, so the line is for the
+  // client only if the stream is complete.
+  std::string end_stream();
   // Returns the comment with the total cost for the client. Returns "" if the client does not request the
   // cost.
   std::string comment() const;
@@ -36,7 +40,11 @@ class RequestCost {
   const bool wanted_;
   bool reported_ = false;
   AnswerCost sum_;
-  std::string tail_ = "\n";  // last bytes of the stream, which may contain a part of the comment
+  std::string tail_;  // the stream after the comment's mark
+  std::string held_;  // a last line that may be the beginning of the mark
+  std::string out_;   // result of take_piece()
+  bool in_comment_ = false;
+  bool at_line_ = true;  // the next byte begins a line
 };
 
 }  // namespace octavo::fleet

@@ -23,20 +23,38 @@ TEST(RequestCost, SumsHeadersAndHidesThem) {
   EXPECT_EQ(cost.comment(), "");
 }
 
-TEST(RequestCost, ReadsTheCommentOfAStreamThatIsCutAnywhere) {
-  const std::string stream = std::string(3000, 'x') +
-                             "\n\ndata: {\"text\": \": X-Octavo\"}\n\ndata: [DONE]\n\n" +
-                             std::string(kComment);
-  for (std::size_t cut = 3000; cut <= stream.size(); ++cut) {
-    RequestCost cost(true);
-    std::string seen(cost.take_piece(std::string_view(stream).substr(0, cut)));
-    seen += cost.take_piece(std::string_view(stream).substr(cut));
-    cost.end_stream();
-    ASSERT_TRUE(cost.reported()) << cut;
-    ASSERT_EQ(cost.sum()[CostUnit::compute_nanoseconds], 70) << cut;
-    ASSERT_TRUE(seen.find("data: [DONE]\n\n") != std::string::npos) << cut;
-    ASSERT_EQ(cost.comment(), kComment);
+// Feeds the stream in three pieces, which may be empty. Returns the client's bytes.
+std::string pass(RequestCost& cost, std::string_view stream, std::size_t first, std::size_t second) {
+  std::string seen(cost.take_piece(stream.substr(0, first)));
+  seen += cost.take_piece(stream.substr(first, second - first));
+  seen += cost.take_piece(stream.substr(second));
+  return seen + cost.end_stream();
+}
+
+TEST(RequestCost, HidesTheCommentOfAStreamThatIsCutAnywhere) {
+  const std::string events =
+      ": X-Other: 1\n\n:\n\ndata: {\"text\": \"\\n: X-Octavo-Cost: output_tokens=1\"}\n\ndata: [DONE]\n\n";
+  for (const std::string& before : {std::string(), events}) {
+    const std::string stream = before + std::string(kComment);
+    for (std::size_t first = 0; first <= stream.size(); ++first)
+      for (std::size_t second = first; second <= stream.size(); ++second) {
+        RequestCost cost(true);
+        ASSERT_EQ(pass(cost, stream, first, second), before) << first << ", " << second;
+        ASSERT_EQ(cost.sum()[CostUnit::output_tokens], 5) << first << ", " << second;
+        ASSERT_EQ(cost.sum()[CostUnit::compute_nanoseconds], 70) << first << ", " << second;
+        ASSERT_EQ(cost.comment(), kComment);
+      }
   }
+}
+
+TEST(RequestCost, AStreamWithoutTheCommentStaysAsItIs) {
+  const std::string stream = "data: 1\n\n: X-Octavo-Costs: 1\n\ndata: : X-Octavo-Cost: 2\n\n: X-Octavo-Co";
+  for (std::size_t first = 0; first <= stream.size(); ++first)
+    for (std::size_t second = first; second <= stream.size(); ++second) {
+      RequestCost cost(true);
+      ASSERT_EQ(pass(cost, stream, first, second), stream) << first << ", " << second;
+      ASSERT_FALSE(cost.reported());
+    }
 }
 
 TEST(RequestCost, AContinuedStreamAddsBothWorkers) {

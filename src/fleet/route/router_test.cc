@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "fleet/route/fan_out.h"
 #include "fleet/route/test_router.h"
 #include "http/testing/gzip.h"
 
@@ -299,6 +300,19 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);
 }
 
+TEST_F(RouterTest, TheCostOfAResponseThatNoWorkerHasIsSummed) {
+  const auto unknown = [](const std::shared_ptr<http::Exchange>& e) {
+    e->respond({.status = 404, .headers = {{std::string(kCostHeader), "output_tokens=1"}}});
+  };
+  Replica a("a", unknown), b("b", unknown);
+  route({a.url(), b.url()});
+  EXPECT_FALSE(get("/v1/responses/resp_nobody").headers.find(kCostHeader));
+  const http::Response with_cost =
+      *connect().request("GET", "/v1/responses/resp_nobody", {}, {{std::string(kCostHeader), "1"}});
+  EXPECT_EQ(with_cost.status, 404);
+  EXPECT_EQ(with_cost.headers.find(kCostHeader), "output_tokens=2");
+}
+
 // A worker that stores conversations. A POST makes a new id, and the worker knows only its own ids.
 Replica::Behaviour conversing(const std::string& name) {
   return [name, count = std::make_shared<std::atomic<int>>(0)](const std::shared_ptr<http::Exchange>& e) {
@@ -405,6 +419,29 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
   EXPECT_TRUE(partly.body.contains("\"success\":false")) << partly.body;
   c.stop();
   EXPECT_EQ(connect().post_json("/sleep", "{}")->status, 502);
+}
+
+TEST_F(RouterTest, RanksBehindOnePortGetOneRequestThatMeansAllWorkers) {
+  Replica a("a"), b("b");
+  a.engines = 2;
+  route({a.url(), b.url()});
+  wait([&] { return ready() == 3; });
+  const http::Response all = *connect().post_json("/pause", "{}");
+  EXPECT_EQ(all.status, 200);
+  EXPECT_TRUE(all.body.contains("all 2 workers")) << all.body;
+  EXPECT_EQ(a.requests, 1);
+  EXPECT_EQ(b.requests, 1);
+}
+
+TEST(FanOut, OnlyRequestsThatEmptyCachesResetTheIndex) {
+  for (const char* path : {"/flush_cache", "/reset_prefix_cache", "/update_weights_from_disk",
+                           "/update_weights_from_tensor", "/finish_weight_update", "/collective_rpc", "/sleep",
+                           "/release_memory_occupation"})
+    EXPECT_TRUE(empties_caches(path)) << path;
+  for (const char* path :
+       {"/init_weights_update_group", "/init_weight_transfer_engine", "/start_weight_update",
+        "/update_weight_version", "/weights_checker", "/send_weights_to_remote_instance", "/pause", "/wake_up"})
+    EXPECT_FALSE(empties_caches(path)) << path;
 }
 
 TEST_F(RouterTest, WhatMeansAllWorkersDoesNotWaitForAFrozenOne) {

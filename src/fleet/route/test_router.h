@@ -12,8 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "fleet/route/admin.h"
 #include "fleet/route/router.h"
 #include "http/client.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 
@@ -41,7 +43,7 @@ class Replica {
   std::atomic<int> started_s = 10;  // start time in the metrics page
   std::atomic<int> engines = 1;
   std::atomic<bool> well = true;
-  // unhealthy, but with Retry-After, like a router that has a queue and no workers
+  // unhealthy, but with kKeepsRequests, like a router that has a queue and no workers
   std::atomic<bool> keeps_requests = false;
   std::atomic<int> probes = 0;
   std::atomic<bool> has_metrics = true;
@@ -68,8 +70,10 @@ class Replica {
     const std::string& path = e->request().path;
     if (path == "/health") {
       ++probes;
-      if (keeps_requests) return e->respond({.status = 503, .headers = {{"Retry-After", "1"}}});
-      return e->respond({.status = well ? 200 : 500});
+      if (well && !keeps_requests) return e->respond({.status = 200});
+      http::Response unready = openai::error_response(503, "the worker is not ready");  // has Retry-After
+      if (keeps_requests) unready.headers.set(std::string(kKeepsRequests), "1");
+      return e->respond(std::move(unready));
     }
     if (path == "/metrics") {
       if (!has_metrics || !router_metrics.empty()) return e->respond({.status = 404});
