@@ -2,9 +2,10 @@
 
     python prefill_decode.py [--server PROGRAM] [--model DIR] [--prompt 4096] [--streams 8] [--seconds 20]
 
-Each server runs on a separate processor, and `octavo route` distributes the requests. In each layout, the streams first run alone, and
-then together with long prompts that arrive one after the other. Prints percentiles of the time between two tokens of a stream, and the
-number and times of the answered prompts. On a machine with two processors, router and client take processor time from the servers.
+Each server runs on a separate processor, and `octavo route` distributes the requests. In each layout, the benchmark first runs only the
+streams. Then the streams run again, and a client sends long prompts at the same time, one after the other. The benchmark prints
+percentiles of the time between two tokens of a stream, the number of answered prompts, and the median time of a prompt. On a machine with
+two processors, the router and the client take processor time from the servers.
 """
 
 import argparse

@@ -38,7 +38,8 @@ class WeightUpdate {
   // Returns the folder with the new weights. Returns an error if no tensor was received or a file is
   // incomplete.
   Result<std::string> finish();
-  // The engine uses the new folder. Deletes files with replaced values.
+  // Call this when the engine uses the new folder. Deletes the previous folder, and the received files whose
+  // tensors have all been replaced.
   void keep();
   // Deletes the files that were received since start().
   void drop();

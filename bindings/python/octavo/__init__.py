@@ -1,5 +1,5 @@
 """Octavo: LLM inference and serving. `LLM` runs a model in this process, the `octavo` command serves one, and
-`octavo.grammar` is the grammar engine alone."""
+`octavo.grammar` compiles grammars and computes token masks without a model."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from octavo.sampling_params import (GuidedDecodingParams, RequestOutputKind, SamplingParams,
                                         StructuredOutputsParams)
 
-# Imported when first used: octavo.grammar does not load the engine's library.
+# A module is imported when one of its names is first used. So octavo.grammar does not load the engine's library.
 _MODULES = {
     "_library": ["InvalidInput", "OctavoError", "ResourceExhausted"],
     "adapters": ["LoRARequest"],

@@ -184,9 +184,9 @@ class LLM:
 
     def beam_search(self, prompts: Any, params: BeamSearchParams, lora_request: LoraForEach = None, use_tqdm: Any = False,
                     concurrency_limit: Optional[int] = None, priority: PriorityForEach = None) -> list[BeamSearchOutput]:
-        """Returns the beam_width most likely texts after each prompt (as in generate()). As in vLLM, each beam is
-        extended by its 2 * beam_width most likely tokens. A sequence that reaches max_model_len ends. concurrency_limit
-        has no effect, since the scheduler limits concurrency."""
+        """Returns the beam_width most likely sequences for each prompt. prompts: as in generate(). As in vLLM, a step
+        considers the 2 * beam_width most likely next tokens of each beam. A search ends when its beams have
+        max_model_len tokens. concurrency_limit has no effect, because the scheduler limits concurrency."""
         tokenizer = self.get_tokenizer()
         eos = set(self._engine.info["eos_token_ids"])
         given = [prompt_of(prompt)[0] for prompt in _listed(prompts)]

@@ -1,8 +1,9 @@
 // Touches memory before it is used, so that the operating system provides the pages early. The first write
 // to a page is slow, because the system zeroes the page, and a hypervisor may have to allocate it.
-// Untouched memory was measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded. A
-// low-priority thread touches the pages after those in use. It touches about twice the number of pages in
-// use, so a small cache stays small.
+// Untouched memory was measured at 0.3 GB/s, a tenth of the speed at which blocks are loaded.
+//
+// A low-priority thread touches the bytes after those in use. If n bytes are in use, the thread touches the
+// next n bytes (at least 16 MiB, at most 256 MiB), so a small cache stays small.
 #pragma once
 
 #include <atomic>
@@ -14,9 +15,9 @@ namespace octavo {
 
 class Prefault {
  public:
-  // `memory` is used from its beginning and must outlive this object. `shared` means that the memory is a
-  // mapped file. By default, Linux uses small pages for a mapped file, so the thread requests huge pages
-  // for each range, even if the range is already in use.
+  // The caller uses `memory` from its beginning on. `memory` must outlive this object. `shared` means that
+  // the memory is a mapped file. Linux uses small pages for a mapped file by default, so the thread requests
+  // huge pages for the whole file, including the bytes that are already in use.
   explicit Prefault(std::span<std::byte> memory, bool shared = false);
   ~Prefault();
 

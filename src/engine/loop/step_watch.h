@@ -36,7 +36,8 @@ class StepProgress {
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us, std::int64_t (*waited_us)());
 
  private:
-  static constexpr std::int64_t kUsedUs = 100;  // less CPU time is noise from waking up
+  // A thread that only wakes up and waits again uses at most this CPU time between two calls.
+  static constexpr std::int64_t kUsedUs = 100;
 
   StepWatchRule rule_;
   bool device_;

@@ -24,7 +24,7 @@ struct SessionSource {
 
 std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request);
 
-// session-id-producer: configures the sources of session ids. Other plugins look it up.
+// session-id-producer: configures the sources of session ids. The session-affinity plugins read `sources`.
 class SessionIdProducer : public Plugin {
  public:
   std::vector<SessionSource> sources;

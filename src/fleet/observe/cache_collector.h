@@ -17,8 +17,8 @@ namespace octavo::fleet {
 class CacheCollector {
  public:
   // `endpoint` is the address to bind, such as "tcp://0.0.0.0:5557". `topic` is the prefix of the topics to
-  // receive. `fleet` must outlive the collector. `deliver` is called on the collector's thread. Returns an
-  // error on `field` if the address is not available.
+  // receive. `fleet` must outlive the collector. `deliver` is called on the collector's thread. If the
+  // collector cannot bind the address, returns an error that names `field`.
   static Result<std::unique_ptr<CacheCollector>> start(const std::string& endpoint, const std::string& topic,
                                                        const Fleet& fleet, CacheSubscriber::Deliver deliver,
                                                        std::string_view field);

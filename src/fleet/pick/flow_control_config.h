@@ -15,16 +15,18 @@ class Parameters;
 
 class FlowControlConfig {
  public:
-  // Reads a plugin of flow control. Returns false if the type is a different kind of plugin. Adds errors to
-  // `parameters`.
+  // Reads a plugin of flow control. Returns false if plugins of this type do not belong to flow control. Adds
+  // errors to `parameters`.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
   static bool is_alpha(std::string_view type);
 
-  // Reads the section `flowControl`. Must be called after read_plugin(), because the section names plugins.
-  // A plugin without parameters may be missing in the list of plugins.
+  // Reads the section `flowControl`. Call this after read_plugin(), because the section names plugins. The
+  // section may name the type of a plugin that needs no parameters, even if the list of plugins does not
+  // contain this plugin.
   Result<> read_section(const boost::json::value& section);
 
-  // Reads the deprecated section `saturationDetector`, which has the name of a plugin, or thresholds.
+  // Reads the deprecated section `saturationDetector`. The section contains the name of a plugin, or
+  // thresholds for a utilization-detector.
   Result<> read_old_detector(const boost::json::value& section);
 
   const FlowGateOptions& options() const { return options_; }

@@ -78,9 +78,7 @@ class ExpressionParser {
     std::string_view sign;
     Evaluate (*make)(Evaluate, Evaluate);
   };
-  // Operators by level, weakest precedence first. Within a level, an operator precedes its own prefixes
-  // ("<=" precedes "<").
-  static constexpr int kLevels = 5;
+  static constexpr int kLevels = 5;  // number of precedence levels of binary operators
 
   Result<Evaluate> unexpected() const {
     return invalid("expression", "has a syntax error at position {}: {}", at_,
@@ -120,6 +118,8 @@ class ExpressionParser {
     return condition;
   }
 
+  // Returns the binary operators of a precedence level. Level 0 binds weakest. "<=" must be before "<" in the
+  // list, because the parser takes the first operator that the text starts with.
   static std::span<const Binary> operators(int level) {
     static constexpr Binary kOr[] = {
         {"||", [](Evaluate a, Evaluate b) { return logical(std::move(a), std::move(b), true); }}};

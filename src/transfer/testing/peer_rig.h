@@ -26,14 +26,14 @@ inline std::vector<Hash128> some_keys(int count = kBlocks) {
   return keys;
 }
 
-// Transport to test. native: both engines have the same layout, and blocks in it are slightly larger than
-// their contents.
+// Transport to test.
 struct Way {
   const char* name;
   bool one_host = true;
-  bool native = false;
+  bool native = false;  // both engines have the same block layout, so blocks are copied as they are
   bool ucx = false;
 };
+// bytes of a native block: the content and 64 bytes that the test adds, as a layout may pad its blocks
 constexpr std::size_t kNativeBytes = (64 << 10) + 64;
 
 struct Producer {

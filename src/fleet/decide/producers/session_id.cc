@@ -1,5 +1,5 @@
-// session-id-producer: configures which headers or cookies contain the session id. Plugins with session
-// affinity look it up.
+// session-id-producer: configures which header or cookie contains the session id. The session-affinity
+// plugins read this configuration.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"
