@@ -66,7 +66,8 @@ class Block : public NetworkPart {
   virtual std::optional<CacheNeed> source() const { return {}; }
   // Number of floats in a sequence's recurrent state.
   virtual std::int64_t state_floats() const { return 0; }
-  // Offset of the block's state in the layer's state, in floats.
+  // Offset of the block's state in the layer's state, in floats. run() must not add it: step.memory.states
+  // begins at the block's state.
   std::int64_t first_state() const { return first_state_; }
   void place_state(std::int64_t first) { first_state_ = first; }
   virtual BlockCost cost(const Pass& pass) const = 0;
