@@ -20,14 +20,14 @@ class LocalChat final : public ChatBackend {
     boost::json::object streamed = body;
     streamed["stream"] = true;
     TRY(GenerationPlan plan, plan_body(service, streamed));
-    Arrivals arrivals;
+    const std::size_t job = ++job_;
     const std::int64_t started = now_us();
-    TRY(LocalGeneration generation, LocalGeneration::start(service, plan, 0, arrivals));
+    TRY(LocalGeneration generation, LocalGeneration::start(service, plan, job, arrivals_));
     Turn turn;
     http::SseReader events;
     while (!generation.finished()) {
       Arrivals::Arrival arrival;
-      const bool came = arrivals.pop(arrival, 100);
+      const bool came = arrivals_.pop(arrival, 100) && arrival.job == job;
       if (came && arrival.output.error) return std::unexpected(*arrival.output.error);
       bool wanted = show({Piece::Kind::text, ""});
       if (came) {
@@ -35,8 +35,12 @@ class LocalChat final : public ChatBackend {
         if (turn.tokens == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
         turn.tokens += static_cast<int>(part.token_ids.size());
         for (const std::string& event : events.push(plan.reply->part(part, nullptr))) {
-          TRY(const bool more, turn.take(event, show));
-          wanted = wanted && more;
+          const Result<bool> more = turn.take(event, show);
+          if (!more) {
+            generation.abort();
+            return std::unexpected(more.error());
+          }
+          wanted = wanted && *more;
         }
       }
       if (!wanted) generation.abort();
@@ -48,6 +52,9 @@ class LocalChat final : public ChatBackend {
   }
 
  private:
+  // The engine may deliver the last outputs of an answer after answer() has returned.
+  Arrivals arrivals_;
+  std::size_t job_ = 0;
   std::unique_ptr<Runtime> runtime_;
 };
 

@@ -220,8 +220,15 @@ void DataParallelClient::resume() {
 // If engines can be added, returns an error: a later engine would load the weights of the command line.
 void DataParallelClient::reload_weights(std::string path, Done done) {
   if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
+  // A callback may reload again while the destructor ends the engines.
+  if (draining_) return done(failure(ErrorCode::unavailable, "the engines are shutting down"));
+  if (reloading_.exchange(true))
+    return done(failure(ErrorCode::unavailable, "a reload of the weights is already running"));
   const Engines all = engines();
-  const Done one = after_all(all.size(), std::move(done));
+  const Done one = after_all(all.size(), [this, done = std::move(done)](const Result<>& result) {
+    reloading_ = false;
+    done(result);
+  });
   for (const auto& engine : all) engine->reload_weights(path, one);
 }
 

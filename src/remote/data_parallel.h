@@ -56,6 +56,7 @@ class DataParallelClient final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
+  // One reload at a time: two would leave engines with different weights.
   void reload_weights(std::string path, Done done) override;
   void scale(int engines, int drain_s, Done done) override;
   bool scaling() const override { return scaling_; }
@@ -79,6 +80,7 @@ class DataParallelClient final : public EngineClient {
   std::atomic<std::uint64_t> submitted_ = 0;
   std::atomic<bool> draining_ = false, stopping_ = false;
   std::atomic<bool> scaling_ = false;
+  std::atomic<bool> reloading_ = false;
 
   std::mutex adapters_mutex_;  // guards the two members below, and changes of scaling_
   std::map<std::string, AdapterSource> adapters_;

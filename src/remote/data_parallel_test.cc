@@ -45,6 +45,49 @@ struct Fleet {
   }
 };
 
+// Its reloads end when the test says so.
+class ReloadingEngine final : public EngineClient {
+ public:
+  EngineInfo info() const override { return {}; }
+  Result<RequestId> submit(Request, std::shared_ptr<OutputSink>) override { return 1; }
+  void abort(RequestId) override {}
+  void reset_prefix_cache() override {}
+  void reload_weights(std::string, Done done) override { reloads.push_back(std::move(done)); }
+  std::vector<EngineStats> stats() const override { return {{}}; }
+  void drain() override {}
+
+  std::vector<Done> reloads{};
+};
+
+TEST(DataParallel, ReloadsDoNotOverlap) {
+  std::vector<std::unique_ptr<EngineClient>> engines;
+  std::vector<ReloadingEngine*> held;
+  for (int i = 0; i < 2; ++i) {
+    auto engine = std::make_unique<ReloadingEngine>();
+    held.push_back(engine.get());
+    engines.push_back(std::move(engine));
+  }
+  DataParallelClient client(std::move(engines), 5);
+  std::vector<Result<>> ended;
+  const auto note = [&](const Result<>& result) { ended.push_back(result); };
+  client.reload_weights("1", note);
+  client.reload_weights("2", note);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].error().code, ErrorCode::unavailable);
+  EXPECT_EQ(held[0]->reloads.size(), 1U);
+  held[0]->reloads[0]({});
+  client.reload_weights("2", note);
+  EXPECT_EQ(ended.size(), 2U) << "one engine still loads";
+  held[1]->reloads[0](failure(ErrorCode::io, "no file"));
+  ASSERT_EQ(ended.size(), 3U);
+  EXPECT_EQ(ended[2].error().code, ErrorCode::io);
+  client.reload_weights("0", note);
+  EXPECT_EQ(held[0]->reloads.size(), 2U);
+  EXPECT_EQ(held[1]->reloads.size(), 2U);
+  for (const ReloadingEngine* engine : held) engine->reloads[1]({});
+  EXPECT_TRUE(ended.back());
+}
+
 TEST(DataParallel, RequestsGoWhereLeastIsToBeDone) {
   const Fleet fleet;
   EXPECT_EQ(fleet.client->info().engines, 3);

@@ -69,7 +69,7 @@ struct AnswerCost {
 // output_tokens=3". Leaves out units with 0. Returns "output_tokens=0" if all units are 0.
 std::string cost_text(const AnswerCost& cost);
 // Parses the text of cost_text(). Ignores unknown units, because a newer version may add some.
-// Returns nullopt if the text has a wrong format.
+// Returns nullopt if the text has a wrong format, a unit twice, or a value above 2^53.
 std::optional<AnswerCost> parse_cost_text(std::string_view text);
 
 // Gateways and routers request the cost with the request header "X-Octavo-Cost: 1". The response

@@ -31,8 +31,10 @@ TEST(AnswerCost, UnknownUnitsAreIgnoredAndOtherFormsRefused) {
   AnswerCost three;
   three[CostUnit::output_tokens] = 3;
   EXPECT_EQ(parse_cost_text("output_tokens=3,  water_litres=4"), three);
+  EXPECT_TRUE(parse_cost_text("output_tokens=9007199254740992"));
   for (const char* bad : {"x", "output_tokens=", "output_tokens=-1", "output_tokens=1.5", "output_tokens=1;",
-                          "=", "output_tokens=99999999999999999999"})
+                          "=", "output_tokens=99999999999999999999", "output_tokens=9007199254740993",
+                          "water_litres=9223372036854775807", "output_tokens=1, output_tokens=2"})
     EXPECT_EQ(parse_cost_text(bad), std::nullopt) << bad;
 }
 

@@ -411,8 +411,7 @@ void Generation::conclude(std::string& out) {
   concluded_ = true;
   if (streaming()) {
     out += plan_.reply->close(usage());
-    if (plan_.account.in_header && plan_.reply->stream_type().starts_with("text/event-stream"))
-      out += fmt::format(": {}: {}\n\n", kCostHeader, cost_text(cost()));
+    add_cost_comment(out);
     return;
   }
   std::vector<AnswerPart> parts;
@@ -444,6 +443,7 @@ void Generation::fail(const Error& error, std::string& out) {
     return respond(std::move(response));
   }
   out += events;
+  add_cost_comment(out);
 }
 
 void Generation::respond(http::Response response) {

@@ -96,6 +96,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   AnswerCost cost() const;
   void log_end(FinishReason reason, std::int64_t at_us) const;
   void add_cost_header(http::Response& response) const;
+  void add_cost_comment(std::string& out) const;
   AnswerSpan span_of(const Run& run, const Choice& choice, FinishReason reason, const RequestTimes& times,
                      std::int64_t at_us) const;
   void emit(Run& run, Choice& choice, openai::AnswerPart&& part, std::string& out);

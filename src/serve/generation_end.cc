@@ -1,4 +1,6 @@
 // The parts of Generation that report ended answers: metrics, spans, costs and the access log.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "serve/generation.h"
@@ -54,6 +56,12 @@ void Generation::log_end(FinishReason reason, std::int64_t at_us) const {
 
 void Generation::add_cost_header(http::Response& response) const {
   if (plan_.account.in_header) response.headers.set(std::string(kCostHeader), cost_text(cost()));
+}
+
+// Only streams of server-sent events have comments.
+void Generation::add_cost_comment(std::string& out) const {
+  if (plan_.account.in_header && plan_.reply->stream_type().starts_with("text/event-stream"))
+    out += fmt::format(": {}: {}\n\n", kCostHeader, cost_text(cost()));
 }
 
 AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "serve/anthropic/messages_request.h"
+#include "serve/anthropic/tool_changes.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -132,6 +133,35 @@ TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
             "abc");
   EXPECT_EQ(tools(R"({"type":"tool_removal","tool":{"type":"tool_reference","name":"x"}})"),
             "messages[1].content[0].tool.name");
+}
+
+TEST_F(MessagesTest, ANewDefinitionReplacesTheOldOne) {
+  const json::array tools = json::parse(R"([{"name":"a","description":"old"}])").as_array();
+  const json::array messages = json::parse(R"([{"role":"system","content":[
+      {"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"a","description":"new"}}},
+      {"type":"tool_removal","tool":{"type":"tool_reference","name":"a"}},
+      {"type":"tool_addition","tool":{"type":"tool_reference","name":"a"}}]}])")
+                                   .as_array();
+  const auto changed = anthropic::changed_tools(&tools, &messages);
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ(**changed, json::parse(R"([{"name":"a","description":"new"}])").as_array());
+}
+
+TEST_F(MessagesTest, ToolsAndTheirChangesHaveLimits) {
+  const json::value tool = {{"name", "a"}};
+  const json::value change = {{"type", "tool_addition"},
+                              {"tool", {{"type", "tool_reference"}, {"name", "a"}}}};
+  const auto read = [&](std::size_t tools, std::size_t changes) -> std::string {
+    const json::array given(tools, tool);
+    const json::value message = {{"role", "system"}, {"content", json::array(changes, change)}};
+    const json::array messages(1, message);
+    const auto changed = anthropic::changed_tools(&given, &messages);
+    return changed ? "" : changed.error().field;
+  };
+  EXPECT_EQ(read(1024, 1), "");
+  EXPECT_EQ(read(1025, 1), "tools");
+  EXPECT_EQ(read(1, 4096), "");
+  EXPECT_EQ(read(1, 4097), "messages");
 }
 
 TEST_F(MessagesTest, SearchResultsAreText) {

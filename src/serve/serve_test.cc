@@ -144,6 +144,10 @@ TEST_F(ServeTest, EngineErrorsReachTheClient) {
   EXPECT_EQ(all.back(), "[DONE]");
   EXPECT_THAT(all[all.size() - 2],
               HasSubstr(R"({"error":{"message":"logits are not finite","type":"InternalServerError")"));
+  const http::Headers with_cost{{"Content-Type", "application/json"}, {"X-Octavo-Cost", "1"}};
+  const auto charged =
+      client().request("POST", "/v1/chat/completions", kChat + R"(,"stream":true})", with_cost);
+  EXPECT_THAT(charged->body, ::testing::EndsWith("\n\n: X-Octavo-Cost: output_tokens=0\n\n"));
   engine_->refusal_code = ErrorCode::resource_exhausted;
   const http::Response full = post("/v1/chat/completions", kChat + R"(,"stream":true})");
   EXPECT_EQ(full.status, 429);

@@ -53,20 +53,13 @@ void remove_abandoned(const fs::path& parent) {
   }
 }
 
-// Makes a folder that only this user can read. The process holds the folder's lock until it ends.
+// Makes a folder that only this user can read.
 Result<fs::path> make_root() {
   const fs::path parent = memory_folder();
   remove_abandoned(parent);
   std::string name = (parent / fmt::format("{}XXXXXX", kPrefix)).string();
   if (::mkdtemp(name.data()) == nullptr) return std::unexpected(io_failure(name, "make the folder").error());
-  const fs::path root = name;
-  const int lock = ::open((root / "lock").c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
-  if (lock < 0 || ::flock(lock, LOCK_EX | LOCK_NB) != 0)
-    return std::unexpected(io_failure(root / "lock", "lock the file").error());
-  std::error_code error;
-  fs::create_directory(root / "files", error);
-  if (error) return failure(ErrorCode::io, "{}: {}", (root / "files").string(), error.message());
-  return root;
+  return name;
 }
 
 Result<> append(const fs::path& path, std::span<const std::byte> bytes, std::uint64_t at) {
@@ -101,6 +94,7 @@ Result<std::unique_ptr<WeightUpdate>> WeightUpdate::create(const std::string& mo
                    files.names.front());
   TRY(fs::path root, make_root());
   std::unique_ptr<WeightUpdate> update(new WeightUpdate(fs::absolute(model), std::move(root)));
+  TRY_VOID(update->prepare_root());
   TRY_VOID(update->read_model());
   return update;
 }
@@ -108,6 +102,16 @@ Result<std::unique_ptr<WeightUpdate>> WeightUpdate::create(const std::string& mo
 WeightUpdate::~WeightUpdate() {
   std::error_code ignored;
   fs::remove_all(root_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+Result<> WeightUpdate::prepare_root() {
+  lock_ = ::open((root_ / "lock").c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0) return io_failure(root_ / "lock", "lock the file");
+  std::error_code error;
+  fs::create_directory(root_ / "files", error);
+  if (error) return failure(ErrorCode::io, "{}: {}", (root_ / "files").string(), error.message());
+  return {};
 }
 
 Result<> WeightUpdate::read_model() {

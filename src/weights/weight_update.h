@@ -44,6 +44,8 @@ class WeightUpdate {
   // Deletes the files that were received since start().
   void drop();
 
+  // Returns the folder with the weights in use: the last one kept, or the model's.
+  std::string in_use() const { return (used_ > 0 ? folder(used_) : model_).string(); }
   bool receiving() const { return state_ == State::receiving; }
   std::size_t tensors() const { return received_.size(); }  // number of tensors received since start()
 
@@ -54,6 +56,7 @@ class WeightUpdate {
 
   WeightUpdate(std::filesystem::path model, std::filesystem::path root)
       : model_(std::move(model)), root_(std::move(root)) {}
+  Result<> prepare_root();
   Result<> read_model();
   Result<> check_room(std::uint64_t more) const;
   Result<> take_file(const std::filesystem::path& file, const std::string& shown);
@@ -64,6 +67,7 @@ class WeightUpdate {
 
   std::filesystem::path model_;
   std::filesystem::path root_;    // contains files/ and a folder for each finished update
+  int lock_ = -1;  // descriptor of the locked file root_/lock; other servers delete folders without a lock
   std::string index_;             // name of the index file that Checkpoint looks for
   std::uint64_t bytes_most_ = 0;  // limit for the bytes of one update
   FileOf current_;                // files of the weights in use

@@ -109,6 +109,26 @@ TEST_F(WeightUpdateTest, AFailedUpdateIsForgotten) {
   EXPECT_EQ(value(update_->finish().value(), "b"), 3);
 }
 
+TEST_F(WeightUpdateTest, ItsEndClosesTheLock) {
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = open_files();
+  update_.reset();
+  EXPECT_EQ(open_files(), before - 1);
+}
+
+TEST_F(WeightUpdateTest, TheFolderInUse) {
+  EXPECT_EQ(update_->in_use(), directory_.path().string());
+  EXPECT_TRUE(update_->start().has_value());
+  EXPECT_TRUE(add(safetensors_text({{"b", {30}}})).value());
+  const std::string folder = update_->finish().value();
+  EXPECT_EQ(update_->in_use(), directory_.path().string());
+  update_->keep();
+  EXPECT_EQ(update_->in_use(), folder);
+}
+
 TEST(WeightUpdate, NeedsAFolderOfSafetensors) {
   const ScratchDirectory directory;
   directory.write("model.gguf", "GGUF");

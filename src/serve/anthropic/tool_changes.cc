@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "openai/request_fields.h"
+#include "serve/openai/chat_request.h"
 
 namespace octavo::anthropic {
 
@@ -40,7 +41,7 @@ class Tools {
     if (kind == "tool_addition" && type == "tool_definition") {
       TRY(const json::object* definition, changed.object("definition"));
       if (!definition) return invalid(name + ".tool.definition", "is missing");
-      remove(string_at(*definition, "name"));
+      discard(string_at(*definition, "name"));
       tools_.emplace_back(*definition);
       return {};
     }
@@ -70,6 +71,11 @@ class Tools {
     to.push_back(std::move(*found));
     from.erase(found);
   }
+  // A later reference must not bring the old definition back.
+  void discard(std::string_view name) {
+    for (json::array* tools : {&tools_, &removed_})
+      if (const auto found = find(*tools, name); found != tools->end()) tools->erase(found);
+  }
   void remove(std::string_view name) { move_tool(name, tools_, removed_); }
   void restore(std::string_view name) { move_tool(name, removed_, tools_); }
 
@@ -82,6 +88,7 @@ bool is_tool_change(std::string_view type) { return type == "tool_addition" || t
 
 Result<std::optional<json::array>> changed_tools(const json::array* tools, const json::array* messages) {
   std::optional<Tools> changed;
+  std::size_t changes = 0;
   for (std::size_t i = 0; messages && i < messages->size(); ++i) {
     const json::object* message = (*messages)[i].if_object();
     if (!message || string_at(*message, "role") != "system") continue;
@@ -89,6 +96,11 @@ Result<std::optional<json::array>> changed_tools(const json::array* tools, const
     for (std::size_t j = 0; content && content->is_array() && j < content->get_array().size(); ++j) {
       const json::value& block = content->get_array()[j];
       if (!is_tool_change(string_at(block, "type"))) continue;
+      // Each change searches all tools, so both numbers need a limit before the first search.
+      if (!changed && tools && tools->size() > openai::kToolsMax)
+        return invalid("tools", "must have at most {} tools, got {}", openai::kToolsMax, tools->size());
+      if (++changes > openai::kMessagesMax)
+        return invalid("messages", "must have at most {} changes of tools", openai::kMessagesMax);
       if (!changed) changed.emplace(tools);
       TRY_VOID(changed->change(block.get_object(), fmt::format("messages[{}].content[{}]", i, j)));
     }
