@@ -80,6 +80,12 @@ Result<> append(const fs::path& path, std::span<const std::byte> bytes, std::uin
   return result;
 }
 
+std::set<std::string, std::less<>> files_of(const std::map<std::string, std::string, std::less<>>& file_of) {
+  std::set<std::string, std::less<>> files;
+  for (const auto& [tensor, file] : file_of) files.insert(file);
+  return files;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WeightUpdate>> WeightUpdate::create(const std::string& model) {
@@ -222,9 +228,11 @@ Result<std::string> WeightUpdate::finish() {
   return folder(folders_).string();
 }
 
-// Makes a folder with links to the new files and to all files of the model's folder except indexes.
+// Makes a folder with links to the received files that are used and to all files of the model's folder except
+// indexes. keep() deletes the other received files.
 Result<> WeightUpdate::write_folder(const FileOf& file_of) const {
   const fs::path to = folder(folders_);
+  const std::set<std::string, std::less<>> used = files_of(file_of);
   try {
     fs::remove_all(to);
     fs::create_directory(to);
@@ -232,7 +240,8 @@ Result<> WeightUpdate::write_folder(const FileOf& file_of) const {
       if (!entry.path().filename().string().ends_with(".index.json"))
         fs::create_symlink(entry.path(), to / entry.path().filename());
     for (const fs::directory_entry& entry : fs::directory_iterator(root_ / "files"))
-      fs::create_symlink(entry.path(), to / entry.path().filename());
+      if (used.contains(entry.path().filename().string()))
+        fs::create_symlink(entry.path(), to / entry.path().filename());
   } catch (const fs::filesystem_error& error) {
     return failure(ErrorCode::io, "{}", error.what());
   }
@@ -262,8 +271,7 @@ void WeightUpdate::drop() {
 }
 
 void WeightUpdate::remove_unused() const {
-  std::set<std::string, std::less<>> used;
-  for (const auto& [tensor, file] : current_) used.insert(file);
+  const std::set<std::string, std::less<>> used = files_of(current_);
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(root_ / "files", ignored))
     if (!used.contains(entry.path().filename().string())) fs::remove(entry.path(), ignored);

@@ -250,7 +250,7 @@ def test_a_model_that_does_not_exist_is_the_only_message():
 def test_memory_that_does_not_exist_names_bytes_and_flag():
     result = run("serve", "--port", "0", "--kv-cache-memory-bytes", "900TiB")
     assert result.returncode != 0
-    assert f"the KV cache needs {900 * 2**40} bytes: set a lower --kv-cache-memory-bytes or --max-model-len" in result.stderr
+    assert re.search(r"the KV cache needs \d+ bytes: set a lower --kv-cache-memory-bytes or --max-model-len", result.stderr)
 
 
 def test_help_breaks_no_words():

@@ -164,7 +164,7 @@ def test_a_cut_line_is_named(log, tmp_path):
     line = json.dumps(records(log)[0])
     file.write_text(line + "\n" + line[:100])
     done = replay(file, "--enable-lora")
-    assert "cut.jsonl:2: cannot be replayed: is not JSON" in done.stdout
+    assert "cut.jsonl:2: cannot be replayed: must be JSON" in done.stdout
 
 
 def test_parameters_that_no_request_may_have_are_refused(log, tmp_path):

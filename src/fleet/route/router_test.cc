@@ -2,7 +2,6 @@
 
 #include <future>
 
-#include "fleet/route/fan_out.h"
 #include "fleet/route/test_router.h"
 #include "http/testing/gzip.h"
 
@@ -431,17 +430,6 @@ TEST_F(RouterTest, RanksBehindOnePortGetOneRequestThatMeansAllWorkers) {
   EXPECT_TRUE(all.body.contains("all 2 workers")) << all.body;
   EXPECT_EQ(a.requests, 1);
   EXPECT_EQ(b.requests, 1);
-}
-
-TEST(FanOut, OnlyRequestsThatEmptyCachesResetTheIndex) {
-  for (const char* path : {"/flush_cache", "/reset_prefix_cache", "/update_weights_from_disk",
-                           "/update_weights_from_tensor", "/finish_weight_update", "/collective_rpc", "/sleep",
-                           "/release_memory_occupation"})
-    EXPECT_TRUE(empties_caches(path)) << path;
-  for (const char* path :
-       {"/init_weights_update_group", "/init_weight_transfer_engine", "/start_weight_update",
-        "/update_weight_version", "/weights_checker", "/send_weights_to_remote_instance", "/pause", "/wake_up"})
-    EXPECT_FALSE(empties_caches(path)) << path;
 }
 
 TEST_F(RouterTest, WhatMeansAllWorkersDoesNotWaitForAFrozenOne) {
