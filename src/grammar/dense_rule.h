@@ -100,7 +100,7 @@ class DenseRule {
   }
 
   std::vector<std::uint32_t> next_;  // index: [state - first][byte class]
-  std::vector<ByteSet> bytes_;  // bytes that can follow each state
+  std::vector<ByteSet> bytes_;       // bytes that can follow each state
   std::vector<bool> accepting_, ends_;
   bool prefix_free_ = false;
 };

@@ -64,7 +64,7 @@ class MaskTable {
   };
   struct Dense {
     std::optional<DenseRule> rule;  // nullopt: the rule has no table
-    ByteSet wanted;  // argument of the last open_after_repeats()
+    ByteSet wanted;                 // argument of the last open_after_repeats()
     DenseRule::OpenNodes open;
   };
   // Identifies a rule across grammars.

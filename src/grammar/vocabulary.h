@@ -29,7 +29,7 @@ struct TrieNode {
   std::uint32_t first_token;
   std::uint32_t token_count;
   std::uint16_t depth;  // bytes from the root
-  std::uint8_t byte;  // last byte of the path
+  std::uint8_t byte;    // last byte of the path
 };
 
 class Vocabulary {

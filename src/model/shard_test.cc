@@ -300,7 +300,8 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   std::get<Experts>(spec.layers[0].feed_forward).count = 1;
   EXPECT_EQ(check_shard(spec).error().message, "is 2, but the model has 1 experts");
   spec.shard.engines = 3;
-  EXPECT_EQ(check_shard(spec).error().message, "times tensor_parallel_size is 6, but the model has 1 experts");
+  EXPECT_EQ(check_shard(spec).error().message,
+            "times tensor_parallel_size is 6, but the model has 1 experts");
   EXPECT_EQ(check_shard(spec).error().field, "data_parallel_size");
   spec.shard.engines = 1;
   const auto error_of = [&](const Mixer& mixer) {

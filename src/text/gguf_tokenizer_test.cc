@@ -177,7 +177,8 @@ TEST(GgufTokenizer, WrongVocabularies) {
   using V = GgufVocabulary;
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
               HasSubstr("must be bert, gpt2, llama, gemma4, plamo2, plamo3 or t5"));
-  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("must be below the number of tokens, 701"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }),
+              HasSubstr("must be below the number of tokens, 701"));
   EXPECT_THAT(
       error(bytes, [](V& v) { v.pre = "martian"; }),
       HasSubstr("tokenizer.ggml.pre is \"martian\", which is not supported: must be one of chatglm-bpe, "));

@@ -131,8 +131,10 @@ std::vector<BlockId> KeptCache::restore(Scheduler& scheduler, int threads) {
   blocks_.records.kept() += std::ssize(blocks);
   blocks_.records.discarded() += discarded;
   if (discarded > 0 || !blocks.empty())
-    log_info("{} KV blocks of the previous engine are in the prefix cache, {} were unusable (incomplete, damaged or without their prefix)",
-             blocks.size(), discarded);
+    log_info(
+        "{} KV blocks of the previous engine are in the prefix cache, {} were unusable (incomplete, damaged "
+        "or without their prefix)",
+        blocks.size(), discarded);
   scheduler.observe(static_cast<BlockObserver&>(*this));
   scheduler.observe(static_cast<StateObserver&>(*this));
 

@@ -23,8 +23,8 @@ class KeptPlan {
   // Returns the bytes that the earlier engine's blocks occupy. The operating system does not count them as
   // available, but the blocks of this engine will use them.
   std::int64_t occupied_bytes() const;
-  // Returns a plan with the number of blocks of an earlier engine with the same identity. Returns `planned` if
-  // there is no such engine, if the user has set the size of the cache, or if the two sizes differ by more
+  // Returns a plan with the number of blocks of an earlier engine with the same identity. Returns `planned`
+  // if there is no such engine, if the user has set the size of the cache, or if the two sizes differ by more
   // than 10 %, because the earlier server had other options or another amount of memory.
   SchedulerOptions keep_size(SchedulerOptions planned, const ModelPlanFigures& figures,
                              const MemoryFigures& memory, const EngineOptions& options) const;

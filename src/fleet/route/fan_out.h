@@ -18,7 +18,8 @@ bool means_all_workers(const http::Request& request);
 // slash at its end. Requests that only prepare a change of weights leave the caches as they are.
 bool empties_caches(std::string_view path);
 
-// Sends one request to each URL. Must be called on the loop's thread. Calls `done` once, when all workers have responded.
+// Sends one request to each URL. Must be called on the loop's thread. Calls `done` once, when all workers
+// have responded.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              std::function<void()> done);
 
