@@ -152,7 +152,7 @@ TEST_F(StoreTest, FilesAndAnswersHaveALimitOfBytes) {
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   EXPECT_THAT(
       refused.error().message,
-      HasSubstr("has 8 bytes of files and batches, 3 more exceed --batch-dir-bytes 10: delete files"));
+      HasSubstr("has 8 bytes of files and batches, and 3 more exceed --batch-dir-bytes 10: delete files"));
   const Batch batch = add_batch("b", "file-1");
   ASSERT_TRUE(
       store_->add_answers(std::vector<LineAnswer>{{.batch = "b", .line = 1, .status = 200, .body = "{ }"}}));

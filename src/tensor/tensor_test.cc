@@ -126,7 +126,7 @@ TEST(MappedFile, AFileThatIsCutIsAnErrorAndNotTheEnd) {
     const auto intact = file.intact();
     ASSERT_FALSE(intact.has_value());
     EXPECT_EQ(intact.error().code, ErrorCode::io);
-    EXPECT_NE(intact.error().message.find(path + " was cut short"), std::string::npos);
+    EXPECT_NE(intact.error().message.find(path + " was shortened"), std::string::npos);
   }
   EXPECT_TRUE(MappedFile::open(path).value().intact().has_value());
 }

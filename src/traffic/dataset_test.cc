@@ -90,7 +90,7 @@ TEST_F(Dataset, BadFilesAreNamed) {
   EXPECT_THAT(error("sharegpt", "{}"), HasSubstr("a JSON list"));
   EXPECT_THAT(error("sharegpt", "[1]"), HasSubstr("entry 1"));
   EXPECT_THAT(error("sharegpt", "[]"), HasSubstr("no usable prompt"));
-  EXPECT_THAT(error("sharegpt", R"([{"conversations":[{},{}]}])"), HasSubstr("no \"value\""));
+  EXPECT_THAT(error("sharegpt", R"([{"conversations":[{},{}]}])"), HasSubstr("each turn must have a \"value\""));
   EXPECT_THAT(error("custom", "{\"prompt\":\"a\"}\n{\"text\":1}"), HasSubstr("entry 2"));
   EXPECT_THAT(error("custom", "{\"prompt\":\"a\",\"output_tokens\":0}"), HasSubstr("output_tokens"));
   EXPECT_THAT(error("hf", ""), HasSubstr("hf is not supported: download the data set"));

@@ -56,7 +56,7 @@ TEST_F(CheckpointTest, SaysThatAFileIsALfsPointer) {
   write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   EXPECT_THAT(
       error(),
-      HasSubstr("model.safetensors, tokenizer.json are git-lfs pointers and not the files themselves"));
+      HasSubstr("model.safetensors, tokenizer.json are git-lfs pointers, not model files"));
 }
 
 TEST(ModelPath, SaysThatNothingIsThere) {
@@ -74,7 +74,7 @@ TEST_F(CheckpointTest, SaysWhenAFileLostBytesThatWereRead) {
   EXPECT_EQ(number_at(*checkpoint->find("a"), 9999), 0);
   const auto intact = checkpoint->intact();
   ASSERT_FALSE(intact.has_value());
-  EXPECT_THAT(intact.error().message, HasSubstr("model.safetensors was cut short"));
+  EXPECT_THAT(intact.error().message, HasSubstr("model.safetensors was shortened"));
 }
 
 TEST_F(CheckpointTest, Shards) {

@@ -126,7 +126,7 @@ TEST(Gguf, WrongFiles) {
   };
   using B = GgufBuilder;
   EXPECT_THAT(error_of("GGML0000"), HasSubstr("x.gguf: the file is not a GGUF file"));
-  EXPECT_THAT(with([](B& f) { f.version = 1; }), HasSubstr("GGUF version 1; versions 2 and 3"));
+  EXPECT_THAT(with([](B& f) { f.version = 1; }), HasSubstr("GGUF version 1, but only versions 2 and 3"));
   EXPECT_THAT(with([](B& f) { f.version = 0x03000000; }), HasSubstr("little-endian"));
   EXPECT_THAT(with([](B& f) { f.tensor_count_extra = 1ull << 40; }), HasSubstr("the limit is 1000000"));
   EXPECT_THAT(with([](B& f) { f.u32("eps", 1); }), HasSubstr("the key eps occurs twice"));
@@ -196,7 +196,7 @@ TEST_F(GgufFiles, SplitIntoThree) {
   EXPECT_NE(gguf->find("b"), nullptr);
   EXPECT_EQ(gguf->find("c"), nullptr);
 
-  EXPECT_THAT(open("m-00002-of-00003.gguf"), HasSubstr("is file 2 of 3: give the first, "));
+  EXPECT_THAT(open("m-00002-of-00003.gguf"), HasSubstr("is file 2 of 3: give the first file, "));
   write("m-00003-of-00003.gguf", part(1, 3).tensor("a", {1}, kF32, "abcd"));
   EXPECT_THAT(open("m-00001-of-00003.gguf"),
               HasSubstr("the metadata says file 2 of 3, but the file's name says 3 of 3"));
@@ -204,7 +204,7 @@ TEST_F(GgufFiles, SplitIntoThree) {
   EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("tensor b occurs twice"));
   write("m-00003-of-00003.gguf", part(2, 3));
   EXPECT_THAT(open("m-00001-of-00003.gguf"),
-              HasSubstr("split.tensors.count is 2, the 3 files have 1 tensors"));
+              HasSubstr("split.tensors.count is 2, but the 3 files have 1 tensors"));
   fs::remove(directory_ / "m-00003-of-00003.gguf");
   EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("m-00003-of-00003.gguf"));
   fs::rename(directory_ / "m-00001-of-00003.gguf", directory_ / "x.gguf");
