@@ -107,6 +107,7 @@ TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
 
 TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
   openai::RequestRules rules;
+  rules.tool_dialect = grammar::tool_dialect("hermes");
   rules.model_names = {"demo"};
   rules.limits.vocab_size = 10;
   rules.max_model_len = 100;
