@@ -1,6 +1,7 @@
 // Tests Anthropic's /v1/messages with the whole server.
 #include <gmock/gmock.h>
 
+#include "grammar/tool_dialect.h"
 #include "serve/anthropic/messages_request.h"
 #include "serve/anthropic/tool_changes.h"
 #include "serve/serve_fixture.h"
