@@ -42,7 +42,7 @@ TEST(DeviceSearch, TheCheapestKindIsTheAnswer) {
   EXPECT_EQ(equal.offers[equal.best].device, "fast");
   const auto dear = *search({kind("slow", 100, 1), kind("fast", 25, 100)});
   EXPECT_EQ(dear.offers[dear.best].device, "slow");
-  EXPECT_THAT(dear.offers[1].why, HasSubstr("dearer"));
+  EXPECT_THAT(dear.offers[1].why, HasSubstr("cost more"));
   const Offer& best = dear.offers[dear.best];
   EXPECT_EQ(best.price_per_hour, best.replicas);
   const auto number = [&](const char* name) { return best.trial.figures.at(name).to_number<double>(); };
