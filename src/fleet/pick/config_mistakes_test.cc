@@ -57,7 +57,7 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("plugins: [{type: nobody}]", "plugins[0].type");
   EXPECT_NE(parse_endpoint_picker_config("plugins: [{type: openai-parsr}]")
                 .error()
-                .message.find("; similar: openai-parser, "),
+                .message.find("; similar types: openai-parser, "),
             std::string::npos);
   expect("plugins: [{type: no\x95\xf1}]", "plugins[0].type");
   expect("schedulingProfiles: [{plugins: [{pluginRef: no\xff}]}]", "policy.plugins[0].pluginRef");
