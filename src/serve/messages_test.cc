@@ -140,7 +140,8 @@ TEST_F(MessagesTest, ToolsChangeWithinAConversation) {
 TEST_F(MessagesTest, ANewDefinitionReplacesTheOldOne) {
   const json::array tools = json::parse(R"([{"name":"a","description":"old"}])").as_array();
   const json::array messages = json::parse(R"([{"role":"system","content":[
-      {"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"a","description":"new"}}},
+      {"type":"tool_addition","tool":{"type":"tool_definition",
+                                      "definition":{"name":"a","description":"new"}}},
       {"type":"tool_removal","tool":{"type":"tool_reference","name":"a"}},
       {"type":"tool_addition","tool":{"type":"tool_reference","name":"a"}}]}])")
                                    .as_array();

@@ -66,7 +66,7 @@ class WeightUpdate {
   void remove_unused() const;
 
   std::filesystem::path model_;
-  std::filesystem::path root_;    // contains files/ and a folder for each finished update
+  std::filesystem::path root_;  // contains files/ and a folder for each finished update
   int lock_ = -1;  // descriptor of the locked file root_/lock; other servers delete folders without a lock
   std::string index_;             // name of the index file that Checkpoint looks for
   std::uint64_t bytes_most_ = 0;  // limit for the bytes of one update
