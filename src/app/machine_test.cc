@@ -99,7 +99,7 @@ TEST(Doctor, SaysWhatToChange) {
   bad.model_cache_free = 1'000'000'000;
   EXPECT_THAT(advice(bad), ElementsAre(StartsWith("processor: not avx512"), StartsWith("huge pages"),
                                        StartsWith("clock"), HasSubstr("2 NUMA nodes"),
-                                       HasSubstr("at most 1024"), HasSubstr("/cache has 1.0 GB left")));
+                                       HasSubstr("the limit is 1024"), HasSubstr("/cache has only 1.0 GB")));
   EXPECT_THAT(doctor_page(bad), HasSubstr("\nTo change:\n- processor: "));
 }
 
