@@ -19,7 +19,7 @@ std::shared_ptr<EngineClient> ReloadableEngine::engine() const {
 
 Result<RequestId> ReloadableEngine::submit(Request request, std::shared_ptr<OutputSink> sink) {
   if (const auto awake = engine()) return awake->submit(std::move(request), std::move(sink));
-  return failure(ErrorCode::unavailable, "the engine sleeps: wake it up");
+  return failure(ErrorCode::unavailable, "the engine is asleep: wake it up");
 }
 
 void ReloadableEngine::abort(RequestId id) {
@@ -63,7 +63,7 @@ void ReloadableEngine::wake_up(Done done) {
 
 void ReloadableEngine::pause(PauseMode mode, Done done) {
   if (const auto awake = engine()) return awake->pause(mode, std::move(done));
-  done(failure(ErrorCode::unavailable, "the engine sleeps: wake it up"));
+  done(failure(ErrorCode::unavailable, "the engine is asleep: wake it up"));
 }
 
 void ReloadableEngine::resume() {

@@ -214,7 +214,7 @@ def test_sleep_gives_memory_back_and_waking_gives_the_same_answers(level):
         awake = anonymous()
         llm.sleep(level)
         assert llm.stats()["sleep_level"] == level and anonymous() < awake
-        with pytest.raises(OctavoError, match="asleep|sleeps"):
+        with pytest.raises(OctavoError, match="asleep"):
             llm.generate("Once", greedy)
         assert llm.get_tokenizer().encode("Once")
         assert llm.wake_up() and llm.stats()["sleep_level"] == 0
@@ -331,7 +331,7 @@ def test_async_sleep_ends_or_finishes_what_runs(mode, tokens, reasons):
             await asyncio.gather(begun["a"].wait(), begun["b"].wait())
             await engine.sleep(mode=mode)
             assert await engine.is_sleeping() and set(await asyncio.gather(*tasks)) <= reasons
-            with pytest.raises(OctavoError, match="asleep|sleeps"):
+            with pytest.raises(OctavoError, match="asleep"):
                 await read("c")
             await engine.wake_up()
             assert not await engine.is_sleeping() and await read("d", 30) == "length"
