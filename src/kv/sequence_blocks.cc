@@ -147,6 +147,18 @@ void SequenceBlocks::pass(Group& group, int first) {
   }
 }
 
+void SequenceBlocks::shorten(int blocks, std::vector<BlockId>& out) {
+  for (int i = published_; i-- > blocks;)
+    for (Group& group : groups_) {
+      CHECK(group.passed == 0 && static_cast<int>(group.table.size()) == i + 1, "{} of {} blocks", i,
+            group.table.size());
+      out.push_back(group.table.back());
+      group.table.pop_back();
+    }
+  published_ = std::min(published_, blocks);
+  tip_ = kEmptyPrefix;
+}
+
 void SequenceBlocks::give_up(std::vector<BlockId>& out) {
   std::size_t longest = 0;
   for (const Group& group : groups_) longest = std::max(longest, group.table.size());

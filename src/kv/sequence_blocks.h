@@ -59,6 +59,10 @@ class SequenceBlocks {
   // are evicted before the prefix that they need.
   void give_up(std::vector<BlockId>& out);
 
+  // Moves the blocks from index `blocks` on to `out`, later positions first. Only for published blocks of
+  // groups with full attention. Nothing may be published afterwards, because tip() is unknown.
+  void shorten(int blocks, std::vector<BlockId>& out);
+
  private:
   struct Group {
     std::vector<BlockId> table;

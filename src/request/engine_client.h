@@ -12,6 +12,7 @@
 #include "request/engine_info.h"
 #include "request/engine_stats.h"
 #include "request/request.h"
+#include "request/session.h"
 
 namespace octavo {
 
@@ -47,6 +48,11 @@ class EngineClient {
   // Makes stats() include the prefix tree after the next step. The time is linear in the number of
   // cached blocks.
   virtual void look_at_prefixes() {}
+  // Lists or changes sessions. `done` gets not_found if the owner has no session with this id,
+  // resource_exhausted if a pin exceeds a quota, and unavailable if the engine is not running.
+  virtual void command_sessions(SessionCommand, SessionsDone done) {
+    done(failure(ErrorCode::unsupported, "this engine does not support sessions"));
+  }
   // Logs the queues, the blocks and the last plan of each engine. Logs no text of requests.
   virtual void log_state() {}
 

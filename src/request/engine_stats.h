@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "request/histogram.h"
+#include "request/session.h"
 
 namespace octavo {
 
@@ -237,6 +238,7 @@ struct EngineStats {
   WorkStats work{};
   CostStats costs{};
   MediaCacheStats media_cache{};
+  SessionStats sessions{};
 };
 
 }  // namespace octavo

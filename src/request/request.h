@@ -18,6 +18,7 @@
 #include "request/media_part.h"
 #include "request/pooling.h"
 #include "request/sampling_params.h"
+#include "request/session.h"
 
 namespace octavo {
 
@@ -68,6 +69,8 @@ struct Request {
 
   // The KV blocks to keep or to load if one engine runs prefill and another one runs decode.
   std::optional<KvTransferParams> kv_transfer;
+
+  std::optional<SessionUse> session;
 
   // Position of the first token of the second text, for cross-encoders with token types. nullopt: the
   // prompt is one text.

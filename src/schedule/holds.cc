@@ -11,14 +11,18 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
   std::vector<Hash128> keys;
   hasher_.extend(prompt, identity, keys, extras);
   // Looks up the prompt like the prompt of a sequence, whose last token is never taken from the cache.
-  find_prefix(cache_, {prompt, keys, identity, extras}, match_);
-  const int wanted = std::max(blocks, match_.blocks);
-  CHECK(wanted <= static_cast<int>(keys.size()), "{} blocks of {}", wanted, keys.size());
   promised_ = 0;
   for (const Slot slot : running_) promised_ += promise(at(slot));
+  int wanted = 0, needed = 0;
+  do {
+    find_prefix(cache_, {prompt, keys, identity, extras}, match_);
+    wanted = std::max(blocks, match_.blocks);
+    CHECK(wanted <= static_cast<int>(keys.size()), "{} blocks of {}", wanted, keys.size());
+    const int added = SequenceBlocks::missing_of_prefix(cache_, match_, wanted * options_.block_size);
+    needed = match_.unreferenced + match_.lent + added;
+  } while (needed > spare() && reclaim(needed - spare()));
+  if (needed > spare()) return nullptr;
   const int tokens = wanted * options_.block_size;
-  const int added = SequenceBlocks::missing_of_prefix(cache_, match_, tokens);
-  if (match_.unreferenced + match_.lent + added > spare()) return nullptr;
   int state_slot = match_.state_slot;
   if (cache_.saved_states && wanted > match_.blocks) {
     state_slot = cache_.saved_states->take();
@@ -48,6 +52,32 @@ void Scheduler::publish(PrefixHold& hold, int blocks) {
   hold.state_slot = cache_.saved_states->find(hold.blocks.tip());
   cache_.saved_states->pin(hold.state_slot);
   hold.cached = blocks;
+}
+
+PrefixHold* Scheduler::share(const PrefixHold& hold) {
+  CHECK(hold.is_whole(), "{} of {} blocks", hold.cached, hold.keys.size());
+  PrefixHold& other = holds_.emplace_back(hold);
+  for (int g = 0; g < cache_.group_count(); ++g)
+    for (const BlockId block : other.blocks.table(g))
+      if (block != kNoBlock) cache_.pool.acquire(block);
+  if (other.state_slot != kNoState) cache_.saved_states->pin(other.state_slot);
+  return &other;
+}
+
+bool Scheduler::can_shorten() const {
+  return !cache_.saved_states && std::ranges::all_of(options_.groups, [](const CacheGroup& group) {
+    return group.window == 0;
+  });
+}
+
+void Scheduler::shorten(PrefixHold& hold, int blocks) {
+  CHECK(can_shorten() && hold.is_whole() && blocks <= hold.cached, "{} of {} blocks", blocks, hold.cached);
+  given_up_.clear();
+  hold.blocks.shorten(blocks, given_up_);
+  for (const BlockId block : given_up_) cache_.pool.release(block);
+  hold.cached = blocks;
+  hold.keys.resize(static_cast<std::size_t>(blocks));
+  hold.tokens.resize(static_cast<std::size_t>(blocks * options_.block_size));
 }
 
 void Scheduler::let_go(PrefixHold* hold) {

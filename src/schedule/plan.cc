@@ -28,6 +28,8 @@ void Scheduler::plan(StepPlan& plan) {
     promised_ += promise(at(slot));
     if (!at(slot).drafts.in_flight) give_back_draft_states(at(slot));
   }
+  // Draft tokens use only spare blocks, so one spare block for each running sequence is kept.
+  if (reserve_ != nullptr) reclaim(static_cast<int>(running_.size()) - spare());
 
   plan_decodes(plan);
   plan_prefills(plan);
@@ -99,7 +101,7 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   if (beyond_promise <= 0) return true;
   // Deferred blocks become free when the step in flight is collected.
   while (beyond_promise > spare() + static_cast<int>(in_flight_.blocks.size()) &&
-         preempt_below(place, plan)) {
+         (reclaim(beyond_promise - spare()) || preempt_below(place, plan))) {
   }
   if (beyond_promise > spare()) return false;
   take_blocks(s, s.planned + 1);
@@ -275,9 +277,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
 
   const bool non_preemptible = s.counts.preemptions >= options_.max_preemptions;
   const int promised = non_preemptible ? s.spec.max_total_tokens - 1 : known;
+  if (!have_blocks(s, promised)) return Admission::must_wait;
   const int growth = SequenceBlocks::growth_after(cache_, match_, promised, ahead_max_);
-  const int margin = running_.empty() ? 0 : watermark_blocks_;
-  if (match_.unreferenced + match_.lent + growth > spare() - margin) return Admission::must_wait;
 
   s.blocks.adopt(match_);
   s.recurrent.slot = states_.take();
@@ -305,6 +306,24 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   plan.sequences.back().state_from = match_.state_slot;
   note_frontier(s);
   return Admission::admitted;
+}
+
+// Returns whether there are spare blocks for `promised` tokens of the sequence, whose prefix is in match_.
+// Takes blocks of the reserve if that is enough. They keep their content, so the prefix stays the same.
+bool Scheduler::have_blocks(Sequence& s, int promised) {
+  const int margin = running_.empty() ? 0 : watermark_blocks_;
+  const auto missing = [&] {
+    const int growth = SequenceBlocks::growth_after(cache_, match_, promised, ahead_max_);
+    return match_.unreferenced + match_.lent + growth - (spare() - margin);
+  };
+  int more = missing();
+  if (more <= 0) return true;
+  if (reserve_ == nullptr || more > reserve_->reclaimable()) return false;
+  while (more > 0 && reclaim(more)) {
+    look_up_prefix(s);
+    more = missing();
+  }
+  return more <= 0;
 }
 
 // Finds the cached prefix of the sequence and stores the result in match_.

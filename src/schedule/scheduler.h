@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "kv/kv_cache.h"
 #include "request/prefix_hash.h"
+#include "schedule/block_reserve.h"
 #include "schedule/options.h"
 #include "schedule/prefix_hold.h"
 #include "schedule/sequence.h"
@@ -119,8 +120,17 @@ class Scheduler {
   // Reports that the first `blocks` blocks have their content, so that other sequences can share them. If
   // `blocks` is the number of all blocks, the state must have its content, too.
   void publish(PrefixHold& hold, int blocks);
+  // Returns another hold of the same blocks. `hold` must be whole.
+  PrefixHold* share(const PrefixHold& hold);
   // Published blocks stay cached.
   void let_go(PrefixHold* hold);
+  // Lets go of all but the first `blocks` blocks of a whole hold. Only for caches in which each block of a
+  // prefix can be used without the later ones: all layers have full attention, and there are no states.
+  void shorten(PrefixHold& hold, int blocks);
+  bool can_shorten() const;
+  // Before a sequence waits for blocks or is preempted, the scheduler takes blocks from the reserve. The
+  // reserve must outlive this object.
+  void take_from(BlockReserve& reserve) { reserve_ = &reserve; }
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
@@ -193,6 +203,8 @@ class Scheduler {
   int tokens_wanted(const Sequence& s) const;
   int promise(const Sequence& s) const;
   int spare() const;
+  bool have_blocks(Sequence& s, int promised);
+  bool reclaim(int blocks) { return blocks > 0 && reserve_ != nullptr && reserve_->reclaim(blocks); }
   void look_up_prefix(Sequence& s);
   void order_by_prefix();
   bool computed_elsewhere(const Sequence& s) const;
@@ -219,6 +231,7 @@ class Scheduler {
   std::vector<BlockId> given_up_;  // scratch memory
   PrefixMatch match_;              // scratch memory: result of the last look-up
   std::list<PrefixHold> holds_;
+  BlockReserve* reserve_ = nullptr;
   std::vector<Frontier> frontier_;  // next blocks that the step being planned computes
 
   std::uint64_t last_arrival_ = 0;

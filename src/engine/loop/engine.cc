@@ -55,12 +55,14 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       proposer_(std::move(parts.proposer)),
       observers_{.events = std::move(events), .residency = {}, .kept = std::move(parts.kept)},
       scheduler_(std::move(scheduler)),
+      sessions_(*scheduler_, info_.index, parts.sessions),
       inbox_(scheduler_->options().max_sequences),
       grammars_(
           std::move(parts.vocabulary),
           [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
       answers_(inbox_, info_.index,
                [this](const Answer& answer) -> std::optional<KvTransferParams> {
+                 end_turn(answer);
                  if (!transfers_) return std::nullopt;
                  const Sequence* sequence = scheduler_->find(answer.sequence);
                  return transfers_->offer(*answer.accepted,
@@ -145,7 +147,9 @@ void Engine::thread_main() {
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
-    if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
+    sessions_.advance(now_us());
+    if (mail.reset_prefix_cache) empty_cache();
+    for (SessionRequest& request : mail.sessions) request.done(sessions_.command(request.command));
     for (AdapterCommand& command : mail.adapters) take(command);
     for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
@@ -181,6 +185,7 @@ void Engine::thread_main() {
   }
   // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
+  for (SessionRequest& request : mail.sessions) request.done(sessions_.command(request.command));
   // every request must get a final output
   for (Submission& submission : mail.submissions) admit(submission);
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
@@ -217,6 +222,7 @@ void Engine::admit(Submission& submission) {
   accepted->sink = std::move(submission.sink);
   accepted->arrived_us = submission.arrived_us;
   const Request& request = accepted->request;
+  sessions_.begin(accepted);
   accepted->unfinished = request.answers();
   if (request.answers_so_far.empty())
     for (int i = 0; i < request.sampling.n; ++i) accepted->request.answers_so_far.push_back({i, {}});
@@ -337,10 +343,15 @@ void Engine::fall_asleep() {
   if (!inbox_.asleep())
     return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
-  scheduler_->reset_prefix_cache();
+  empty_cache();
   const Result<> released = executor_->release_cache();
   if (!released) inbox_.wake_up();
   end_sleeps(released);
+}
+
+void Engine::empty_cache() {
+  sessions_.let_go_all();
+  scheduler_->reset_prefix_cache();
 }
 
 void Engine::end_sleeps(const Result<>& result) {
@@ -385,9 +396,19 @@ void Engine::advance_media() {
 void Engine::abort_request(RequestId id) {
   grammars_.cancel(id);
   answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
+    end_turn(answer);
     steps_.finish(answer.sequence);
     answers_.abort(index, now_us());
   });
+}
+
+// The session holds the blocks of the last answer that ends. Call it while the sequence exists.
+void Engine::end_turn(const Answer& answer) {
+  const Accepted& accepted = *answer.accepted;
+  if (!accepted.request.session || accepted.unfinished > 1) return;
+  const Sequence* sequence = scheduler_->find(answer.sequence);
+  sessions_.end(accepted, sequence != nullptr ? sequence->tokens : std::span<const TokenId>(),
+                answer.cached_tokens);
 }
 
 void Engine::fail_everything(const Error& error) {
@@ -443,8 +464,11 @@ void Engine::publish_stats(bool healthy) {
   stats_.requests.waiting = answers_.open_count() - s.running;
   stats_.requests.deferred = stats_.requests.waiting - s.waiting;
   stats_.blocks.total = s.blocks_total;
-  stats_.blocks.used = s.blocks_used;
-  stats_.blocks.cached = s.blocks_cached;
+  // Idle blocks of sessions are cached blocks, because requests can take them.
+  stats_.sessions = sessions_.stats();
+  const int idle = std::min(stats_.sessions.idle_blocks, s.blocks_used);
+  stats_.blocks.used = s.blocks_used - idle;
+  stats_.blocks.cached = s.blocks_cached + idle;
   stats_.preemptions = s.preemptions;
   stats_.prefix_cache.queries = s.prefix_queries;
   stats_.prefix_cache.hits = s.prefix_hits;

@@ -14,6 +14,7 @@
 #include "engine/cache/kept_cache.h"
 #include "engine/cache/kv_residency.h"
 #include "engine/cache/kv_transfers.h"
+#include "engine/cache/session_table.h"
 #include "engine/execute/executor.h"
 #include "engine/loop/adapter_table.h"
 #include "engine/loop/answer_table.h"
@@ -46,6 +47,7 @@ struct EngineParts {
   WorkFigures work_figures{};  // work of the model; 0: unknown, so cost is divided by tokens
   bool report_work = false;
   KvTransferOptions kv_transfer{};
+  SessionLimits sessions{};
   std::unique_ptr<KeptCache> kept{};  // blocks that outlive the process; the executor owns the memory
   int threads = 1;
 };
@@ -62,6 +64,9 @@ class Engine final : public EngineClient {
   void abort(RequestId id) override { inbox_.abort(id); }
   void reset_prefix_cache() override { inbox_.request_reset(); }
   void look_at_prefixes() override { inbox_.look_at_prefixes(); }
+  void command_sessions(SessionCommand command, SessionsDone done) override {
+    inbox_.command({std::move(command), std::move(done)});
+  }
   void log_state() override { inbox_.log_state(); }
   void load_adapter(AdapterSource source, AdapterDone done) override {
     inbox_.command({.source = std::move(source), .done = std::move(done)});
@@ -88,6 +93,7 @@ class Engine final : public EngineClient {
   void admit(Submission& submission);
   void start(AnswerIndex index);
   void schedule(AnswerIndex index);
+  void end_turn(const Answer& answer);
   void take(AdapterCommand& command);
   void advance_adapters();
   Result<> start_transfers(const KvTransferOptions& options);
@@ -95,6 +101,7 @@ class Engine final : public EngineClient {
   bool must_give_way() const;
   bool assist_engines(Result<bool>& ran);
   void fall_asleep();
+  void empty_cache();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
   void end_pauses(const Result<>& result);
@@ -121,6 +128,7 @@ class Engine final : public EngineClient {
     std::unique_ptr<KeptCache> kept;           // null: blocks do not outlive the process
   } observers_;
   std::unique_ptr<Scheduler> scheduler_;
+  SessionTable sessions_;
   Inbox inbox_;
   GrammarCompiler grammars_;
   AnswerTable answers_;

@@ -69,6 +69,18 @@ void Inbox::command(AdapterCommand command) {
   command.done(failure(ErrorCode::unavailable, "the engine was stopped"));
 }
 
+void Inbox::command(SessionRequest request) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      mail_.sessions.push_back(std::move(request));
+      mail_came_.notify_one();
+      return;
+    }
+  }
+  request.done(failure(ErrorCode::unavailable, "the engine was stopped"));
+}
+
 void Inbox::wake() {
   const std::lock_guard lock(mutex_);
   mail_.woken = true;
@@ -155,6 +167,7 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.masks.clear();
   mail.aborts.clear();
   mail.adapters.clear();
+  mail.sessions.clear();
   mail.sleeps.clear();
   mail.pauses.clear();
   mail.woken = false;
@@ -165,7 +178,7 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   const auto something = [&] {
     return stopped_ || mail_.reset_prefix_cache || (!paused_ && !mail_.submissions.empty()) ||
            !mail_.grammars.empty() || !mail_.masks.empty() || !mail_.aborts.empty() ||
-           !mail_.adapters.empty() || !mail_.sleeps.empty() || !mail_.pauses.empty() || mail_.woken;
+           !mail_.adapters.empty() || !mail_.sessions.empty() || !mail_.sleeps.empty() || !mail_.pauses.empty() || mail_.woken;
   };
   if (until_us == kForever)
     mail_came_.wait(lock, something);

@@ -39,6 +39,11 @@ struct AdapterCommand {
   AdapterDone done;
 };
 
+struct SessionRequest {
+  SessionCommand command;
+  SessionsDone done;
+};
+
 using SleepDone = std::function<void(Result<>)>;
 
 // A call of EngineClient::pause() that has not completed.
@@ -53,6 +58,7 @@ struct Mail {
   std::vector<SequenceId> masks;
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
+  std::vector<SessionRequest> sessions;
   std::vector<SleepDone> sleeps;
   std::vector<Pause> pauses;
   bool frozen = false;  // PauseMode::keep is in effect, so the engine runs no step
@@ -76,6 +82,7 @@ class Inbox {
   void look_at_prefixes();
   void log_state();
   void command(AdapterCommand command);
+  void command(SessionRequest request);
   void wake();  // makes take() return
   // Rejects new requests until wake_up(), and notifies the engine thread.
   void sleep(SleepDone done);

@@ -73,7 +73,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   return o;
 }
 
-class Simulation {
+class Simulation final : public BlockReserve {
  public:
   Simulation(SchedulerOptions options, Choose choose)
       : choose_(std::move(choose)), scheduler_(*Scheduler::create(std::move(options))) {
@@ -81,6 +81,7 @@ class Simulation {
     arrivals_per_cent_ = 1 + choose_(40);
     device_.assign(static_cast<std::size_t>(o.num_blocks) * static_cast<std::size_t>(o.block_size), 0);
     states_.assign(static_cast<std::size_t>(o.max_num_seqs + o.draft_states + o.saved_states), 0);
+    if (choose_(2) == 0) scheduler_->take_from(*this);
   }
 
   void operate() {
@@ -110,6 +111,18 @@ class Simulation {
     const SchedulerStats stats = scheduler_->stats();
     CHECK(stats.blocks_used == 0 && stats.running == 0 && stats.waiting == 0,
           "{} blocks used, {} running, {} waiting", stats.blocks_used, stats.running, stats.waiting);
+  }
+
+  bool reclaim(int blocks) override {
+    const int before = scheduler_->cache().pool.free();
+    while (scheduler_->cache().pool.free() < before + blocks)
+      if (!shorten() && !let_go()) break;
+    return scheduler_->cache().pool.free() > before;
+  }
+  int reclaimable() const override {
+    int sum = 0;
+    for (const PrefixHold* hold : holds_) sum += hold->blocks.held();
+    return sum;
   }
 
   Scheduler& scheduler() { return *scheduler_; }
@@ -258,6 +271,14 @@ class Simulation {
     }
     scheduler_->publish(*hold, hold->cached + choose_(held - hold->cached + 1));
     holds_.push_back(hold);
+  }
+
+  bool shorten() {
+    if (holds_.empty() || !scheduler_->can_shorten()) return false;
+    PrefixHold& hold = *holds_[static_cast<std::size_t>(choose_(static_cast<int>(holds_.size())))];
+    if (!hold.is_whole() || hold.blocks.published() < hold.cached || hold.cached == 0) return false;
+    scheduler_->shorten(hold, hold.cached - 1);
+    return true;
   }
 
   bool let_go() {

@@ -1,0 +1,36 @@
+#include "engine/cache/reuse_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace octavo {
+namespace {
+
+constexpr double kWeight = 0.25;         // weight of the newest pause
+constexpr double kVarianceMin = 0.04;    // pauses are never exactly regular
+constexpr double kContinues = 31. / 32;  // fraction of turns after which a session has another turn
+constexpr double kHorizon = 0.5;         // in median pauses
+constexpr double kShortestS = 1e-3;
+
+}  // namespace
+
+void ReuseEstimate::observe(std::int64_t pause_us) {
+  const double x = std::log(std::max(static_cast<double>(pause_us) * 1e-6, kShortestS));
+  const double off = x - mean_;
+  mean_ += kWeight * off;
+  variance_ = std::max(kVarianceMin, (1 - kWeight) * (variance_ + kWeight * off * off));
+}
+
+double ReuseEstimate::survival(double seconds) const {
+  if (seconds <= 0) return 1;
+  return 0.5 * std::erfc((std::log(seconds) - mean_) / std::sqrt(2 * variance_));
+}
+
+double ReuseEstimate::chance(std::int64_t idle_us) const {
+  const double idle = static_cast<double>(idle_us) * 1e-6;
+  const double now = kContinues * survival(idle);
+  const double later = kContinues * survival(idle + kHorizon * std::exp(mean_));
+  return (now - later) / (now + 1 - kContinues);
+}
+
+}  // namespace octavo

@@ -1,0 +1,24 @@
+// Estimates when a session continues, from the pauses between its turns.
+#pragma once
+
+#include <cstdint>
+
+namespace octavo {
+
+// Pauses are modelled as log-normal. Mean and variance of their logarithms are moving averages.
+class ReuseEstimate {
+ public:
+  void observe(std::int64_t pause_us);
+
+  // Returns the probability that the session continues within half of a median pause, if it has paused for
+  // idle_us. It includes the probability that the session has ended without notice.
+  double chance(std::int64_t idle_us) const;
+
+ private:
+  double survival(double seconds) const;  // fraction of pauses that are longer
+
+  double mean_ = 0.7;  // of ln(seconds): a median of 2 s
+  double variance_ = 1.5;
+};
+
+}  // namespace octavo

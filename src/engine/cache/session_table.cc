@@ -1,0 +1,384 @@
+#include "engine/cache/session_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/quoted_text.h"
+
+namespace octavo {
+namespace {
+
+constexpr double kWaits = std::numeric_limits<double>::infinity();  // value while a request waits
+// Requests take more blocks than they need, because the order of the sessions costs time.
+constexpr int kReclaimPart = 128;
+constexpr std::int64_t kCountUs = 20'000;  // interval of the count of idle blocks, which takes linear time
+
+int part_of(int blocks, double fraction) { return static_cast<int>(fraction * blocks); }
+
+std::string name_of(const SessionKey& key) { return quoted_text(key.id); }
+
+}  // namespace
+
+SessionTable::SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits)
+    : scheduler_(scheduler), engine_(engine), limits_(limits) {
+  const SchedulerOptions& o = scheduler.options();
+  held_max_ = o.enable_prefix_caching ? part_of(o.num_blocks, limits.held_fraction) : 0;
+  const int longest = blocks_of_sequence(o, longest_sequence(o));
+  pinned_max_ = std::clamp(o.num_blocks - longest, 0, part_of(o.num_blocks, limits.pinned_fraction));
+  pinned_max_ = std::min(pinned_max_, held_max_);
+  states_max_ = o.saved_states / 2;
+  holders_.assign(static_cast<std::size_t>(o.num_blocks), 0);
+  pins_.assign(static_cast<std::size_t>(o.num_blocks), 0);
+  if (held_max_ > 0) scheduler.take_from(*this);
+}
+
+void SessionTable::advance(std::int64_t now_us) {
+  now_us_ = now_us;
+  if (now_us < next_end_us_) return;
+  next_end_us_ = std::numeric_limits<std::int64_t>::max();
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    Session& s = it->second;
+    if (s.pinned_until_us > 0 && s.pinned_until_us <= now_us) unpin(it);
+    if (!s.active() && s.pinned_until_us == 0 && ends_us(s) <= now_us) {
+      ++stats_.expired;
+      it = remove(it);
+      continue;
+    }
+    next_end_us_ = std::min(next_end_us_, std::max({s.pinned_until_us, ends_us(s), now_us + 1'000'000}));
+    if (s.pinned_until_us > 0) next_end_us_ = std::min(next_end_us_, s.pinned_until_us);
+    ++it;
+  }
+}
+
+void SessionTable::begin(const std::shared_ptr<const Accepted>& accepted) {
+  const auto& use = accepted->request.session;
+  if (!use || held_max_ == 0) return;
+  Session* const s = find_or_add(use->key);
+  if (s == nullptr) return;
+  if (s->turns > 0 && !s->active()) {
+    s->pauses.observe(now_us_ - s->ended_us);
+    all_pauses_.observe(now_us_ - s->ended_us);
+  }
+  if (use->ttl_s > 0) s->ttl_s = use->ttl_s;
+  s->priority = use->priority;
+  s->request = accepted;
+  s->arrival = ++last_arrival_;
+  next_end_us_ = 0;
+}
+
+void SessionTable::end(const Accepted& accepted, std::span<const TokenId> text, int cached) {
+  const auto& use = accepted.request.session;
+  if (!use) return;
+  const auto it = sessions_.find(use->key);
+  if (it == sessions_.end()) return;  // released while the request was running
+  Session& s = it->second;
+  s.ended_us = now_us_;
+  if (s.request.lock().get() == &accepted) s.request.reset();
+  if (text.empty()) return;  // the request was aborted before it was scheduled
+  const auto prompt = std::ssize(accepted.request.prompt);
+  s.length = std::ssize(text);
+  ++s.turns, ++stats_.turns;
+  s.prompt_tokens += prompt, stats_.prompt_tokens += prompt;
+  s.cached_tokens += cached, stats_.cached_tokens += cached;
+  next_end_us_ = 0;
+  if (use->demote) return let_go(it);
+  PrefixHold* const held = scheduler_.hold(
+      text, accepted.identity, 0,
+      media_identities(accepted.identity, accepted.request.media, scheduler_.options().block_size));
+  if (held == nullptr) return;
+  const bool pinned = s.pinned_until_us > 0;
+  if (pinned && !check_pin(it->first, s, held->blocks.held())) {
+    ++stats_.refused_pins;  // the blocks of the earlier turn stay pinned
+    return scheduler_.let_go(held);
+  }
+  hold(it, held);
+  if (use->pin && !pinned && !pin(it, s.ttl_s)) ++stats_.refused_pins;
+  keep_limits();
+}
+
+Result<std::vector<SessionInfo>> SessionTable::command(const SessionCommand& command) {
+  std::vector<SessionInfo> found;
+  if (command.verb == SessionVerb::list && command.key.id.empty()) {
+    for (const auto& [key, session] : sessions_)
+      if (command.key.owner.empty() || key.owner == command.key.owner)
+        found.push_back(describe(key, session));
+    return found;
+  }
+  auto it = sessions_.find(command.key);
+  if (it == sessions_.end())
+    return failure(ErrorCode::not_found,
+                   "the session {} does not exist: a request with this session_id creates it",
+                   name_of(command.key));
+  switch (command.verb) {
+    case SessionVerb::list:
+      break;
+    case SessionVerb::pin:
+      TRY_VOID(pin(it, command.ttl_s > 0 ? command.ttl_s : it->second.ttl_s));
+      break;
+    case SessionVerb::retain:
+      if (command.ttl_s > 0) it->second.ttl_s = command.ttl_s;
+      if (it->second.pinned_until_us > 0) unpin(it);
+      break;
+    case SessionVerb::demote:
+      let_go(it);
+      break;
+    case SessionVerb::release:
+      found.push_back(describe(it->first, it->second));
+      remove(it);
+      return found;
+    case SessionVerb::fork:
+      TRY(it, fork(it, command.fork_id));
+      break;
+  }
+  next_end_us_ = 0;
+  found.push_back(describe(it->first, it->second));
+  return found;
+}
+
+void SessionTable::let_go_all() {
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it) let_go(it);
+}
+
+const SessionStats& SessionTable::stats() {
+  stats_.sessions = static_cast<int>(sessions_.size());
+  if (stats_.held_blocks == 0) {
+    stats_.idle_blocks = 0;
+  } else if (now_us_ - counted_us_ >= kCountUs) {
+    stats_.idle_blocks = reclaimable();
+    counted_us_ = now_us_;
+  }
+  return stats_;
+}
+
+SessionTable::Session* SessionTable::find_or_add(const SessionKey& key) {
+  if (const auto found = sessions_.find(key); found != sessions_.end()) return &found->second;
+  if (std::ssize(sessions_) >= limits_.sessions_max) forget_one();
+  if (std::ssize(sessions_) >= limits_.sessions_max) return nullptr;
+  Session& s = sessions_[key];
+  s.created_us = s.ended_us = now_us_;
+  s.ttl_s = limits_.ttl_s;
+  s.pauses = all_pauses_;
+  ++owners_[key.owner].sessions;
+  return &s;
+}
+
+// Removes the name that has paused longest, of the owner with the most names.
+void SessionTable::forget_one() {
+  const auto most =
+      std::ranges::max_element(owners_, {}, [](const auto& each) { return each.second.sessions; });
+  auto oldest = sessions_.end();
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
+    const Session& s = it->second;
+    if (it->first.owner != most->first || s.active() || s.pinned_until_us > 0) continue;
+    if (oldest == sessions_.end() || s.ended_us < oldest->second.ended_us) oldest = it;
+  }
+  if (oldest != sessions_.end()) remove(oldest);
+}
+
+SessionTable::Sessions::iterator SessionTable::remove(Sessions::iterator session) {
+  let_go(session);
+  const auto owner = owners_.find(session->first.owner);
+  if (--owner->second.sessions == 0) owners_.erase(owner);
+  return sessions_.erase(session);
+}
+
+void SessionTable::count_block(BlockId block, int sign) {
+  const auto at = static_cast<std::size_t>(block);
+  if (sign < 0 && --holders_[at] == 0) --stats_.held_blocks;
+  if (sign > 0 && holders_[at]++ == 0) ++stats_.held_blocks;
+}
+
+// Adds (sign 1) or removes (sign -1) the blocks of the session to all counts.
+void SessionTable::count(const SessionKey& key, const Session& session, int sign) {
+  const bool pinned = session.pinned_until_us > 0;
+  for (int g = 0; g < scheduler_.cache().group_count(); ++g)
+    for (const BlockId block : session.hold->blocks.table(g)) {
+      if (block == kNoBlock) continue;
+      count_block(block, sign);
+      auto& pins = pins_[static_cast<std::size_t>(block)];
+      if (pinned) pins = static_cast<std::uint16_t>(pins + sign);
+    }
+  const int blocks = sign * session.hold->blocks.held();
+  owners_[key.owner].held += blocks;
+  if (session.hold->state_slot != kNoState) states_ += sign;
+  if (!pinned) return;
+  owners_[key.owner].pinned += blocks;
+  stats_.pinned_blocks += blocks;
+  stats_.pinned += sign;
+}
+
+// Replaces the blocks of the session.
+void SessionTable::hold(Sessions::iterator session, PrefixHold* hold) {
+  Session& s = session->second;
+  PrefixHold* const before = std::exchange(s.hold, nullptr);
+  if (before != nullptr) {
+    s.hold = before;
+    count(session->first, s, -1);
+  }
+  s.hold = hold;
+  count(session->first, s, 1);
+  if (before != nullptr) scheduler_.let_go(before);
+}
+
+void SessionTable::let_go(Sessions::iterator session) {
+  Session& s = session->second;
+  if (s.hold != nullptr) {
+    count(session->first, s, -1);
+    scheduler_.let_go(std::exchange(s.hold, nullptr));
+  }
+  s.pinned_until_us = 0;
+}
+
+// Releases the last block, or all blocks if a shorter prefix is of no use.
+void SessionTable::shorten(Sessions::iterator session) {
+  Session& s = session->second;
+  const int blocks = s.hold->cached - 1;
+  if (blocks <= 0 || !scheduler_.can_shorten()) return let_go(session);
+  for (int g = 0; g < scheduler_.cache().group_count(); ++g) count_block(s.hold->blocks.table(g).back(), -1);
+  owners_[session->first.owner].held -= scheduler_.cache().group_count();
+  scheduler_.shorten(*s.hold, blocks);
+}
+
+void SessionTable::unpin(Sessions::iterator session) {
+  Session& s = session->second;
+  if (s.hold != nullptr) count(session->first, s, -1);
+  s.pinned_until_us = 0;
+  if (s.hold != nullptr) count(session->first, s, 1);
+}
+
+// Returns an error if the session cannot have `blocks` pinned blocks.
+Result<> SessionTable::check_pin(const SessionKey& key, const Session& session, int blocks) const {
+  const int own = session.pinned_until_us > 0 && session.hold != nullptr ? session.hold->blocks.held() : 0;
+  const int all = stats_.pinned_blocks - own + blocks;
+  const int of_owner = owners_.at(key.owner).pinned - own + blocks;
+  const int owner_max = pinned_max_ / 2;
+  if (of_owner > owner_max)
+    return failure(
+        ErrorCode::resource_exhausted,
+        "the pinned blocks of this tenant would be {}, and the limit is {} of {} blocks: release a "
+        "session, or set a larger --session-pin-fraction",
+        of_owner, owner_max, scheduler_.options().num_blocks);
+  if (all > pinned_max_)
+    return failure(ErrorCode::resource_exhausted,
+                   "the pinned blocks of all tenants would be {}, and the limit is {} of {} blocks: retry "
+                   "later, or set a larger --session-pin-fraction",
+                   all, pinned_max_, scheduler_.options().num_blocks);
+  return {};
+}
+
+Result<> SessionTable::pin(Sessions::iterator session, int ttl_s) {
+  Session& s = session->second;
+  if (s.hold == nullptr)
+    return failure(ErrorCode::resource_exhausted,
+                   "the session {} has no cached blocks to pin: send its next turn, then pin it",
+                   name_of(session->first));
+  TRY_VOID(check_pin(session->first, s, s.hold->blocks.held()));
+  count(session->first, s, -1);
+  s.pinned_until_us = now_us_ + std::int64_t{ttl_s} * 1'000'000;
+  count(session->first, s, 1);
+  return {};
+}
+
+Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator session,
+                                                            const std::string& id) {
+  const SessionKey key{session->first.owner, id};
+  if (sessions_.contains(key))
+    return invalid("session_id", "the session {} exists: choose another name for the fork", name_of(key));
+  if (find_or_add(key) == nullptr)
+    return failure(ErrorCode::resource_exhausted, "all {} sessions are in use: release a session",
+                   limits_.sessions_max);
+  const Session& from = session->second;
+  const auto added = sessions_.find(key);
+  Session& s = added->second;
+  s.ttl_s = from.ttl_s;
+  s.priority = from.priority;
+  s.length = from.length;
+  if (from.hold != nullptr) hold(added, scheduler_.share(*from.hold));
+  keep_limits();
+  return added;
+}
+
+void SessionTable::keep_limits() {
+  give_up_until([&] { return stats_.held_blocks <= held_max_ && states_ <= std::max(1, states_max_); });
+}
+
+int SessionTable::reclaimable() const {
+  const BlockPool& pool = scheduler_.cache().pool;
+  int sum = 0;
+  for (BlockId block = 0; block < pool.total(); ++block) {
+    const auto at = static_cast<std::size_t>(block);
+    sum += holders_[at] > 0 && pins_[at] == 0 && pool.references(block) == holders_[at];
+  }
+  return sum;
+}
+
+bool SessionTable::reclaim(int blocks) {
+  const BlockPool& pool = scheduler_.cache().pool;
+  const int before = pool.free(), held = stats_.held_blocks;
+  const int wanted = before + blocks + pool.total() / kReclaimPart;
+  give_up_until([&] { return pool.free() >= wanted; });
+  stats_.reclaimed_blocks += held - stats_.held_blocks;
+  return pool.free() > before;
+}
+
+// Takes blocks from the sessions until done() returns true. Owners that hold more than an equal share give
+// first.
+template <class Done>
+void SessionTable::give_up_until(Done&& done) {
+  if (done() || sessions_.empty()) return;
+  const int share = held_max_ / static_cast<int>(owners_.size());
+  const std::vector<Victim> order = victims();
+  for (const bool above_share : {true, false})
+    for (const Victim& victim : order) {
+      const Owner& owner = owners_.at(victim.session->first.owner);
+      while (victim.session->second.hold != nullptr && (!above_share || owner.held > share)) {
+        if (done()) return;
+        shorten(victim.session);
+      }
+    }
+}
+
+// Returns the sessions that can give up blocks, lowest value first. Among sessions whose requests wait, the
+// newest request comes first.
+std::vector<SessionTable::Victim> SessionTable::victims() {
+  std::vector<Victim> order;
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it)
+    if (it->second.hold != nullptr && it->second.pinned_until_us == 0)
+      order.push_back({it, value(it->second)});
+  std::ranges::sort(order, [](const Victim& a, const Victim& b) {
+    return a.value != b.value ? a.value < b.value : a.session->second.arrival > b.session->second.arrival;
+  });
+  return order;
+}
+
+double SessionTable::value(const Session& session) const {
+  if (session.active()) return kWaits;
+  const std::int64_t idle_us = now_us_ - session.ended_us;
+  const double left = 1 - static_cast<double>(idle_us) / (session.ttl_s * 1e6);
+  const double cost = 1 + limits_.attention_weight * static_cast<double>(session.hold->tokens.size());
+  return std::max(left, 0.0) * cost * std::exp2(session.priority) * session.pauses.chance(idle_us);
+}
+
+SessionInfo SessionTable::describe(const SessionKey& key, const Session& s) const {
+  return {.key = key,
+          .engine = engine_,
+          .tokens = s.hold != nullptr ? std::ssize(s.hold->tokens) : 0,
+          .length = s.length,
+          .blocks = s.hold != nullptr ? s.hold->blocks.held() : 0,
+          .pinned = s.pinned_until_us > 0,
+          .active = s.active(),
+          .ttl_s = s.ttl_s,
+          .priority = s.priority,
+          .age_us = now_us_ - s.created_us,
+          .idle_us = now_us_ - s.ended_us,
+          .turns = s.turns,
+          .prompt_tokens = s.prompt_tokens,
+          .cached_tokens = s.cached_tokens};
+}
+
+}  // namespace octavo

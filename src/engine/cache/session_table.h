@@ -1,0 +1,118 @@
+// The sessions of an engine: which blocks they hold, and which session gives up blocks first.
+// docs/design/sessions.md has the rules. Used only on the engine's thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/cache/reuse_estimate.h"
+#include "engine/loop/answer.h"
+#include "request/session.h"
+#include "schedule/scheduler.h"
+
+namespace octavo {
+
+struct SessionLimits {
+  double held_fraction = 0.8;     // of the blocks of the cache: all sessions together; 0: no sessions
+  double pinned_fraction = 0.25;  // of the blocks of the cache: all pins together; one owner: half of it
+  int sessions_max = 4096;
+  int ttl_s = 3600;  // time to live of sessions whose requests set none
+  // cost of attention to one earlier token, relative to the other work for a token
+  double attention_weight = 0;
+};
+
+class SessionTable final : public BlockReserve {
+ public:
+  // The scheduler must outlive this object, and takes blocks from it.
+  SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits);
+
+  // Sets the time, and ends pins and sessions whose time is over. Call it before the other functions.
+  void advance(std::int64_t now_us);
+  // A request of a session has arrived. Requests without a session are ignored.
+  void begin(const std::shared_ptr<const Accepted>& accepted);
+  // The last answer of the request has ended. `text` has the tokens of prompt and output. `cached` is the
+  // number of prompt tokens that were cached.
+  void end(const Accepted& accepted, std::span<const TokenId> text, int cached);
+  // See EngineClient::command_sessions.
+  Result<std::vector<SessionInfo>> command(const SessionCommand& command);
+  // Releases all blocks, because the cache is emptied. The names stay.
+  void let_go_all();
+
+  const SessionStats& stats();
+  // Returns the number of blocks that only sessions use and that requests can take.
+  int reclaimable() const override;
+  bool reclaim(int blocks) override;
+
+ private:
+  struct Session {
+    PrefixHold* hold = nullptr;        // null: no blocks
+    std::int64_t pinned_until_us = 0;  // 0: not pinned
+    int ttl_s = 0;
+    int priority = 0;
+    std::int64_t created_us = 0;
+    std::int64_t ended_us = 0;  // end of the last turn
+    std::int64_t length = 0;
+    std::int64_t turns = 0;
+    std::int64_t prompt_tokens = 0, cached_tokens = 0;
+    ReuseEstimate pauses;
+    std::weak_ptr<const Accepted> request;  // the newest request; expired: not active
+    std::uint64_t arrival = 0;              // number of the newest request
+
+    bool active() const { return !request.expired(); }
+  };
+  using Sessions = std::map<SessionKey, Session>;
+  struct Victim {
+    Sessions::iterator session;
+    double value;
+  };
+  struct Owner {
+    int sessions = 0;
+    int held = 0;    // sum over sessions
+    int pinned = 0;  // sum over pinned sessions
+  };
+
+  Session* find_or_add(const SessionKey& key);
+  Sessions::iterator remove(Sessions::iterator session);
+  void forget_one();
+  void hold(Sessions::iterator session, PrefixHold* hold);
+  void let_go(Sessions::iterator session);
+  void count(const SessionKey& key, const Session& session, int sign);
+  void count_block(BlockId block, int sign);
+  void shorten(Sessions::iterator session);
+  void unpin(Sessions::iterator session);
+  Result<> check_pin(const SessionKey& key, const Session& session, int blocks) const;
+  Result<> pin(Sessions::iterator session, int ttl_s);
+  Result<Sessions::iterator> fork(Sessions::iterator session, const std::string& id);
+  void keep_limits();
+  template <class Done>
+  void give_up_until(Done&& done);
+  std::vector<Victim> victims();
+  double value(const Session& session) const;
+  SessionInfo describe(const SessionKey& key, const Session& session) const;
+  std::int64_t ends_us(const Session& session) const {
+    return session.ended_us + std::int64_t{session.ttl_s} * 1'000'000;
+  }
+
+  Scheduler& scheduler_;
+  const int engine_;
+  const SessionLimits limits_;
+  int held_max_, pinned_max_, states_max_;
+  Sessions sessions_;
+  std::map<std::string, Owner> owners_;
+  std::vector<std::uint16_t> holders_;  // [block]: number of sessions that hold the block
+  std::vector<std::uint16_t> pins_;     // [block]: the part of them that is pinned
+  int states_ = 0;                      // number of holds with a recurrent state
+  ReuseEstimate all_pauses_;
+  std::int64_t now_us_ = 0;
+  std::int64_t next_end_us_ = 0;  // no session ends before
+  std::uint64_t last_arrival_ = 0;
+  std::int64_t counted_us_ = 0;  // time of the last count of idle blocks
+  SessionStats stats_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,108 @@
+// Tests sessions of a whole engine: prompts that are evicted, aborted, emptied or asleep.
+#include <future>
+
+#include "engine/testing/rig.h"
+
+namespace octavo {
+namespace {
+
+class SessionModes : public EngineModes {};
+INSTANTIATE_TEST_SUITE_P(Modes, SessionModes, EngineModes::all(), EngineModes::name);
+
+Result<std::vector<SessionInfo>> command(Engine& engine, SessionVerb verb, std::string id = "") {
+  std::promise<Result<std::vector<SessionInfo>>> told;
+  engine.command_sessions({.verb = verb, .key = {"o", std::move(id)}},
+                          [&](auto result) { told.set_value(std::move(result)); });
+  return told.get_future().get();
+}
+
+// Runs one request and checks its output. Returns the number of cached prompt tokens.
+int turn(Rig& rig, const std::vector<TokenId>& prompt, const std::string& session, int output = 4) {
+  Request request = request_for(prompt, output);
+  if (!session.empty()) request.session = SessionUse{.key = {"o", session}};
+  auto sink = std::make_shared<Recorder>();
+  EXPECT_TRUE(rig.engine->submit(std::move(request), sink));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, output));
+  return sink->record().ends.at(0).cached_tokens;
+}
+
+TEST_P(SessionModes, KeepsASessionWhileOtherPromptsEvictEachOther) {
+  Rig rig({.mode = GetParam()});
+  const std::vector<TokenId> kept = some_prompt(1, 200);
+  turn(rig, kept, "kept");
+  for (unsigned i = 2; i < 12; ++i) turn(rig, some_prompt(i, 300), i % 2 == 0 ? "" : "other");
+  EXPECT_EQ(turn(rig, kept, "kept"), 192);
+  const auto sessions = command(*rig.engine, SessionVerb::list).value();
+  ASSERT_EQ(sessions.size(), 2u);
+  EXPECT_EQ(sessions[0].key.id, "kept");
+  EXPECT_EQ(sessions[0].turns, 2);
+  EXPECT_EQ(command(*rig.engine, SessionVerb::release, "kept")->size(), 1u);
+  EXPECT_EQ(command(*rig.engine, SessionVerb::release, "other")->size(), 1u);
+  rig.expect_empty();
+}
+
+// Requests of sessions and other requests compete for few blocks: outputs stay correct, and all end.
+TEST_P(SessionModes, ManySessionsInAShortCacheGiveCorrectOutputs) {
+  Rig rig({.num_blocks = 40, .mode = GetParam()});
+  std::vector<std::pair<std::vector<TokenId>, std::shared_ptr<Recorder>>> all;
+  for (unsigned round = 0; round < 6; ++round)
+    for (unsigned i = 0; i < 12; ++i) {
+      auto prompt = some_prompt(i, 60 + 16 * static_cast<int>(round));
+      Request request = request_for(prompt, 20);
+      if (i % 4 != 0)
+        request.session = SessionUse{.key = {i % 3 == 0 ? "o" : "p", std::to_string(i)}, .pin = i == 5};
+      all.emplace_back(std::move(prompt), std::make_shared<Recorder>());
+      ASSERT_TRUE(rig.engine->submit(std::move(request), all.back().second));
+    }
+  for (const auto& [prompt, sink] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expected(prompt, 20));
+  }
+  rig.expect_empty();
+}
+
+TEST(SessionEngine, AnAbortedTurnIsHeldToo) {
+  Rig rig({.num_blocks = 200});
+  const std::vector<TokenId> prompt = some_prompt(1, 200);
+  Request request = request_for(prompt, 300);
+  request.session = SessionUse{.key = {"o", "s"}};
+  auto sink = std::make_shared<Recorder>();
+  const RequestId id = rig.engine->submit(std::move(request), sink).value();
+  sink->wait_outputs(2);
+  rig.engine->abort(id);
+  sink->wait_ended(1);
+  EXPECT_GE(command(*rig.engine, SessionVerb::list, "s")->front().tokens, 192);
+}
+
+TEST(SessionEngine, AnEmptiedCacheAndSleepReleaseTheBlocksButKeepTheNames) {
+  Rig rig;
+  turn(rig, some_prompt(1, 100), "s");
+  rig.engine->reset_prefix_cache();
+  EXPECT_EQ(command(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
+  EXPECT_EQ(turn(rig, some_prompt(1, 100), "s"), 0);
+  std::promise<Result<>> slept;
+  rig.engine->sleep(1, [&](Result<> result) { slept.set_value(std::move(result)); });
+  ASSERT_TRUE(slept.get_future().get());
+  rig.engine->wake_up([](const Result<>&) {});
+  EXPECT_EQ(command(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
+  EXPECT_EQ(turn(rig, some_prompt(1, 100), "s"), 0);
+  rig.expect_empty();
+}
+
+TEST(SessionEngine, IdleBlocksCountAsCached) {
+  Rig rig;
+  turn(rig, some_prompt(1, 100), "s");
+  const auto stats = [&] {
+    (void)command(*rig.engine, SessionVerb::list);
+    return rig.engine->own_stats();
+  };
+  for (int i = 0; i < 60'000 && stats().blocks.used > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(stats().blocks.used, 0);
+  EXPECT_EQ(stats().sessions.held_blocks, 6);
+  EXPECT_GE(stats().blocks.cached, 6);
+}
+
+}  // namespace
+}  // namespace octavo
