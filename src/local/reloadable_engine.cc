@@ -30,6 +30,11 @@ void ReloadableEngine::reset_prefix_cache() {
   if (const auto awake = engine()) awake->reset_prefix_cache();
 }
 
+void ReloadableEngine::command_sessions(SessionCommand command, SessionsDone done) {
+  if (const auto awake = engine()) return awake->command_sessions(std::move(command), std::move(done));
+  done(failure(ErrorCode::unavailable, "the engine is asleep: wake it up"));
+}
+
 void ReloadableEngine::log_state() {
   if (const auto awake = engine()) awake->log_state();
 }

@@ -24,6 +24,7 @@ class ReloadableEngine final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void command_sessions(SessionCommand command, SessionsDone done) override;
   void log_state() override;
   // sleep() and wake_up() block. Level 1 is passed to the engine.
   void sleep(int level, Done done) override;

@@ -31,6 +31,9 @@ class RecordingEngine final : public EngineClient {
   void abort(RequestId id) override { engine_->abort(id); }
   void reset_prefix_cache() override { engine_->reset_prefix_cache(); }
   void look_at_prefixes() override { engine_->look_at_prefixes(); }
+  void command_sessions(SessionCommand command, SessionsDone done) override {
+    engine_->command_sessions(std::move(command), std::move(done));
+  }
   void log_state() override { engine_->log_state(); }
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override {

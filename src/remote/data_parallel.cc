@@ -49,6 +49,37 @@ std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   return std::int64_t{4} * (stats.requests.unfinished - running) + running;
 }
 
+// Returns a callback. Its call number `count` calls `done` with the sessions of all engines. If all engines
+// have failed, `done` gets an error: not_found only if no engine has the session.
+SessionsDone after_all_sessions(std::size_t count, SessionsDone done) {
+  struct Answers {
+    std::mutex mutex;
+    std::size_t missing;
+    bool any = false;
+    std::vector<SessionInfo> sessions{};
+    Error error{};
+    SessionsDone done;
+  };
+  auto answers = std::make_shared<Answers>();
+  answers->missing = count;
+  answers->done = std::move(done);
+  return [answers](Result<std::vector<SessionInfo>> result) {
+    {
+      const std::lock_guard lock(answers->mutex);
+      Answers& all = *answers;
+      if (result) {
+        all.any = true;
+        all.sessions.insert(all.sessions.end(), result->begin(), result->end());
+      } else if (all.error.message.empty() || all.error.code == ErrorCode::not_found) {
+        all.error = result.error();
+      }
+      if (--all.missing > 0) return;
+    }
+    if (answers->any) return answers->done(std::move(answers->sessions));
+    answers->done(std::unexpected(answers->error));
+  };
+}
+
 Error changing() {
   return {
       ErrorCode::unavailable, "the number of engines is changing (/is_scaling_elastic_ep): retry later", {}};
@@ -119,13 +150,28 @@ std::size_t DataParallelClient::least_loaded() const {
   return best;
 }
 
+// Returns the engine that has the session's blocks. If the engine is unknown or down, or if more requests
+// wait there than it can run, returns the engine with the least load. mutex_ must be locked.
+std::size_t DataParallelClient::place_of(const SessionKey& session) {
+  if (const auto known = sessions_.find(session); known && *known < open_) {
+    const EngineStats stats = engines_[*known]->stats().front();
+    const int running = engines_[*known]->info().max_num_seqs;
+    if (stats.condition.healthy && stats.condition.presence == EnginePresence::up &&
+        stats.requests.unfinished <= 2 * running)
+      return *known;
+  }
+  const std::size_t at = least_loaded();
+  sessions_.set(session, at);
+  return at;
+}
+
 // Makes the engine's request id unique among all engines: the index of the engine becomes the last digit in
 // base kEnginesMax.
 Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<OutputSink> sink) {
   TRY_VOID(check_request(request, info()));
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
   const std::shared_lock lock(mutex_);
-  std::size_t at = least_loaded();
+  std::size_t at = request.session && !request.engine ? place_of(request.session->key) : least_loaded();
   if (request.engine) {
     at = static_cast<std::size_t>(*request.engine - engines_.front()->info().index);
     if (at >= open_) return failure(ErrorCode::unavailable, "engine {} is shutting down", *request.engine);
@@ -145,6 +191,19 @@ void DataParallelClient::abort(RequestId id) {
 
 void DataParallelClient::reset_prefix_cache() {
   for (const auto& engine : engines()) engine->reset_prefix_cache();
+}
+
+void DataParallelClient::command_sessions(SessionCommand command, SessionsDone done) {
+  const Engines all = engines();
+  const auto known = sessions_.find(command.key);
+  const bool adds = command.verb == SessionVerb::pin || command.verb == SessionVerb::retain ||
+                    command.verb == SessionVerb::fork;
+  if (known && *known < all.size() && adds) {
+    if (command.verb == SessionVerb::fork) sessions_.set({command.key.owner, command.fork_id}, *known);
+    return all[*known]->command_sessions(std::move(command), std::move(done));
+  }
+  const SessionsDone one = after_all_sessions(all.size(), std::move(done));
+  for (const auto& engine : all) engine->command_sessions(command, one);
 }
 
 void DataParallelClient::log_state() {

@@ -1,5 +1,5 @@
 // Data parallelism: a client that distributes requests over several engines with the same model. A request
-// goes to the engine with the least load, or to the engine in Request::engine. Engines can be added and
+// goes to the engine with the least load, to the engine of its session, or to the engine in Request::engine. Engines can be added and
 // removed at run time.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "remote/session_places.h"
 #include "request/engine_client.h"
 
 namespace octavo::remote {
@@ -45,6 +46,7 @@ class DataParallelClient final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void command_sessions(SessionCommand command, SessionsDone done) override;
   void log_state() override;
   // Loads the adapter in all engines, and later in added engines. `done` gets the first error after all
   // engines have responded.
@@ -71,6 +73,7 @@ class DataParallelClient final : public EngineClient {
   Result<> grow(int from, int to);
   void shrink(int to, int drain_s);
   std::size_t least_loaded() const;
+  std::size_t place_of(const SessionKey& session);
   bool begins_adapter_change();
   void end_adapter_change(const std::function<void()>& note);
 
@@ -81,6 +84,7 @@ class DataParallelClient final : public EngineClient {
   std::atomic<bool> draining_ = false, stopping_ = false;
   std::atomic<bool> scaling_ = false;
   std::atomic<bool> reloading_ = false;
+  SessionPlaces sessions_;
 
   std::mutex adapters_mutex_;  // guards the two members below, and changes of scaling_
   std::map<std::string, AdapterSource> adapters_;

@@ -167,6 +167,11 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
     });
   } else if (std::holds_alternative<Resume>(message)) {
     engine.resume();
+  } else if (auto* sessions = std::get_if<CommandSessions>(&message)) {
+    engine.command_sessions(std::move(sessions->command), [this, id = sessions->id](auto result) {
+      send(result ? SessionsChanged{.id = id, .sessions = *std::move(result)}
+                  : SessionsChanged{.id = id, .error = result.error()});
+    });
   } else if (auto* change = std::get_if<ChangeAdapter>(&message)) {
     const auto done = [this, id = change->id](const Result<>& result) {
       if (id == 0) {

@@ -91,6 +91,18 @@ void EngineProcess::look_at_prefixes() { post(LookAtPrefixes{}); }
 
 void EngineProcess::log_state() { post(LogState{}); }
 
+void EngineProcess::command_sessions(SessionCommand command, SessionsDone done) {
+  const Result<> usable = [&]() -> Result<> {
+    const std::lock_guard lock(mutex_);
+    TRY_VOID(shared_.usable());
+    if (shared_.sleep.wanted_level() == 2) return std::unexpected(asleep());
+    shared_.commands.emplace_back(SessionsCommand{std::move(command), std::move(done)});
+    return {};
+  }();
+  if (!usable) return done(std::unexpected(usable.error()));
+  wakeup_.wake();
+}
+
 void EngineProcess::load_adapter(AdapterSource source, AdapterDone done) {
   change_adapter({.source = std::move(source)}, std::move(done));
 }

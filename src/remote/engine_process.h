@@ -25,6 +25,7 @@
 #include "remote/engine_state.h"
 #include "remote/pause_ledger.h"
 #include "remote/restart_policy.h"
+#include "remote/session_ledger.h"
 #include "remote/sleep_cycle.h"
 #include "remote/unfinished_requests.h"
 #include "remote/wakeup.h"
@@ -79,6 +80,7 @@ class EngineProcess final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void command_sessions(SessionCommand command, SessionsDone done) override;
   void log_state() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
@@ -106,12 +108,16 @@ class EngineProcess final : public EngineClient {
     ChangeAdapter change;
     AdapterDone done;
   };
+  struct SessionsCommand {
+    SessionCommand command;
+    SessionsDone done;
+  };
   struct PauseCommand {
     PauseMode mode;
     Done done;
   };
   using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, LogState, AdapterCommand,
-                               WakeUp, PauseCommand, Resume>;
+                               SessionsCommand, WakeUp, PauseCommand, Resume>;
 
   // Data of both the callers and the thread. mutex_ guards it.
   struct Shared {
@@ -160,6 +166,7 @@ class EngineProcess final : public EngineClient {
   void take(Accepted&& accepted);
   void take(const Abort& abort);
   void take(AdapterCommand&& command);
+  void take(SessionsCommand&& command);
   void take(PauseCommand&& command);
   void take(const Resume& resume);
   void take(const auto& message) { send(message); }
@@ -192,6 +199,7 @@ class EngineProcess final : public EngineClient {
   UnfinishedRequests requests_;
   AdapterLedger adapters_;
   PauseLedger pauses_;
+  SessionLedger sessions_;
 
   std::thread thread_;
 };

@@ -193,6 +193,7 @@ EngineEvent EngineProcess::wait_asleep() {
   slept({});
   for (;;) {
     adapters_.end_commands(asleep());
+    sessions_.end_commands(asleep());
     wait_for_command();
     const std::lock_guard lock(mutex_);
     if (shared_.stopping) return event::StopRequested{};
@@ -235,6 +236,7 @@ void EngineProcess::end_commands_of_callers(const Error& error) {
 
 void EngineProcess::end_all(const Error& error) {
   adapters_.end_commands(error);
+  sessions_.end_commands(error);
   pauses_.end_commands(error);
   requests_.end_all(error);
 }

@@ -41,6 +41,10 @@ void EngineProcess::take(AdapterCommand&& command) {
   send(adapters_.add(std::move(command.change), std::move(command.done)));
 }
 
+void EngineProcess::take(SessionsCommand&& command) {
+  send(sessions_.add(std::move(command.command), std::move(command.done)));
+}
+
 void EngineProcess::take(PauseCommand&& command) { send(pauses_.add(command.mode, std::move(command.done))); }
 
 void EngineProcess::take(const Resume& resume) {
@@ -83,6 +87,8 @@ Result<> EngineProcess::take(FromEngine&& message) {
     if (done) done(result);
   } else if (const auto* paused = std::get_if<Paused>(&message)) {
     pauses_.take(*paused);
+  } else if (auto* sessions = std::get_if<SessionsChanged>(&message)) {
+    sessions_.take(std::move(*sessions));
   } else if (const auto* loading = std::get_if<Loading>(&message)) {
     if (!start_reported_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
@@ -117,6 +123,7 @@ Result<> EngineProcess::greet(const Ready& ready) {
   if (woken) woken({});
   end_change_of_weights();
   adapters_.append_all(child_.socket.out, requests_);
+  sessions_.append_all(child_.socket.out);
   pauses_.append_before_requests(child_.socket.out);
   requests_.append_all(child_.socket.out);
   pauses_.append_after_requests(child_.socket.out);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/error.h"
 #include "request/adapter_source.h"
@@ -53,8 +54,12 @@ struct Pause {           // see EngineClient::pause
   PauseMode mode = PauseMode::keep;
 };
 struct Resume {};
+struct CommandSessions {  // see EngineClient::command_sessions
+  std::uint64_t id = 0;   // number for the response
+  SessionCommand command;
+};
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
-                              Resume, LookAtPrefixes, LogState>;
+                              Resume, LookAtPrefixes, LogState, CommandSessions>;
 
 // Messages from the engine. Stats arrive several times a second even without requests, so an engine that
 // sends nothing is hung.
@@ -79,7 +84,13 @@ struct Paused {
   std::uint64_t id = 0;
   std::optional<Error> error;
 };
-using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused>;
+struct SessionsChanged {
+  std::uint64_t id = 0;
+  std::vector<SessionInfo> sessions;
+  std::optional<Error> error;
+};
+using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused,
+                                SessionsChanged>;
 
 template <class Message>
 void append_frame(std::string& out, const Message& message);
