@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "dist/rank_layout.h"
+#include "engine/cache/session_limits.h"
 #include "engine/draft/options.h"
 #include "engine/expert_balancing.h"
 #include "events/kv_event_options.h"
@@ -174,6 +175,7 @@ struct EngineOptions {
   MediaLimits media;
   LogprobOptions logprobs;
   MetricsOptions metrics;
+  SessionLimits sessions;
 };
 
 }  // namespace octavo

@@ -218,6 +218,20 @@ constexpr EngineFlag kCache[] = {
      R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})"},
 };
 
+constexpr EngineFlag kSessions[] = {
+    {"--session-fraction", flag::to<&E::sessions, &SessionLimits::held_fraction>,
+     "Maximum fraction of the KV blocks that sessions hold while no request needs them; 0: no sessions",
+     flag::range(0.0, 1.0)},
+    {"--session-pin-fraction", flag::to<&E::sessions, &SessionLimits::pinned_fraction>,
+     "Maximum fraction of the KV blocks that are pinned; one tenant can pin half of it", flag::range(0.0, 0.9)},
+    {"--session-ttl", flag::to<&E::sessions, &SessionLimits::ttl_s>,
+     "Seconds without a request after which a session ends, if its requests set no other time",
+     flag::range(1, 86'400)},
+    {"--max-sessions", flag::to<&E::sessions, &SessionLimits::sessions_max>,
+     "Maximum number of sessions of an engine; above this limit, the session that has paused longest ends",
+     flag::range(1, 65'535)},
+};
+
 constexpr EngineFlag kScheduling[] = {
     {"--max-num-batched-tokens", flag::to<&E::schedule, &ScheduleOptions::max_num_batched_tokens>,
      "Maximum number of tokens in one step", flag::count(1, 1 << 20)},
@@ -304,6 +318,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& options) {
   add_flags(command, options, "Multimodal", kMultimodal);
   add_flags(command, options, "Sampling", kSampling);
   add_flags(command, options, "Metrics", kMetrics);
+  add_flags(command, options, "Sessions", kSessions);
 }
 
 namespace {

@@ -175,6 +175,7 @@ Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<Ou
   if (request.engine) {
     at = static_cast<std::size_t>(*request.engine - engines_.front()->info().index);
     if (at >= open_) return failure(ErrorCode::unavailable, "engine {} is shutting down", *request.engine);
+    if (request.session) sessions_.set(request.session->key, at);
   }
   const std::uint64_t number = ++submitted_;
   // The counter is common to all engines. Otherwise, two engines would use the same random numbers.

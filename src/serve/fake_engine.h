@@ -66,6 +66,14 @@ class FakeEngine final : public EngineClient {
 
   void reset_prefix_cache() override {}
 
+  void command_sessions(SessionCommand command, SessionsDone done) override {
+    {
+      const std::lock_guard lock(mutex_);
+      session_commands.push_back(std::move(command));
+    }
+    done(sessions);
+  }
+
   // The test calls `done` itself.
   void load_adapter(AdapterSource source, AdapterDone done) override {
     const std::lock_guard lock(mutex_);
@@ -110,6 +118,8 @@ class FakeEngine final : public EngineClient {
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
   std::vector<std::string> reloads{};  // folders given to reload_weights()
   Result<> reload_result{};
+  std::vector<SessionCommand> session_commands{};
+  Result<std::vector<SessionInfo>> sessions{};  // result of all session commands
   std::atomic<int> delivered = 0;  // number of output tokens
   Request last_request{};          // read it only while no request is being submitted
 

@@ -463,8 +463,12 @@ openai::Usage Generation::usage() const {
         usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.processor.reasoning_tokens();
     }
   }
-  if (service_->options.features.prompt_tokens_details || plan_.reply->shows_cached_tokens())
+  const bool session = plan_.request.session.has_value();
+  if (session || service_->options.features.prompt_tokens_details || plan_.reply->shows_cached_tokens())
     usage.cached_tokens = cached;
+  // A session holds full blocks.
+  const int block = std::max(1, service_->engine_info.block_size);
+  if (session) usage.stored_tokens = std::max<std::int64_t>(0, usage.prompt_tokens / block * block - cached);
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
   const bool shown = service_->options.features.request_metrics || plan_.reply->shows_times();
   if (shown && single) usage.times = runs_.front().choices.front().times;

@@ -12,6 +12,7 @@
 
 #include "base/member_path.h"
 #include "request/prometheus_text.h"
+#include "serve/session_metrics.h"
 
 namespace octavo {
 namespace {
@@ -448,8 +449,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   write_grammars(engines, out);
   write_sleep_states(engines, out);
   if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
-  const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
-  if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
+  if (std::ranges::any_of(engines, [](auto& e) { return e.kv_transfer.enabled; })) write_kv_transfers(engines, out);
   if (std::ranges::any_of(engines, has_tiers)) write_kv_tiers(engines, out);
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.kv_residency.enabled; }))
     write_residency(engines, out);
@@ -494,7 +494,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   histogram("request_inference_time_seconds", "From being scheduled to the last token.", &Answers::inference);
   histogram("request_prefill_time_seconds", "From being scheduled to the first token.", &Answers::prefill);
   histogram("request_decode_time_seconds", "From the first token to the last.", &Answers::decode);
-  return out.take() + accounts.metrics() + compute_metrics(engines);
+  return out.take() + accounts.metrics() + compute_metrics(engines) + session_metrics(engines, model_name_);
 }
 
 }  // namespace octavo

@@ -11,20 +11,12 @@
 
 #include "base/error.h"
 #include "engine/cache/reuse_estimate.h"
+#include "engine/cache/session_limits.h"
 #include "engine/loop/answer.h"
 #include "request/session.h"
 #include "schedule/scheduler.h"
 
 namespace octavo {
-
-struct SessionLimits {
-  double held_fraction = 0.8;     // of the blocks of the cache: all sessions together; 0: no sessions
-  double pinned_fraction = 0.25;  // of the blocks of the cache: all pins together; one owner: half of it
-  int sessions_max = 4096;
-  int ttl_s = 3600;  // time to live of sessions whose requests set none
-  // cost of attention to one earlier token, relative to the other work for a token
-  double attention_weight = 0;
-};
 
 class SessionTable final : public BlockReserve {
  public:

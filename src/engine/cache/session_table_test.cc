@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000;
+constexpr std::int64_t kOneSecond = 1'000'000;
 
 SchedulerOptions table_scheduler(int num_blocks) {
   SchedulerOptions o = small_scheduler();
@@ -51,7 +51,7 @@ struct Desk {
     engine.scheduler->check();
     return cached;
   }
-  int turn(const std::string& id, const std::vector<TokenId>& prompt) {
+  int turn_of(const std::string& id, const std::vector<TokenId>& prompt) {
     return turn({.key = {"o", id}}, prompt);
   }
 
@@ -66,15 +66,15 @@ struct Desk {
 
   ScheduledEngine engine;
   SessionTable table;
-  std::int64_t now_us = kSecond;
+  std::int64_t now_us = kOneSecond;
 };
 
 TEST(Sessions, HoldTheirBlocksWhileOthersEvictEachOther) {
   Desk desk(100);
-  desk.turn("s", count_from(0, 60));
-  for (int i = 1; i < 20; ++i) desk.turn("", count_from(1000 * i, 100));
-  EXPECT_EQ(desk.turn("s", count_from(0, 60)), 56);
-  EXPECT_EQ(desk.turn("", count_from(1000, 100)), 0);
+  desk.turn_of("s", count_from(0, 60));
+  for (int i = 1; i < 20; ++i) desk.turn_of("", count_from(1000 * i, 100));
+  EXPECT_EQ(desk.turn_of("s", count_from(0, 60)), 56);
+  EXPECT_EQ(desk.turn_of("", count_from(1000, 100)), 0);
   const SessionInfo s = desk.info("s");
   EXPECT_EQ(s.tokens, 64);
   EXPECT_EQ(s.blocks, 16);
@@ -86,15 +86,15 @@ TEST(Sessions, HoldTheirBlocksWhileOthersEvictEachOther) {
 
 TEST(Sessions, GiveTheirBlocksToARequestThatNeedsThem) {
   Desk desk(100);
-  for (int i = 0; i < 5; ++i) desk.turn(std::to_string(i), count_from(1000 * i, 60));
-  EXPECT_GE(desk.turn("", count_from(50'000, 390)), 0) << "98 of 100 blocks";
+  for (int i = 0; i < 5; ++i) desk.turn_of(std::to_string(i), count_from(1000 * i, 60));
+  EXPECT_GE(desk.turn_of("", count_from(50'000, 390)), 0) << "98 of 100 blocks";
   EXPECT_GT(desk.table.stats().reclaimed_blocks, 60);
 }
 
 TEST(Sessions, HoldAtMostTheirFraction) {
   Desk desk(100, {.held_fraction = 0.5});
   for (int i = 0; i < 20; ++i) {
-    desk.turn(std::to_string(i), count_from(1000 * i, 60));
+    desk.turn_of(std::to_string(i), count_from(1000 * i, 60));
     EXPECT_LE(desk.table.stats().held_blocks, 50);
   }
   EXPECT_GE(desk.table.stats().held_blocks, 49);
@@ -111,30 +111,30 @@ TEST(Sessions, ReleaseDemoteAndTheTimeToLiveFreeBlocks) {
   EXPECT_TRUE(desk.command(SessionVerb::release, "b"));
   EXPECT_EQ(desk.command(SessionVerb::list, "b").error().code, ErrorCode::not_found);
   EXPECT_EQ(desk.table.stats().held_blocks, 11);
-  desk.now_us += 9 * kSecond;
+  desk.now_us += 9 * kOneSecond;
   EXPECT_EQ(desk.info("c").blocks, 11);
-  desk.now_us += 2 * kSecond;
+  desk.now_us += 2 * kOneSecond;
   EXPECT_EQ(desk.command(SessionVerb::list, "c").error().code, ErrorCode::not_found);
   EXPECT_EQ(desk.table.stats().expired, 2);
   EXPECT_EQ(desk.engine.scheduler->stats().blocks_used, 0);
-  EXPECT_EQ(desk.turn("c", count_from('c' * 1000, 40)), 36) << "still cached in LRU order";
+  EXPECT_EQ(desk.turn_of("c", count_from('c' * 1000, 40)), 36) << "still cached in LRU order";
 }
 
 TEST(Sessions, APinStaysUntilItsTimeEnds) {
   Desk desk(200, {.held_fraction = 0.9, .pinned_fraction = 0.5});
-  desk.turn("p", count_from(0, 80));
+  desk.turn_of("p", count_from(0, 80));
   ASSERT_TRUE(desk.command(SessionVerb::pin, "p", 60));
-  for (int i = 1; i < 20; ++i) desk.turn(std::to_string(i), count_from(1000 * i, 300));
+  for (int i = 1; i < 20; ++i) desk.turn_of(std::to_string(i), count_from(1000 * i, 300));
   EXPECT_EQ(desk.info("p").blocks, 21);
-  EXPECT_EQ(desk.turn("p", count_from(0, 80)), 76);
-  desk.now_us += 61 * kSecond;
+  EXPECT_EQ(desk.turn_of("p", count_from(0, 80)), 76);
+  desk.now_us += 61 * kOneSecond;
   EXPECT_FALSE(desk.info("p").pinned);
 }
 
 TEST(Sessions, APinThatCannotBeKeptIsRefusedAndNamesTheLimit) {
   Desk desk(200, {.pinned_fraction = 0.25});
-  desk.turn("a", count_from(0, 80));
-  desk.turn("b", count_from(1000, 80));
+  desk.turn_of("a", count_from(0, 80));
+  desk.turn_of("b", count_from(1000, 80));
   ASSERT_TRUE(desk.command(SessionVerb::pin, "a", 60));
   const auto refused = desk.command(SessionVerb::pin, "b", 60);
   ASSERT_FALSE(refused);
@@ -154,22 +154,22 @@ TEST(Sessions, TheLongestRequestFitsBesideAllPins) {
   EXPECT_GT(desk.table.stats().pinned_blocks, 8);
   EXPECT_LE(desk.table.stats().pinned_blocks, 20);
   EXPECT_GT(desk.table.stats().refused_pins, 0);
-  EXPECT_EQ(desk.turn("", count_from(50'000, 394)), 0);
+  EXPECT_EQ(desk.turn_of("", count_from(50'000, 394)), 0);
 }
 
 TEST(Sessions, AForkSharesItsBlocks) {
   Desk desk(100);
-  desk.turn("s", count_from(0, 60));
+  desk.turn_of("s", count_from(0, 60));
   ASSERT_TRUE(desk.command(SessionVerb::fork, "s", 0, "f"));
   EXPECT_EQ(desk.table.stats().held_blocks, 16);
   EXPECT_EQ(desk.info("f").blocks, 16);
   EXPECT_EQ(desk.command(SessionVerb::fork, "s", 0, "f").error().field, "session_id");
   auto longer = count_from(0, 60);
   for (int i = 0; i < 40; ++i) longer.push_back(9000 + i);
-  EXPECT_EQ(desk.turn("f", longer), 60);
+  EXPECT_EQ(desk.turn_of("f", longer), 60);
   EXPECT_EQ(desk.table.stats().held_blocks, 26 + 1);
   EXPECT_TRUE(desk.command(SessionVerb::release, "s"));
-  EXPECT_EQ(desk.turn("f", longer), 96);
+  EXPECT_EQ(desk.turn_of("f", longer), 96);
 }
 
 TEST(Sessions, OwnersDoNotShareNames) {
@@ -190,12 +190,12 @@ TEST(Sessions, AnOwnerThatHoldsEverythingCostsAnotherNothing) {
     for (int round = 0; round < 10; ++round) {
       for (int i = 0; greedy && i < 20; ++i) {
         const std::string id = std::to_string(i);
-        desk.now_us += kSecond / 10;
+        desk.now_us += kOneSecond / 10;
         desk.turn({.key = {"a", id}, .ttl_s = 3600, .priority = 10, .pin = true},
                   count_from(1000 * (i + 10), 80));
       }
       for (int i = 0; i < 6; ++i) {
-        desk.now_us += kSecond / 10;
+        desk.now_us += kOneSecond / 10;
         hits += desk.turn({.key = {"b", std::to_string(i)}}, count_from(100'000 + 1000 * i, 80));
       }
     }
@@ -209,7 +209,7 @@ TEST(Sessions, ForgetTheOldestNameOfTheOwnerWithMostNames) {
   Desk desk(100, {.sessions_max = 4});
   desk.turn({.key = {"b", "only"}}, count_from(0, 8));
   for (int i = 0; i < 6; ++i) {
-    desk.now_us += kSecond;
+    desk.now_us += kOneSecond;
     desk.turn({.key = {"a", std::to_string(i)}}, count_from(100 * i + 100, 8));
   }
   EXPECT_EQ(desk.table.stats().sessions, 4);
@@ -223,12 +223,12 @@ TEST(Sessions, KeepOnlyHalfOfTheRecurrentStates) {
   o.saved_states = 8;
   o.mamba_block_size = 8;
   Desk desk(0, {}, o);
-  for (int i = 0; i < 8; ++i) desk.turn(std::to_string(i), count_from(1000 * i, 40));
+  for (int i = 0; i < 8; ++i) desk.turn_of(std::to_string(i), count_from(1000 * i, 40));
   int with_blocks = 0;
   for (int i = 0; i < 8; ++i) with_blocks += desk.info(std::to_string(i)).blocks > 0;
   EXPECT_LE(with_blocks, 4);
   EXPECT_GE(with_blocks, 3);
-  EXPECT_GT(desk.turn("", count_from(50'000, 40)), -1);
+  EXPECT_GT(desk.turn_of("", count_from(50'000, 40)), -1);
 }
 
 // A load in virtual time: each session has a turn, and then a pause. Returns the fraction of the prompt
@@ -256,7 +256,7 @@ struct AgentLoad {
       next.pop();
       desk.now_us = std::max(desk.now_us, at) + static_cast<std::int64_t>(turn_s * 1e6);
       auto& text = texts[static_cast<std::size_t>(i)];
-      const int found = desk.turn(named ? std::to_string(i) : "", text);
+      const int found = desk.turn_of(named ? std::to_string(i) : "", text);
       if (turns >= 4 * sessions) {
         all += std::ssize(text);
         cached += found;

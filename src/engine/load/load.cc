@@ -174,6 +174,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .work_figures = work,
                     .report_work = options.metrics.work,
                     .kv_transfer = options.kv_transfer,
+                    .sessions = options.sessions,
                     .kept = std::move(kept.cache),
                     .threads = options.device.threads};
   if (options.speculation)

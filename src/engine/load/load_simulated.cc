@@ -93,7 +93,8 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
                         .after_step = hooks.after_step,
                         .kv_events = options.kv_events,
                         .work_figures = work_of_model(figures),
-                        .kv_transfer = options.kv_transfer});
+                        .kv_transfer = options.kv_transfer,
+                        .sessions = options.sessions});
 }
 
 }  // namespace octavo

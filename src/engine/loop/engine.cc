@@ -55,7 +55,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       proposer_(std::move(parts.proposer)),
       observers_{.events = std::move(events), .residency = {}, .kept = std::move(parts.kept)},
       scheduler_(std::move(scheduler)),
-      sessions_(*scheduler_, info_.index, parts.sessions),
+      sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures)),
       inbox_(scheduler_->options().max_sequences),
       grammars_(
           std::move(parts.vocabulary),

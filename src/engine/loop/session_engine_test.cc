@@ -9,7 +9,7 @@ namespace {
 class SessionModes : public EngineModes {};
 INSTANTIATE_TEST_SUITE_P(Modes, SessionModes, EngineModes::all(), EngineModes::name);
 
-Result<std::vector<SessionInfo>> command(Engine& engine, SessionVerb verb, std::string id = "") {
+Result<std::vector<SessionInfo>> order(Engine& engine, SessionVerb verb, std::string id = "") {
   std::promise<Result<std::vector<SessionInfo>>> told;
   engine.command_sessions({.verb = verb, .key = {"o", std::move(id)}},
                           [&](auto result) { told.set_value(std::move(result)); });
@@ -17,7 +17,7 @@ Result<std::vector<SessionInfo>> command(Engine& engine, SessionVerb verb, std::
 }
 
 // Runs one request and checks its output. Returns the number of cached prompt tokens.
-int turn(Rig& rig, const std::vector<TokenId>& prompt, const std::string& session, int output = 4) {
+int turn_of(Rig& rig, const std::vector<TokenId>& prompt, const std::string& session, int output = 4) {
   Request request = request_for(prompt, output);
   if (!session.empty()) request.session = SessionUse{.key = {"o", session}};
   auto sink = std::make_shared<Recorder>();
@@ -30,15 +30,15 @@ int turn(Rig& rig, const std::vector<TokenId>& prompt, const std::string& sessio
 TEST_P(SessionModes, KeepsASessionWhileOtherPromptsEvictEachOther) {
   Rig rig({.mode = GetParam()});
   const std::vector<TokenId> kept = some_prompt(1, 200);
-  turn(rig, kept, "kept");
-  for (unsigned i = 2; i < 12; ++i) turn(rig, some_prompt(i, 300), i % 2 == 0 ? "" : "other");
-  EXPECT_EQ(turn(rig, kept, "kept"), 192);
-  const auto sessions = command(*rig.engine, SessionVerb::list).value();
+  turn_of(rig, kept, "kept");
+  for (unsigned i = 2; i < 12; ++i) turn_of(rig, some_prompt(i, 300), i % 2 == 0 ? "" : "other");
+  EXPECT_EQ(turn_of(rig, kept, "kept"), 192);
+  const auto sessions = order(*rig.engine, SessionVerb::list).value();
   ASSERT_EQ(sessions.size(), 2u);
   EXPECT_EQ(sessions[0].key.id, "kept");
   EXPECT_EQ(sessions[0].turns, 2);
-  EXPECT_EQ(command(*rig.engine, SessionVerb::release, "kept")->size(), 1u);
-  EXPECT_EQ(command(*rig.engine, SessionVerb::release, "other")->size(), 1u);
+  EXPECT_EQ(order(*rig.engine, SessionVerb::release, "kept")->size(), 1u);
+  EXPECT_EQ(order(*rig.engine, SessionVerb::release, "other")->size(), 1u);
   rig.expect_empty();
 }
 
@@ -72,29 +72,29 @@ TEST(SessionEngine, AnAbortedTurnIsHeldToo) {
   sink->wait_outputs(2);
   rig.engine->abort(id);
   sink->wait_ended(1);
-  EXPECT_GE(command(*rig.engine, SessionVerb::list, "s")->front().tokens, 192);
+  EXPECT_GE(order(*rig.engine, SessionVerb::list, "s")->front().tokens, 192);
 }
 
 TEST(SessionEngine, AnEmptiedCacheAndSleepReleaseTheBlocksButKeepTheNames) {
   Rig rig;
-  turn(rig, some_prompt(1, 100), "s");
+  turn_of(rig, some_prompt(1, 100), "s");
   rig.engine->reset_prefix_cache();
-  EXPECT_EQ(command(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
-  EXPECT_EQ(turn(rig, some_prompt(1, 100), "s"), 0);
+  EXPECT_EQ(order(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
+  EXPECT_EQ(turn_of(rig, some_prompt(1, 100), "s"), 0);
   std::promise<Result<>> slept;
   rig.engine->sleep(1, [&](Result<> result) { slept.set_value(std::move(result)); });
   ASSERT_TRUE(slept.get_future().get());
   rig.engine->wake_up([](const Result<>&) {});
-  EXPECT_EQ(command(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
-  EXPECT_EQ(turn(rig, some_prompt(1, 100), "s"), 0);
+  EXPECT_EQ(order(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
+  EXPECT_EQ(turn_of(rig, some_prompt(1, 100), "s"), 0);
   rig.expect_empty();
 }
 
 TEST(SessionEngine, IdleBlocksCountAsCached) {
   Rig rig;
-  turn(rig, some_prompt(1, 100), "s");
+  turn_of(rig, some_prompt(1, 100), "s");
   const auto stats = [&] {
-    (void)command(*rig.engine, SessionVerb::list);
+    (void)order(*rig.engine, SessionVerb::list);
     return rig.engine->own_stats();
   };
   for (int i = 0; i < 60'000 && stats().blocks.used > 0; ++i)

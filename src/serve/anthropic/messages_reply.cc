@@ -23,9 +23,10 @@ namespace {
 // Returns the usage in Anthropic's format, which counts cached tokens separately.
 json::object usage_of(const Usage& usage) {
   const std::int64_t cached = usage.cached_tokens.value_or(0);
-  json::object out{{"input_tokens", usage.prompt_tokens - cached},
+  const std::int64_t stored = usage.stored_tokens.value_or(0);
+  json::object out{{"input_tokens", usage.prompt_tokens - cached - stored},
                    {"output_tokens", usage.completion_tokens},
-                   {"cache_creation_input_tokens", 0}};
+                   {"cache_creation_input_tokens", stored}};
   if (usage.cached_tokens) out["cache_read_input_tokens"] = cached;
   openai::add_cost(usage, out);
   return out;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "serve/anthropic/cache_control.h"
 #include "serve/anthropic/tool_changes.h"
 #include "serve/openai/server_tools.h"
 #include "serve/openai/structured_output.h"
@@ -428,7 +429,11 @@ constexpr std::string_view kSharedFields[] = {"model",
                                               "chat_template_kwargs",
                                               "return_token_ids",
                                               "resume_token_ids",
-                                              "kv_transfer_params"};
+                                              "kv_transfer_params",
+                                              "session_id",
+                                              "prompt_cache_key",
+                                              "kv_hints",
+                                              "nvext"};
 // Fields that this file converts, and fields that have no effect.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
@@ -454,6 +459,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   }
   if (const json::value* most = fields.any("max_tokens")) chat["max_tokens"] = *most;
   if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
+  TRY_VOID(convert_cache_control(body, chat));
   TRY_VOID(refuse_servers(fields));
   TRY_VOID(convert_tools(fields, chat, unknown));
   TRY_VOID(convert_output(fields, rules, chat));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "serve/openai/kv_transfer_fields.h"
+#include "serve/openai/session_fields.h"
 
 namespace octavo::openai {
 
@@ -207,8 +208,12 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(const json::object* extra, f.object("vllm_xargs"));
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
   // spaces_between_special_tokens has no effect with fast tokenizers. The other fields identify the caller.
-  f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",
-            "prompt_cache_key", "service_tier"});
+  TRY(SessionHints hints, read_session(f, out.unknown_fields));
+  // Higher values of Dynamo's priority run first, lower values of vLLM's.
+  if (hints.request_priority && rules.priority_scheduling && out.priority == 0)
+    out.priority = -std::int64_t{*hints.request_priority};
+  out.session = std::move(hints.use);
+  f.accept({"spaces_between_special_tokens", "user", "metadata", "safety_identifier", "service_tier"});
   return {};
 }
 

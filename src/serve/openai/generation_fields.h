@@ -14,6 +14,7 @@
 #include "request/engine_info.h"
 #include "request/kv_transfer.h"
 #include "request/sampling_params.h"
+#include "request/session.h"
 #include "serve/adapter_names.h"
 #include "serve/openai/reasoning.h"
 #include "serve/openai/sampling_reader.h"
@@ -103,6 +104,8 @@ struct GenerationRequest {
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
+  // Hints without a session name are dropped by read_headers(), which may add the name.
+  std::optional<SessionUse> session;
   std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them
   std::vector<std::string> unknown_fields;
 };

@@ -65,6 +65,8 @@ json::object usage_json(const Usage& usage) {
                    {"completion_tokens", usage.completion_tokens}};
   if (usage.cached_tokens)
     out["prompt_tokens_details"] = json::object{{"cached_tokens", *usage.cached_tokens}};
+  if (usage.cached_tokens && usage.stored_tokens)
+    out["prompt_tokens_details"].get_object()["cache_creation_input_tokens"] = *usage.stored_tokens;
   if (usage.reasoning_tokens)
     out["completion_tokens_details"] = json::object{{"reasoning_tokens", *usage.reasoning_tokens}};
   add_cost(usage, out);

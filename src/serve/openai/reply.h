@@ -24,6 +24,7 @@ struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
   std::optional<std::int64_t> cached_tokens{};
+  std::optional<std::int64_t> stored_tokens{};  // prompt tokens that the request added to its session
   std::optional<std::int64_t> reasoning_tokens{};
   std::optional<RequestTimes> times{};  // times of a single answer; reported as "metrics" if set
   std::optional<AnswerCost> cost{};     // cost of all answers; reported as "octavo" if set

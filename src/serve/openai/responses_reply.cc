@@ -33,7 +33,8 @@ std::string item_id(Kind kind, const std::string& response_id, std::size_t index
 json::object usage_of(const Usage& usage) {
   json::object out{{"input_tokens", usage.prompt_tokens},
                    {"input_tokens_details",
-                    {{"cached_tokens", usage.cached_tokens.value_or(0)}, {"cache_write_tokens", 0}}},
+                    {{"cached_tokens", usage.cached_tokens.value_or(0)},
+                     {"cache_write_tokens", usage.stored_tokens.value_or(0)}}},
                    {"output_tokens", usage.completion_tokens},
                    {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
                    {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};

@@ -15,6 +15,7 @@
 #include "openai/errors.h"
 #include "openai/request_id.h"
 #include "serve/load_report.h"
+#include "serve/openai/session_fields.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -97,7 +98,23 @@ Result<> read_timeout(const http::Request& request, openai::GenerationRequest& g
   return {};
 }
 
+// Names of the header with the session: Octavo's, Claude Code's and Codex's.
+constexpr std::string_view kSessionHeaders[] = {"X-Session-Id", "X-Claude-Code-Session-Id", "session_id"};
+
+Result<> read_session_header(const http::Request& request, openai::GenerationRequest& generation) {
+  if (!generation.session) generation.session.emplace();
+  std::string& id = generation.session->key.id;
+  for (const std::string_view name : kSessionHeaders)
+    if (const auto given = request.headers.find(name); given && id.empty()) {
+      TRY_VOID(openai::check_session_id(name, *given));
+      id = *given;
+    }
+  if (id.empty()) generation.session.reset();
+  return {};
+}
+
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation) {
+  TRY_VOID(read_session_header(request, generation));
   std::string& id = generation.request_id;
   if (id.empty()) id = openai::request_id_of(request.headers);
   return read_timeout(request, generation);
@@ -152,6 +169,7 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
     plan.request.priority = kBackgroundPriority;
   if (service->options.access.isolate_prefix_cache)
     plan.request.cache_salt = salt_of(plan.client, plan.request.cache_salt);
+  if (plan.request.session) plan.request.session->key.owner = session_owner(*service, exchange->request());
   const bool background = plan.background;
   return Generation::start(service, std::move(plan), background ? nullptr : exchange);
 }

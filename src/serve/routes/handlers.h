@@ -73,7 +73,11 @@ Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
 // Reads the header X-Request-Timeout, in seconds, which overrides the body's timeout.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
-// Reads the headers X-Request-Timeout and X-Request-Id. The body's request id overrides X-Request-Id.
+// Reads the header with the name of the session. Fields of the body override the header. Drops hints
+// without a name.
+Result<> read_session_header(const http::Request& request, openai::GenerationRequest& generation);
+// Reads the headers X-Request-Timeout, X-Request-Id and the session. The body's request id overrides
+// X-Request-Id.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
 // Fetches the URLs in `media`, then calls `go_on`. Calls `go_on` directly if there are no URLs, otherwise
 // on a fetching thread; the limited number of these threads also limits the memory. `go_on` must keep the
@@ -92,6 +96,11 @@ inline constexpr std::int64_t kBackgroundPriority = std::numeric_limits<std::int
 // Returns the tenant: the API key if keys are required, otherwise the client's address.
 std::string client_of(const Service& service, const http::Request& request);
 RequestAccount account_of(const Service& service, const http::Request& request);
+
+// Returns the owner of the request's sessions: the tenant, or "anonymous" if clients have no keys.
+std::string session_owner(const Service& service, const http::Request& request);
+// all methods of /v1/sessions
+Result<> sessions(const ServicePtr&, const ExchangePtr&);
 
 Result<> transcriptions(const ServicePtr&, const ExchangePtr&);
 Result<> translations(const ServicePtr&, const ExchangePtr&);

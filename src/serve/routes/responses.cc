@@ -87,6 +87,7 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
   TRY(openai::ResponsesRequest request,
       openai::parse_responses_request(body, service->options.rules, service->responses));
   TRY_VOID(read_timeout(exchange->request(), request.chat.generation));
+  TRY_VOID(read_session_header(exchange->request(), request.chat.generation));
   const auto waiting = std::make_shared<openai::ResponsesRequest>(std::move(request));
   return with_media(service, exchange, waiting->chat.prompt.media, openai::error_response,
                     [=] { return start_response(service, exchange, std::move(*waiting)); });

@@ -58,6 +58,8 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/responses/", .any = routes::stored_responses},
     {.path = "/v1/conversations", .any = routes::conversations},
     {.path = "/v1/conversations/", .any = routes::conversations},
+    {.path = "/v1/sessions", .any = routes::sessions},
+    {.path = "/v1/sessions/", .any = routes::sessions},
     {.path = "/v1/messages", .post = routes::messages},
     {.path = "/v1/messages/count_tokens", .post = routes::count_tokens},
     {.path = "/v1/messages/batches", .any = routes::batches},
