@@ -30,18 +30,19 @@ std::string latency(const fleet::Buckets& buckets) {
 }  // namespace
 
 std::string top_frame(const std::vector<TopRow>& rows, double seconds) {
-  constexpr std::string_view kRow = "{:<{}} {:>5} {:>5} {:>5} {:>5} {:>6} {:>9} {:>9} {:>13} {:>11}\n";
+  constexpr std::string_view kRow = "{:<{}} {:>5} {:>5} {:>5} {:>5} {:>8} {:>6} {:>9} {:>9} {:>13} {:>11}\n";
   std::size_t width = 6;
   for (const TopRow& row : rows) width = std::max(width, shortened(row.name).size());
-  std::string out = fmt::format(kRow, "SERVER", width, "RUN", "WAIT", "KV%", "HIT%", "REQ/s", "PROMPT/s",
-                                "GEN/s", "TTFT p50/p95", "ITL p50/p95");
+  std::string out = fmt::format(kRow, "SERVER", width, "RUN", "WAIT", "KV%", "HIT%", "SESS/pin", "REQ/s",
+                                "PROMPT/s", "GEN/s", "TTFT p50/p95", "ITL p50/p95");
   const auto line = [&](const std::string& name, const fleet::ServerLoad& l) {
     const std::string hits =
         l.prefix_queries > 0 ? fmt::format("{:.0f}", 100 * l.prefix_hits / l.prefix_queries) : "-";
+    const std::string sessions = fmt::format("{}/{}", count(l.sessions), count(l.pinned_sessions));
     fmt::format_to(std::back_inserter(out), kRow, name, width, count(l.running), count(l.waiting),
-                   fmt::format("{:.1f}", 100 * l.kv_usage), hits, fmt::format("{:.1f}", l.finished / seconds),
-                   count(l.prompt_tokens / seconds), count(l.generation_tokens / seconds),
-                   latency(l.first_token), latency(l.token_gap));
+                   fmt::format("{:.1f}", 100 * l.kv_usage), hits, sessions,
+                   fmt::format("{:.1f}", l.finished / seconds), count(l.prompt_tokens / seconds),
+                   count(l.generation_tokens / seconds), latency(l.first_token), latency(l.token_gap));
   };
   std::vector<fleet::ServerLoad> answered;
   for (const TopRow& row : rows) {

@@ -19,6 +19,8 @@ fleet::ServerLoad some_load() {
           .finished = 10,
           .prefix_queries = 200,
           .prefix_hits = 50,
+          .sessions = 12,
+          .pinned_sessions = 3,
           .first_token = {{0.1, 5}, {0.2, 10}, {std::numeric_limits<double>::infinity(), 10}}};
 }
 
@@ -26,8 +28,8 @@ TEST(TopFrame, HasALineAServerAndOneOfAll) {
   const fleet::ServerLoad load = some_load();
   const std::string one = top_frame({{.name = "http://a:8000", .load = load}}, 2);
   EXPECT_EQ(one,
-            "SERVER          RUN  WAIT   KV%  HIT%  REQ/s  PROMPT/s     GEN/s  TTFT p50/p95 ITL p50/p95\n"
-            "http://a:8000     7     2  75.0    25    5.0       250       500       100/190           -\n");
+            "SERVER          RUN  WAIT   KV%  HIT% SESS/pin  REQ/s  PROMPT/s     GEN/s  TTFT p50/p95 ITL p50/p95\n"
+            "http://a:8000     7     2  75.0    25     12/3    5.0       250       500       100/190           -\n");
   const std::string fleet = top_frame({{.name = "http://a:8000", .load = load},
                                        {.name = "http://b:8000", .load = load},
                                        {.name = "c", .problem = "refused"}},
@@ -36,7 +38,7 @@ TEST(TopFrame, HasALineAServerAndOneOfAll) {
   EXPECT_THAT(
       fleet,
       HasSubstr(
-          "\nall              14     4  75.0    25   10.0       500      1000       100/190           -\n"));
+          "\nall              14     4  75.0    25     24/6   10.0       500      1000       100/190           -\n"));
   EXPECT_THAT(top_frame({{.name = std::string(60, 'x') + ":8000", .problem = "?"}}, 1), HasSubstr("\n..xxx"));
 }
 

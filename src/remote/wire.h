@@ -86,8 +86,8 @@ struct Paused {
 };
 struct SessionsChanged {
   std::uint64_t id = 0;
-  std::vector<SessionInfo> sessions;
-  std::optional<Error> error;
+  std::vector<SessionInfo> sessions{};
+  std::optional<Error> error{};
 };
 using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused,
                                 SessionsChanged>;

@@ -25,7 +25,7 @@ struct SessionKey {
 
 // What a request says about its session.
 struct SessionUse {
-  SessionKey key;
+  SessionKey key{};
   int ttl_s = 0;  // time in seconds after the last turn for which blocks are held; 0: the default
   int priority = 0;
   bool pin = false;     // pins the blocks when the answer ends, if the quotas allow it
@@ -36,13 +36,13 @@ enum class SessionVerb : std::uint8_t { list, pin, retain, demote, release, fork
 
 struct SessionCommand {
   SessionVerb verb = SessionVerb::list;
-  SessionKey key;       // list with an empty id: all sessions of the owner
-  std::string fork_id;  // name of the new session, for SessionVerb::fork
+  SessionKey key{};       // list with an empty id: all sessions of the owner
+  std::string fork_id{};  // name of the new session, for SessionVerb::fork
   int ttl_s = 0;        // for pin and retain; 0: keeps the time of the session
 };
 
 struct SessionInfo {
-  SessionKey key;
+  SessionKey key{};
   int engine = 0;           // EngineInfo::index
   std::int64_t tokens = 0;  // number of tokens whose blocks the session holds
   std::int64_t length = 0;  // number of tokens at the end of the last turn

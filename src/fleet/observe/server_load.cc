@@ -22,6 +22,8 @@ constexpr struct {
     {"vllm:num_preemptions_total", &ServerLoad::preemptions},
     {"vllm:prefix_cache_queries_total", &ServerLoad::prefix_queries},
     {"vllm:prefix_cache_hits_total", &ServerLoad::prefix_hits},
+    {"octavo:sessions", &ServerLoad::sessions},
+    {"octavo:sessions_pinned", &ServerLoad::pinned_sessions},
 };
 constexpr double ServerLoad::* kCounters[] = {&ServerLoad::prompt_tokens,  &ServerLoad::generation_tokens,
                                               &ServerLoad::finished,       &ServerLoad::preemptions,

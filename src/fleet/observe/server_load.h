@@ -20,6 +20,7 @@ struct ServerLoad {
   double kv_usage = 0;  // maximum over the engines, 0 to 1
   double prompt_tokens = 0, generation_tokens = 0, finished = 0, preemptions = 0;
   double prefix_queries = 0, prefix_hits = 0;  // tokens
+  double sessions = 0, pinned_sessions = 0;
   Buckets first_token = {}, token_gap = {}, time_per_token = {};
 };
 
