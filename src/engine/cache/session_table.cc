@@ -304,7 +304,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
 }
 
 void SessionTable::keep_limits() {
-  give_up_until([&] { return stats_.held_blocks <= held_max_ && states_ <= std::max(1, states_max_); });
+  give_up_until([&] { return stats_.held_blocks <= held_max_ && states_ <= states_max_; });
 }
 
 int SessionTable::reclaimable() const {
