@@ -6,7 +6,8 @@
 namespace octavo {
 namespace {
 
-constexpr double kWeight = 0.25;         // weight of the newest pause
+constexpr double kWeightMin = 0.02;      // weight of the newest pause
+constexpr double kPriorPauses = 4;       // number of pauses that the first estimate stands for
 constexpr double kVarianceMin = 0.04;    // pauses are never exactly regular
 constexpr double kContinues = 31. / 32;  // fraction of turns after which a session has another turn
 constexpr double kHorizon = 0.5;         // in median pauses
@@ -17,8 +18,9 @@ constexpr double kShortestS = 1e-3;
 void ReuseEstimate::observe(std::int64_t pause_us) {
   const double x = std::log(std::max(static_cast<double>(pause_us) * 1e-6, kShortestS));
   const double off = x - mean_;
-  mean_ += kWeight * off;
-  variance_ = std::max(kVarianceMin, (1 - kWeight) * (variance_ + kWeight * off * off));
+  const double weight = std::max(kWeightMin, 1.0 / (++pauses_ + kPriorPauses));
+  mean_ += weight * off;
+  variance_ = std::max(kVarianceMin, (1 - weight) * (variance_ + weight * off * off));
 }
 
 double ReuseEstimate::survival(double seconds) const {

@@ -1,4 +1,4 @@
-// Estimates when a session continues, from the pauses between its turns.
+// Estimates when a session continues, from the pauses between turns of an owner's sessions.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ class ReuseEstimate {
  private:
   double survival(double seconds) const;  // fraction of pauses that are longer
 
+  std::int64_t pauses_ = 0;
   double mean_ = 0.7;  // of ln(seconds): a median of 2 s
   double variance_ = 1.5;
 };

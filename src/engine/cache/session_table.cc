@@ -60,10 +60,7 @@ void SessionTable::begin(const std::shared_ptr<const Accepted>& accepted) {
   if (!use || held_max_ == 0) return;
   Session* const s = find_or_add(use->key);
   if (s == nullptr) return;
-  if (s->turns > 0 && !s->active()) {
-    s->pauses.observe(now_us_ - s->ended_us);
-    all_pauses_.observe(now_us_ - s->ended_us);
-  }
+  if (s->turns > 0 && !s->active()) owners_.at(use->key.owner).pauses.observe(now_us_ - s->ended_us);
   if (use->ttl_s > 0) s->ttl_s = use->ttl_s;
   s->priority = use->priority;
   s->request = accepted;
@@ -162,7 +159,6 @@ SessionTable::Session* SessionTable::find_or_add(const SessionKey& key) {
   Session& s = sessions_[key];
   s.created_us = s.ended_us = now_us_;
   s.ttl_s = limits_.ttl_s;
-  s.pauses = all_pauses_;
   ++owners_[key.owner].sessions;
   return &s;
 }
@@ -349,19 +345,20 @@ std::vector<SessionTable::Victim> SessionTable::victims() {
   std::vector<Victim> order;
   for (auto it = sessions_.begin(); it != sessions_.end(); ++it)
     if (it->second.hold != nullptr && it->second.pinned_until_us == 0)
-      order.push_back({it, value(it->second)});
+      order.push_back({it, value(it->first, it->second)});
   std::ranges::sort(order, [](const Victim& a, const Victim& b) {
     return a.value != b.value ? a.value < b.value : a.session->second.arrival > b.session->second.arrival;
   });
   return order;
 }
 
-double SessionTable::value(const Session& session) const {
+double SessionTable::value(const SessionKey& key, const Session& session) const {
   if (session.active()) return kWaits;
   const std::int64_t idle_us = now_us_ - session.ended_us;
   const double left = 1 - static_cast<double>(idle_us) / (session.ttl_s * 1e6);
   const double cost = 1 + limits_.attention_weight * static_cast<double>(session.hold->tokens.size());
-  return std::max(left, 0.0) * cost * std::exp2(session.priority) * session.pauses.chance(idle_us);
+  return std::max(left, 0.0) * cost * std::exp2(session.priority) *
+         owners_.at(key.owner).pauses.chance(idle_us);
 }
 
 SessionInfo SessionTable::describe(const SessionKey& key, const Session& s) const {

@@ -51,7 +51,6 @@ class SessionTable final : public BlockReserve {
     std::int64_t length = 0;
     std::int64_t turns = 0;
     std::int64_t prompt_tokens = 0, cached_tokens = 0;
-    ReuseEstimate pauses;
     std::weak_ptr<const Accepted> request;  // the newest request; expired: not active
     std::uint64_t arrival = 0;              // number of the newest request
 
@@ -66,6 +65,7 @@ class SessionTable final : public BlockReserve {
     int sessions = 0;
     int held = 0;    // sum over sessions
     int pinned = 0;  // sum over pinned sessions
+    ReuseEstimate pauses;
   };
 
   Session* find_or_add(const SessionKey& key);
@@ -84,7 +84,7 @@ class SessionTable final : public BlockReserve {
   template <class Done>
   void give_up_until(Done&& done);
   std::vector<Victim> victims();
-  double value(const Session& session) const;
+  double value(const SessionKey& key, const Session& session) const;
   SessionInfo describe(const SessionKey& key, const Session& session) const;
   std::int64_t ends_us(const Session& session) const {
     return session.ended_us + std::int64_t{session.ttl_s} * 1'000'000;
@@ -99,7 +99,6 @@ class SessionTable final : public BlockReserve {
   std::vector<std::uint16_t> holders_;  // [block]: number of sessions that hold the block
   std::vector<std::uint16_t> pins_;     // [block]: the part of them that is pinned
   int states_ = 0;                      // number of holds with a recurrent state
-  ReuseEstimate all_pauses_;
   std::int64_t now_us_ = 0;
   std::int64_t next_end_us_ = 0;  // no session ends before
   std::uint64_t last_arrival_ = 0;
