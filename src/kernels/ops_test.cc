@@ -219,6 +219,28 @@ TEST_P(Operators, Activate) {
   }
 }
 
+TEST_P(Operators, RowsOfOtherRanksAreZero) {
+  std::vector<std::int32_t> ids(700);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i * 7 % 50);
+  const OwnRows rows{20, 15};
+  std::vector<std::int32_t> own(ids.size());
+  TestTensor x(DType::f32, {700, 300});
+  std::fill_n(x.view().as<float>(), x.elements(), 2.5F);
+  OnDevice on(*tested);
+  tested->ops.own_ids(
+      *tested->stream,
+      {.ids = on(View::of(std::span(ids))), .rows = rows, .own = on(View::of(std::span(own)))});
+  tested->ops.keep_own_rows(*tested->stream,
+                            {.ids = on(View::of(std::span(ids))), .rows = rows, .x = on(x.view())});
+  on.fetch();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool here = ids[i] >= 20 && ids[i] < 35;
+    ASSERT_EQ(own[i], here ? ids[i] - 20 : 0);
+    for (const std::int64_t k : {0, 150, 299})
+      ASSERT_EQ(x[static_cast<std::int64_t>(i) * 300 + k], here ? 2.5F : 0.0F);
+  }
+}
+
 TEST_P(Operators, GatherRowsAndScaleLogits) {
   TestRandom random(5);
   for (int round = 0; round < 40; ++round) {

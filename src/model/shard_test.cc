@@ -11,6 +11,7 @@
 #include "dist/shared_memory_group.h"
 #include "kernels/backends.h"
 #include "model/blocks/expert_spread.h"
+#include "model/staged_group.h"
 #include "model/testing/golden.h"
 
 namespace octavo {
@@ -33,6 +34,7 @@ struct Split {
   Encoding quantization = Encoding::plain;  // quantisation while loading
   bool moves = false;                       // move the experts of each layer before each chunk
   std::string adapter = {};                 // folder of an adapter that all tokens use; "": none
+  bool on_gpus = false;
 };
 constexpr int kAdapterRank = 8;
 
@@ -66,7 +68,8 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
   std::vector<Ranked> ranks(static_cast<std::size_t>(layout.size()));
   const auto run_rank = [&](int rank) {
     Ranked& out = ranks[static_cast<std::size_t>(rank)];
-    Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
+    Backend backend =
+        (split.on_gpus ? make_cuda_backend(rank) : make_cpu_backend({.threads = 1, .isa = {}})).value();
     const auto model = Model::load(
         golden.directory, backend,
         {.dtype = dtype,
@@ -93,13 +96,15 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
         adapter[change.linear] = reader.prepare(change, backend).value();
     }
     const bool adapted = !adapter.empty();
-    const RankGroups own = make_groups(layout, rank, [&](std::size_t i, const std::vector<int>& members) {
+    const RankGroups host = make_groups(layout, rank, [&](std::size_t i, const std::vector<int>& members) {
       const auto place = static_cast<int>(std::ranges::find(members, rank) - members.begin());
       return std::make_unique<SharedMemoryGroup>(
           memory[i].bytes(),
           SharedMemoryGroupOptions{
               .rank = place, .size = static_cast<int>(members.size()), .check = {}, .spin = false});
     });
+    const RankGroups staged = split.on_gpus ? staged_groups(backend, host) : RankGroups();
+    const RankGroups& own = split.on_gpus ? staged : host;
     out.weight_bytes = {(*model)->weight_bytes};
     std::uint64_t seed = 0;
     const auto before_chunk = [&] {
@@ -199,6 +204,44 @@ TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
     moving.redundant_experts = 3;
     EXPECT_EQ(one.logits, run_on(moving, golden, dtype, {8, 3, 1}).logits);
   }
+}
+
+// Every layout on GPUs must equal transformers, with the same bits for any chunks and any number of stages.
+class ShardOnGpus : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
+  }
+};
+
+TEST_P(ShardOnGpus, EveryLayoutIsTheModel) {
+  const Golden golden = golden::read(GetParam());
+  const std::vector<int> whole{static_cast<int>(golden.ids.size())};
+  const auto run = [&](const RankLayout& layout, bool whole_experts, const std::vector<int>& chunks) {
+    return run_on({.layout = layout, .whole_experts = whole_experts, .on_gpus = true}, golden,
+                  ModelDType::float32, chunks);
+  };
+  for (const bool whole_experts : {false, true})
+    for (const int tensor : {1, 2}) {
+      const Ranked one = run({tensor, 1}, whole_experts, whole);
+      ASSERT_FALSE(one.error) << one.error->message;
+      EXPECT_LE(golden::max_difference(one.logits, golden.logits), 1e-4F);
+      EXPECT_EQ(one.logits, run({tensor, 2}, whole_experts, {13, 1, 2, 16}).logits);
+    }
+}
+
+// expert biases, shared experts, latent attention, recurrent states
+INSTANTIATE_TEST_SUITE_P(Families, ShardOnGpus,
+                         testing::Values("llama", "qwen3_moe", "gpt_oss", "deepseek_v3", "qwen3_next"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Shard, WhatNeedsHostMemoryIsRefusedOnGpus) {
+  if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
+  const Golden golden = golden::read("olmo2");
+  const Ranked two = run_on({.layout = {.tensor = 2}, .on_gpus = true}, golden, ModelDType::float32, {4});
+  ASSERT_TRUE(two.error);
+  EXPECT_EQ(two.error->field, "device");
+  EXPECT_THAT(two.error->message, testing::HasSubstr("needs norms over the heads of several ranks"));
 }
 
 // Quantised matrices are split between groups if possible. Otherwise they become plain.

@@ -39,6 +39,8 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
       adapters_(*model_, backend_, options.max_adapters, options.max_adapter_rank),
       sampling_(backend_, options.sampler) {
   options_.asynchronous &= backend_.stream->asynchronous();
+  if (options_.ranks == nullptr || backend_.device->shares_host_memory()) return;
+  options_.ranks = &staged_ranks_.emplace(staged_groups(backend_, *options_.ranks));
 }
 
 Result<> LocalExecutor::allocate() {

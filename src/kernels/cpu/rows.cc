@@ -52,6 +52,18 @@ NormRow norm_row(const Norm& norm) {
 
 }  // namespace
 
+void own_ids(Stream&, const OwnIdsArgs& args) {
+  const auto* ids = args.ids.as<std::int32_t>();
+  std::transform(ids, ids + args.ids.size(0), args.own.as<std::int32_t>(),
+                 [&](std::int32_t id) { return args.rows.has(id) ? id - args.rows.first : 0; });
+}
+
+void keep_own_rows(Stream&, const KeepOwnRowsArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i)
+    if (!args.rows.has(args.ids.as<std::int32_t>()[i]))
+      std::fill_n(args.x.row<float>(i), args.x.size(1), 0.0F);
+}
+
 void embed(Stream& stream, const EmbedArgs& args) {
   check_indices("token id", args.ids, args.table.rows());
   if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());

@@ -41,6 +41,20 @@ __device__ float normalized(const Norm& norm, const Moments& m, float x, std::in
   return norm.bias ? y + items<float>(norm.bias)[i] : y;
 }
 
+__global__ void own_ids_kernel(OwnIdsArgs p) {
+  wait_for_kernels();
+  const std::int64_t i = block_x() * kThreads + thread();
+  if (i >= p.own.size(0)) return;
+  const std::int32_t id = items<std::int32_t>(p.ids)[i];
+  items<std::int32_t>(p.own)[i] = p.rows.has(id) ? id - p.rows.first : 0;
+}
+
+__global__ void keep_own_rows_kernel(KeepOwnRowsArgs p) {
+  wait_for_kernels();
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k < p.x.size(1) && !p.rows.has(items<std::int32_t>(p.ids)[row])) element<float>(p.x, row, k) = 0;
+}
+
 // The tables of `p` are objects of the host.
 __global__ void embed_kernel(EmbedArgs p, WeightRows table, WeightRows position_table,
                              WeightRows type_table) {
@@ -269,6 +283,15 @@ void launch_columns(Stream& stream, const View& out, void (*kernel)(Args), const
 }
 
 }  // namespace
+
+void run_own_ids(Stream& stream, const OwnIdsArgs& args) {
+  launch(handle_of(stream), row_grid((args.own.size(0) + kThreads - 1) / kThreads), kThreads, 0,
+         own_ids_kernel, args);
+}
+
+void run_keep_own_rows(Stream& stream, const KeepOwnRowsArgs& args) {
+  launch_columns(stream, args.x, keep_own_rows_kernel, args);
+}
 
 void run_embed(Stream& stream, const EmbedArgs& args) {
   const auto rows = [](const Weight* table) { return table != nullptr ? numbers_of(*table) : WeightRows{}; };

@@ -6,7 +6,9 @@
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \
+  X(own_ids, OwnIdsArgs, all)                    \
   X(embed, EmbedArgs, all)                       \
+  X(keep_own_rows, KeepOwnRowsArgs, all)         \
   X(add_norm, AddNormArgs, all)                  \
   X(matmul, MatmulArgs, all)                     \
   X(activate, ActivateArgs, all)                 \
@@ -47,6 +49,7 @@
 // backends).
 #define OCTAVO_FORMS(X)                                                 \
   X(distance_bias, "attention with biases by distance", host)           \
+  X(norm_over_ranks, "norms over the heads of several ranks", host)     \
   X(experts_by_token, "experts that the id of a token chooses", host)   \
   X(root_scores, "routers with scores sqrt(softplus)", host)            \
   X(cross_attention, "cross attention to the rows of an encoder", host) \

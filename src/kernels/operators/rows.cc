@@ -18,6 +18,19 @@ void check(const EmbedArgs& args) {
 }
 
 template <>
+void check(const OwnIdsArgs& args) {
+  expect("own_ids ids", args.ids, DType::i32, {args.own.size(0)});
+  expect("own_ids own", args.own, DType::i32, {args.own.size(0)});
+}
+
+template <>
+void check(const KeepOwnRowsArgs& args) {
+  CHECK(args.x.rank == 2);
+  expect("keep_own_rows x", args.x, DType::f32, {args.x.size(0), args.x.size(1)});
+  expect("keep_own_rows ids", args.ids, DType::i32, {args.x.size(0)});
+}
+
+template <>
 void check(const AddNormArgs& args) {
   CHECK(args.residual.rank == 2);
   const std::int64_t n = args.residual.size(0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/kinds.h"
+#include "kernels/on_device.h"
 #include "kernels/weight.h"
 #include "tensor/view.h"
 
@@ -27,6 +28,28 @@ struct EmbedArgs {
   const Weight* type_table = nullptr;
   View types = {};                         // i32 [n]; required if type_table is set
   View out;                                // f32 [n, dim]
+};
+
+// A rank's rows of an embedding table that is divided among ranks: those of the ids [first, first + count).
+struct OwnRows {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+
+  OCTAVO_HOST_DEVICE bool has(std::int32_t id) const { return id >= first && id < first + count; }
+};
+
+// Computes own[i] = ids[i] - first, or 0 if another rank has the row.
+struct OwnIdsArgs {
+  View ids;  // i32 [n]
+  OwnRows rows;
+  View own;  // i32 [n]
+};
+
+// Sets x[i] to 0 if another rank has the row of ids[i].
+struct KeepOwnRowsArgs {
+  View ids;  // i32 [n]
+  OwnRows rows;
+  View x;  // f32 [n, dim], in place
 };
 
 // Computes residual = (residual + delta_scale * delta_norm(delta)) * residual_scale and out = norm(residual).

@@ -223,7 +223,10 @@ class AttentionBlock final : public Block {
   }
   bool spans_layers() const override { return spec_.source >= 0; }
   std::vector<Need> needs() const override {
-    return spec_.scores.distance_bias.buckets > 0 ? std::vector{Need::distance_bias} : std::vector<Need>();
+    std::vector<Need> needs;
+    if (spec_.scores.distance_bias.buckets > 0) needs.push_back(Need::distance_bias);
+    if (over_ranks_) needs.push_back(Need::norm_over_ranks);
+    return needs;
   }
 
   BlockCost cost(const Pass& pass) const override {
