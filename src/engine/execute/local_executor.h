@@ -151,7 +151,6 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::optional<ExpertExchange> experts_;     // nullopt: no experts shared with other engines
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move
   DecodeRecordings recordings_;
-  std::optional<std::int64_t> recording_bytes_;  // bytes of one CUDA graph, measured by rehearse()
   LocalAdapters adapters_;
   std::unique_ptr<LocalMedia> media_;  // null: the model has no images, sounds or cross attention
   std::optional<StepInputs> inputs_;   // set by allocate()
