@@ -304,7 +304,8 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardGolden, testing::ValuesIn(golden::names()), test_name);
 // These have experts, biases of experts, shared experts, latent attention and recurrent states.
 INSTANTIATE_TEST_SUITE_P(Families, ShardOnGpus,
-                         testing::Values("llama", "qwen3_moe", "gpt_oss-even", "deepseek_v3", "qwen3_next"), test_name);
+                         testing::Values("llama", "qwen3_moe", "gpt_oss-even", "deepseek_v3", "qwen3_next"),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(Formats, ShardQuantised, testing::ValuesIn(golden::names(golden::kQuantized)), test_name);
 INSTANTIATE_TEST_SUITE_P(Families, ShardAdapter, testing::ValuesIn(golden::names("tests/data/adapters")), test_name);
 

@@ -9,12 +9,11 @@ View bytes_view(std::span<const std::byte> values) {
 
 }  // namespace
 
-// Returns false if the group has failed, or if there is not enough memory. Waits until the device has copied
-// the last result, because the next message overwrites it.
+// Returns false if the group has failed, or if there is not enough memory.
 bool StagedGroup::reserve(std::size_t bytes) {
   if (failure()) return false;
-  backend_.stream->synchronize();
   if (bytes <= memory_.bytes()) return true;
+  backend_.stream->synchronize();  // the device may still read the last result
   auto memory = backend_.device->allocate_staging(bytes);
   if (memory)
     memory_ = *std::move(memory);
@@ -23,6 +22,7 @@ bool StagedGroup::reserve(std::size_t bytes) {
   return memory.has_value();
 }
 
+// Afterwards the device has also read the last result, so the host may write to memory_.
 void StagedGroup::download(std::span<const std::byte> values, std::size_t offset) {
   backend_.device->download(*backend_.stream, staged(memory_.bytes()).data() + offset, bytes_view(values));
   backend_.stream->synchronize();
@@ -61,7 +61,7 @@ void StagedGroup::gather(std::span<std::byte> all, std::span<const std::size_t> 
 
 void StagedGroup::broadcast(std::span<std::byte> message) {
   if (message.empty() || !reserve(message.size())) return;
-  if (rank() == 0) download(message, 0);
+  download(message.first(rank() == 0 ? message.size() : 0), 0);
   host_.broadcast(staged(message.size()));
   if (rank() != 0) upload(message, 0);
 }
