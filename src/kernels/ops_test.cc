@@ -241,6 +241,28 @@ TEST_P(Operators, RowsOfOtherRanksAreZero) {
   }
 }
 
+// Two ranks have the halves of each row. The rows have gaps.
+TEST_P(Operators, NormsOverTheRowsOfSeveralRanks) {
+  TestRandom random(8);
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const TestTensor x = random.tensor(type, {9, 2700}, -3, 3),
+                     weight = random.tensor(DType::f32, {2500}, -1, 1);
+    const auto run = [&](Backend& backend) {
+      TestTensor y = x, sums(DType::f32, {9, 2});
+      OnDevice on(backend);
+      const View rows = on(y.view()).columns(100, 2500), sum = on(sums.view()).columns(1, 1);
+      backend.ops.sum_squares(*backend.stream, {.x = rows, .factor = 0.5, .sums = sum});
+      backend.ops.norm_by_squares(
+          *backend.stream,
+          {.x = rows, .sums = sum, .count = 5000, .eps = 1e-5F, .weight = on(weight.view())});
+      on.fetch();
+      return y;
+    };
+    const double relative = type == DType::f32 ? 1e-5 : 1e-2;
+    ASSERT_LE(difference(run(*tested), run(reference), 1e-5, relative), 1);
+  }
+}
+
 TEST_P(Operators, GatherRowsAndScaleLogits) {
   TestRandom random(5);
   for (int round = 0; round < 40; ++round) {

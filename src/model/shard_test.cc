@@ -230,15 +230,6 @@ TEST_P(ShardOnGpus, EveryLayoutIsTheModel) {
     }
 }
 
-TEST(Shard, WhatNeedsHostMemoryIsRefusedOnGpus) {
-  if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
-  const Golden golden = golden::read("olmo2");
-  const Ranked two = run_on({.layout = {.tensor = 2}, .on_gpus = true}, golden, ModelDType::float32, {4});
-  ASSERT_TRUE(two.error);
-  EXPECT_EQ(two.error->field, "device");
-  EXPECT_THAT(two.error->message, testing::HasSubstr("needs norms over the heads of several ranks"));
-}
-
 // Quantised matrices are split between groups if possible. Otherwise they become plain.
 class ShardQuantised : public testing::TestWithParam<std::string> {};
 
@@ -302,9 +293,11 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardGolden, testing::ValuesIn(golden::names()), test_name);
-// These have experts, biases of experts, shared experts, latent attention and recurrent states.
+// These have experts, biases of experts, shared experts, latent attention, recurrent states and norms over
+// the heads of all ranks.
 INSTANTIATE_TEST_SUITE_P(Families, ShardOnGpus,
-                         testing::Values("llama", "qwen3_moe", "gpt_oss-even", "deepseek_v3", "qwen3_next"),
+                         testing::Values("llama", "qwen3_moe", "gpt_oss-even", "deepseek_v3", "qwen3_next",
+                                         "olmo2"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Formats, ShardQuantised, testing::ValuesIn(golden::names(golden::kQuantized)), test_name);
 INSTANTIATE_TEST_SUITE_P(Families, ShardAdapter, testing::ValuesIn(golden::names("tests/data/adapters")), test_name);

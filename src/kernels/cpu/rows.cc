@@ -109,6 +109,35 @@ void add_norm(Stream& stream, const AddNormArgs& args) {
   });
 }
 
+void sum_squares(Stream& stream, const SumSquaresArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
+  const std::int64_t dim = args.x.size(1);
+  for_rows(stream, args.x.size(0), dim, [&](std::int64_t row) {
+    alignas(64) float numbers[kColumns];
+    double sum = 0;
+    for (std::int64_t column = 0; column < dim; column += kColumns) {
+      const std::int64_t count = std::min(kColumns, dim - column);
+      kernels.widen(row_address(args.x, row) + column * element_bytes, format_of(args.x.dtype), numbers,
+                    count);
+      for (std::int64_t k = 0; k < count; ++k) sum += double{numbers[k]} * numbers[k];
+    }
+    *args.sums.row<float>(row) = static_cast<float>(sum * args.factor);
+  });
+}
+
+void norm_by_squares(Stream& stream, const NormBySquaresArgs& args) {
+  const auto* weight = args.weight.as<float>();
+  change_rows(
+      stream, args.x, args.x,
+      [&](const IsaKernels&, float* numbers, std::int64_t row, std::int64_t column, std::int64_t count) {
+        const float mean = *args.sums.row<float>(row) / static_cast<float>(args.count);
+        const float scale = 1 / std::sqrt(mean + args.eps);
+        for (std::int64_t k = 0; k < count; ++k) numbers[k] = numbers[k] * scale * weight[column + k];
+      });
+}
+
 void activate(Stream& stream, const ActivateArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   constexpr std::int64_t kColumns = 2048;

@@ -101,6 +101,30 @@ __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormArgs p) {
   }
 }
 
+template <class T>
+__global__ void sum_squares_kernel(SumSquaresArgs p) {
+  wait_for_kernels();
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  const std::int64_t row = block_x();
+  float sum = 0;
+  for (std::int64_t k = thread(); k < p.x.size(1); k += kThreads) {
+    const float x = to_float(element<T>(p.x, row, k));
+    sum = fmaf(x, x, sum);
+  }
+  sum = block_sum(sum, partials);
+  if (thread() == 0) element<float>(p.sums, row, 0) = sum * static_cast<float>(p.factor);
+}
+
+template <class T>
+__global__ void norm_by_squares_kernel(NormBySquaresArgs p) {
+  wait_for_kernels();
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k >= p.x.size(1)) return;
+  const float mean = element<float>(p.sums, row, 0) / static_cast<float>(p.count);
+  T& x = element<T>(p.x, row, k);
+  x = from_float<T>(to_float(x) * (1.0f / sqrtf(mean + p.eps)) * items<float>(p.weight)[k]);
+}
+
 __device__ float activation(Activation kind, float x) {
   constexpr float kInverseRoot2 = 0.70710678f, kRoot2OverPi = 0.79788456f;
   switch (kind) {
@@ -310,6 +334,17 @@ void run_add_norm(Stream& stream, const AddNormArgs& args) {
              args);
     });
   });
+}
+
+void run_sum_squares(Stream& stream, const SumSquaresArgs& args) {
+  for_activation(args.x.dtype, [&](auto t) {
+    launch(handle_of(stream), row_grid(args.x.size(0)), kThreads, 0, sum_squares_kernel<decltype(t)>, args);
+  });
+}
+
+void run_norm_by_squares(Stream& stream, const NormBySquaresArgs& args) {
+  for_activation(args.x.dtype,
+                 [&](auto t) { launch_columns(stream, args.x, norm_by_squares_kernel<decltype(t)>, args); });
 }
 
 void run_activate(Stream& stream, const ActivateArgs& args) {

@@ -10,6 +10,8 @@
   X(embed, EmbedArgs, all)                       \
   X(keep_own_rows, KeepOwnRowsArgs, all)         \
   X(add_norm, AddNormArgs, all)                  \
+  X(sum_squares, SumSquaresArgs, all)            \
+  X(norm_by_squares, NormBySquaresArgs, all)     \
   X(matmul, MatmulArgs, all)                     \
   X(activate, ActivateArgs, all)                 \
   X(keep_tail, KeepTailArgs, all)                \
@@ -49,7 +51,6 @@
 // backends).
 #define OCTAVO_FORMS(X)                                                 \
   X(distance_bias, "attention with biases by distance", host)           \
-  X(norm_over_ranks, "norms over the heads of several ranks", host)     \
   X(experts_by_token, "experts that the id of a token chooses", host)   \
   X(root_scores, "routers with scores sqrt(softplus)", host)            \
   X(cross_attention, "cross attention to the rows of an encoder", host) \

@@ -44,6 +44,21 @@ void check(const AddNormArgs& args) {
 }
 
 template <>
+void check(const SumSquaresArgs& args) {
+  CHECK(args.x.rank == 2);
+  expect_activation("sum_squares x", args.x, {args.x.size(0), args.x.size(1)});
+  expect("sum_squares sums", args.sums, DType::f32, {args.x.size(0), 1});
+}
+
+template <>
+void check(const NormBySquaresArgs& args) {
+  CHECK(args.x.rank == 2 && args.count > 0);
+  expect_activation("norm_by_squares x", args.x, {args.x.size(0), args.x.size(1)});
+  expect("norm_by_squares sums", args.sums, DType::f32, {args.x.size(0), 1});
+  expect("norm_by_squares weight", args.weight, DType::f32, {args.x.size(1)});
+}
+
+template <>
 void check(const MatmulArgs& args) {
   CHECK(args.y.rank == 2);
   const std::int64_t m = args.y.size(0);

@@ -65,6 +65,22 @@ struct AddNormArgs {
   View out = {};  // act [n, dim]; optional
 };
 
+// Computes sums[i] = factor * sum of x[i, k]^2: a rank's part of an RMS norm over the heads of all ranks.
+struct SumSquaresArgs {
+  View x;  // act [n, dim]
+  double factor = 1;
+  View sums;  // f32 [n, 1]
+};
+
+// Computes x[i] = x[i] / sqrt(sums[i] / count + eps) * weight.
+struct NormBySquaresArgs {
+  View x;     // act [n, dim], in place
+  View sums;  // f32 [n, 1]
+  std::int64_t count = 0;
+  float eps = 0;
+  View weight;  // f32 [dim]
+};
+
 // Computes y = x * w^T + bias.
 struct MatmulArgs {
   View x;  // w.activation() [m, cols]

@@ -114,6 +114,22 @@ void add_norm(Stream&, const AddNormArgs& args) {
   }
 }
 
+void sum_squares(Stream&, const SumSquaresArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < args.x.size(1); ++k) sum += at(args.x, {i, k}) * at(args.x, {i, k});
+    put(args.sums, {i, 0}, sum * args.factor);
+  }
+}
+
+void norm_by_squares(Stream&, const NormBySquaresArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i) {
+    const double scale = 1 / std::sqrt(at(args.sums, {i, 0}) / static_cast<double>(args.count) + args.eps);
+    for (std::int64_t k = 0; k < args.x.size(1); ++k)
+      put(args.x, {i, k}, at(args.x, {i, k}) * scale * at(args.weight, {k}));
+  }
+}
+
 void activate(Stream&, const ActivateArgs& args) {
   const std::int64_t h = args.y.size(1);
   const double limit = args.limit;
