@@ -69,7 +69,7 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
   const auto run_rank = [&](int rank) {
     Ranked& out = ranks[static_cast<std::size_t>(rank)];
     Backend backend =
-        (split.on_gpus ? make_cuda_backend(rank) : make_cpu_backend({.threads = 1, .isa = {}})).value();
+        (split.on_gpus ? make_cuda_backend() : make_cpu_backend({.threads = 1, .isa = {}})).value();
     const auto model = Model::load(
         golden.directory, backend,
         {.dtype = dtype,
@@ -226,7 +226,13 @@ TEST_P(ShardOnGpus, EveryLayoutIsTheModel) {
       const Ranked one = run({tensor, 1}, whole_experts, whole);
       ASSERT_FALSE(one.error) << one.error->message;
       EXPECT_LE(golden::max_difference(one.logits, golden.logits), 1e-4F);
-      EXPECT_EQ(one.logits, run({tensor, 2}, whole_experts, {13, 1, 2, 16}).logits);
+      const std::vector<int> chunks{13, 1, 2, 16};
+      EXPECT_EQ(one.logits, run({tensor, 1}, whole_experts, chunks).logits);
+      const Ranked two = run({tensor, 2}, whole_experts, chunks);
+      if (two.error)
+        EXPECT_EQ(two.error->message, "is 2, but the model has only 1 layers");
+      else
+        EXPECT_EQ(one.logits, two.logits);
     }
 }
 
