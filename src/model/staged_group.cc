@@ -22,9 +22,13 @@ bool StagedGroup::reserve(std::size_t bytes) {
   return memory.has_value();
 }
 
+void StagedGroup::enqueue_download(std::span<const std::byte> values, std::size_t offset) {
+  backend_.device->download(*backend_.stream, staged(memory_.bytes()).data() + offset, bytes_view(values));
+}
+
 // Afterwards the device has also read the last result, so the host may write to memory_.
 void StagedGroup::download(std::span<const std::byte> values, std::size_t offset) {
-  backend_.device->download(*backend_.stream, staged(memory_.bytes()).data() + offset, bytes_view(values));
+  enqueue_download(values, offset);
   backend_.stream->synchronize();
 }
 
@@ -57,6 +61,19 @@ void StagedGroup::gather(std::span<std::byte> all, std::span<const std::size_t> 
   host_.gather(staged(all.size()), starts, to);
   if (to == kEveryRank || to == rank())
     upload(all.subspan(starts.front(), starts.back() - starts.front()), starts.front());
+}
+
+void StagedGroup::gather_rows(std::span<std::byte> rows, std::size_t row_bytes,
+                              std::span<const std::size_t> starts, int to) {
+  CHECK(starts.front() == 0 && starts.back() == row_bytes && rows.size() % row_bytes == 0);
+  if (rows.empty() || !reserve(rows.size())) return;
+  const auto own = static_cast<std::size_t>(rank());
+  for (std::size_t row = 0; row < rows.size(); row += row_bytes)
+    enqueue_download(rows.subspan(row + starts[own], starts[own + 1] - starts[own]), row + starts[own]);
+  backend_.stream->synchronize();
+  for (std::size_t row = 0; row < rows.size(); row += row_bytes)
+    host_.gather(staged(rows.size()).subspan(row, row_bytes), starts, to);
+  if (to == kEveryRank || to == rank()) upload(rows, 0);
 }
 
 void StagedGroup::broadcast(std::span<std::byte> message) {

@@ -18,11 +18,13 @@ class StagedGroup final : public ProcessGroup {
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
-  // These four functions take memory of the device. They enqueue the copy of the result, and do not wait for
+  // These five functions take memory of the device. They enqueue the copy of the result, and do not wait for
   // it.
   void all_reduce(std::span<float> values) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) override;
+  void gather_rows(std::span<std::byte> rows, std::size_t row_bytes, std::span<const std::size_t> starts,
+                   int to) override;
   void broadcast(std::span<std::byte> message) override;
   // Takes host memory.
   void broadcast(std::vector<std::byte>& message) override { host_.broadcast(message); }
@@ -36,7 +38,8 @@ class StagedGroup final : public ProcessGroup {
   std::span<std::byte> staged(std::size_t bytes) const {
     return {static_cast<std::byte*>(memory_.data()), bytes};
   }
-  // Copies between a device's values and memory_, from this offset on.
+  // Copy between a device's values and memory_, from this offset on. download() also waits for the copy.
+  void enqueue_download(std::span<const std::byte> values, std::size_t offset);
   void download(std::span<const std::byte> values, std::size_t offset);
   void upload(std::span<std::byte> values, std::size_t offset);
 

@@ -90,6 +90,18 @@ TEST(StagedGroup, GathersPartsOfDifferentSizes) {
   });
 }
 
+TEST(StagedGroup, GathersTheColumnsOfAMatrix) {
+  on_ranks(2, [](OverDevice& over) {
+    const std::vector<std::size_t> starts{0, 3, 10};
+    const std::byte own = over.group().rank() == 0 ? std::byte{1} : std::byte{2};
+    std::vector<std::byte> rows(7 * 10, own);
+    over.on_device(std::span(rows),
+                   [&](std::span<std::byte> device) { over.group().gather_rows(device, 10, starts, 0); });
+    for (std::size_t i = 0; i < rows.size() && over.group().rank() == 0; ++i)
+      EXPECT_EQ(rows[i], i % 10 < 3 ? std::byte{1} : std::byte{2});
+  });
+}
+
 TEST(StagedGroup, SendsTheMessageOfRank0) {
   on_ranks(2, [](OverDevice& over) {
     for (const std::size_t bytes : {7, 3 << 20, 16}) {

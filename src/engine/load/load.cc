@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/draft/load_draft.h"
 #include "engine/execute/ranked_executor.h"
 #include "engine/execute/ranks.h"
@@ -148,6 +149,9 @@ Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptio
 Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY(std::unique_ptr<Ranks> ranks, start_ranks(options, hooks));
+  if (ranks && !backend->device->shares_host_memory())
+    log_info("{} ranks exchange values through host memory, so steps run without CUDA graphs",
+             ranks->layout().size());
   // Loads weights and workspaces first, so that the free memory can be measured instead of estimated.
   auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
