@@ -293,6 +293,18 @@ TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
   EXPECT_EQ(two.logits, both.logits);
 }
 
+TEST(Shard, AdaptersWorkOnGpus) {
+  if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
+  Golden golden = golden::read("llama-f32", "tests/data/adapters");
+  const std::string adapter = std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  for (const int stages : {1, 2}) {
+    const Ranked found = run_on({.layout = {2, stages}, .adapter = adapter, .on_gpus = true}, golden,
+                                ModelDType::float32, {13, 1, 2, 16});
+    ASSERT_FALSE(found.error) << found.error->message;
+    EXPECT_LE(golden::max_difference(found.logits, golden.logits), 1e-4F);
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
   std::ranges::replace(name, '-', '_');
