@@ -705,6 +705,8 @@ def test_requests_wait_for_room(replicas, tmp_path):
         (["--endpoints", "127.0.0.1:9", "--cert-path", "nowhere"], "cert-path"),
         (["--cert-path", "nowhere", "--secure-serving=false"], "cert-path"),
         (["--enable-cert-reload"], "cert-path"),
+        (["--endpoints", "127.0.0.1:9", "--grpc-port", "0", "--metrics-cert-dir", "nowhere"], "metrics-cert-dir: nowhere/tls.crt"),
+        (["--metrics-client-ca-file", "ca.crt"], "metrics-cert-dir"),
         (["--refresh-metrics-interval", "1ms"], "refresh-metrics-interval"),
     ],
 )
