@@ -96,11 +96,13 @@ std::string complete(std::uint32_t index, int ids) {
 
 TEST(GrpcAnswer, TokensOfAllOutputsAreCountedInPiecesOfAnySize) {
   // vLLM repeats the last part of an output in its end.
-  const std::string streamed = part(0) + part(1) + part(0) + complete(0, 1) + part(1) + part(1) + complete(1, 1);
+  const std::string streamed =
+      part(0) + part(1) + part(0) + complete(0, 1) + part(1) + part(1) + complete(1, 1);
   for (std::size_t size = 1; size <= streamed.size(); ++size) {
     GrpcAnswer answer(kPath);
     std::int64_t tokens = 0;
-    for (std::size_t at = 0; at < streamed.size(); at += size) tokens += answer.read(streamed.substr(at, size));
+    for (std::size_t at = 0; at < streamed.size(); at += size)
+      tokens += answer.read(streamed.substr(at, size));
     EXPECT_EQ(tokens, 5);
     const Usage usage = token_counts(answer.usage());
     EXPECT_EQ(usage.input_tokens, 90);

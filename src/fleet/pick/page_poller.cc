@@ -55,9 +55,7 @@ void PagePoller::ask(const Member& member) {
                   }});
 }
 
-bool PagePoller::read_whole(EndpointId endpoint) {
-  return options_.part && whole_.insert(endpoint).second;
-}
+bool PagePoller::read_whole(EndpointId endpoint) { return options_.part && whole_.insert(endpoint).second; }
 
 std::string PagePoller::take_body() {
   if (bodies_.empty()) return {};

@@ -68,10 +68,11 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
 
 // Renames the fields of http::Server's errors as the flags of the picker.
 Error metrics_error(Error error) {
-  constexpr std::pair<std::string_view, std::string_view> kFlags[] = {{"port", "metrics-port"},
-                                                                      {"ssl-certfile", "metrics-cert-dir"},
-                                                                      {"ssl-keyfile", "metrics-cert-dir"},
-                                                                      {"ssl-ca-certs", "metrics-client-ca-file"}};
+  constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
+      {"port", "metrics-port"},
+      {"ssl-certfile", "metrics-cert-dir"},
+      {"ssl-keyfile", "metrics-cert-dir"},
+      {"ssl-ca-certs", "metrics-client-ca-file"}};
   for (const auto& [field, flag] : kFlags)
     if (error.field == field) {
       error.field = flag;

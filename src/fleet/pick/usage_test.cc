@@ -21,10 +21,12 @@ TEST(Usage, IsFoundAtTheEndOfAnAnswer) {
 }
 
 TEST(Usage, SaysWhatCameFromACache) {
-  EXPECT_EQ(token_counts(usage_object(R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}})"))
+  EXPECT_EQ(token_counts(
+                usage_object(R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}})"))
                 .cached_tokens,
             4);
-  EXPECT_EQ(token_counts(usage_object(R"({"usage":{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}})"))
+  EXPECT_EQ(token_counts(
+                usage_object(R"({"usage":{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}})"))
                 .cached_tokens,
             5);
   EXPECT_EQ(token_counts(usage_object(R"({"usage":{"prompt_tokens":9}})")).cached_tokens, -1);

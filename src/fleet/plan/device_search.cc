@@ -159,10 +159,9 @@ Result<DeviceSearch> search_devices(const std::vector<ReplicaKind>& kinds, const
 }
 
 std::string device_search_text(const DeviceSearch& search, const Slo& slo) {
-  std::string text =
-      fmt::format("{:>16}{:>9}{:>7}{:>10}{:>12}{:>11}{:>13}{:>13}{:>11}{:>14}\n", "device", "devices",
-                  "batch", "timing", "replicas", "within SLO", "p99 TTFT ms", "p99 TPOT ms", "price/h",
-                  "per M tokens");
+  std::string text = fmt::format("{:>16}{:>9}{:>7}{:>10}{:>12}{:>11}{:>13}{:>13}{:>11}{:>14}\n", "device",
+                                 "devices", "batch", "timing", "replicas", "within SLO", "p99 TTFT ms",
+                                 "p99 TPOT ms", "price/h", "per M tokens");
   for (const Offer& offer : search.offers) text += row(offer);
   const Offer& best = search.offers[search.best];
   return text +

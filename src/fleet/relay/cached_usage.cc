@@ -52,7 +52,8 @@ std::int64_t cached_tokens(std::string_view answer) {
 
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
   if (answer.find("\"usage\"") == std::string::npos) return answer;
-  const std::size_t data_at = std::min(answer.starts_with("data:") ? 0 : answer.find("\ndata:") + 1, answer.size());
+  const std::size_t data_at =
+      std::min(answer.starts_with("data:") ? 0 : answer.find("\ndata:") + 1, answer.size());
   const std::optional<std::string_view> data = data_of(std::string_view(answer).substr(data_at));
   std::optional<json::object> read = json_object(data.value_or(answer));
   json::object* usage = read ? usage_in(*read) : nullptr;

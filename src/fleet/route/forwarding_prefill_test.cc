@@ -44,8 +44,10 @@ TEST_F(RouterTest, TheClientGetsTheCachedTokensOfThePrefillWorker) {
                         R"("kv_transfer_params":{"remote_port":7}})"});
   });
   // The decode worker has fetched all blocks, so it reports the whole prompt as cached.
-  constexpr std::string_view kUsage = R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":8}}})";
-  constexpr std::string_view kRight = R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":5}}})";
+  constexpr std::string_view kUsage =
+      R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":8}}})";
+  constexpr std::string_view kRight =
+      R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":5}}})";
   Replica decode("d", [&](auto e) {
     if (e->request().body.find("\"stream\"") == std::string::npos)
       return e->respond({.body = std::string(kUsage)});
