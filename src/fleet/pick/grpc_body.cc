@@ -13,7 +13,7 @@ constexpr std::size_t kPrefixBytes = 5;  // compression flag (1 byte), and lengt
 constexpr std::string_view kGenerate = "/vllm.grpc.engine.VllmEngine/Generate";
 constexpr std::string_view kEmbed = "/vllm.grpc.engine.VllmEngine/Embed";
 
-constexpr std::size_t kAnswerBytesMax = 4 << 20;  // of one message
+constexpr std::size_t kCountedBytesMax = 4 << 20;  // of one message
 constexpr std::size_t kOutputsMax = 1024;         // of one request
 
 std::size_t length_of(std::string_view prefix) {
@@ -72,7 +72,7 @@ std::int64_t GrpcAnswer::read(std::string_view bytes) {
     bytes.remove_prefix(taken.size());
     if (unread_.size() < whole) break;
     const std::size_t length = length_of(unread_);
-    if (unread_[0] != 0 || length > kAnswerBytesMax)
+    if (unread_[0] != 0 || length > kCountedBytesMax)
       skipped_ = length;
     else if (unread_.size() < kPrefixBytes + length)
       continue;

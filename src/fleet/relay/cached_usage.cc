@@ -28,7 +28,7 @@ json::object* usage_in(json::object& answer) {
   return nullptr;
 }
 
-std::int64_t number(const json::object& object, std::string_view name) {
+std::int64_t count_of(const json::object& object, std::string_view name) {
   const json::value* value = object.if_contains(name);
   return value && value->is_int64() ? value->get_int64() : 0;
 }
@@ -45,9 +45,9 @@ std::int64_t cached_tokens(std::string_view answer) {
   std::optional<json::object> reply = json_object(answer);
   const json::object* usage = reply ? usage_in(*reply) : nullptr;
   if (!usage) return 0;
-  if (is_anthropic(*usage)) return number(*usage, kCacheRead);
+  if (is_anthropic(*usage)) return count_of(*usage, kCacheRead);
   const json::value* details = usage->if_contains(details_name(*usage));
-  return details && details->is_object() ? number(details->get_object(), "cached_tokens") : 0;
+  return details && details->is_object() ? count_of(details->get_object(), "cached_tokens") : 0;
 }
 
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
@@ -60,7 +60,7 @@ std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
   if (!usage) return answer;
   if (is_anthropic(*usage)) {
     // input_tokens does not contain the cached tokens
-    const std::int64_t all = number(*usage, "input_tokens") + number(*usage, kCacheRead);
+    const std::int64_t all = count_of(*usage, "input_tokens") + count_of(*usage, kCacheRead);
     (*usage)[kCacheRead] = tokens;
     (*usage)["input_tokens"] = std::max<std::int64_t>(all - tokens, 0);
   } else {
