@@ -35,8 +35,10 @@ std::int64_t count_of(const json::object& object, std::string_view name) {
 
 bool is_anthropic(const json::object& usage) { return usage.contains(kCacheRead); }
 
+// Returns the name of the object with cached_tokens. Returns "" if the usage has no number of prompt tokens.
 std::string_view details_name(const json::object& usage) {
-  return usage.contains("input_tokens") ? "input_tokens_details" : "prompt_tokens_details";
+  if (usage.contains("prompt_tokens")) return "prompt_tokens_details";
+  return usage.contains("input_tokens_details") ? "input_tokens_details" : "";
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ std::int64_t cached_tokens(std::string_view answer) {
   const json::object* usage = reply ? usage_in(*reply) : nullptr;
   if (!usage) return 0;
   if (is_anthropic(*usage)) return count_of(*usage, kCacheRead);
-  const json::value* details = usage->if_contains(details_name(*usage));
+  const std::string_view name = details_name(*usage);
+  const json::value* details = name.empty() ? nullptr : usage->if_contains(name);
   return details && details->is_object() ? count_of(details->get_object(), "cached_tokens") : 0;
 }
 
@@ -63,9 +66,11 @@ std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
     const std::int64_t all = count_of(*usage, "input_tokens") + count_of(*usage, kCacheRead);
     (*usage)[kCacheRead] = tokens;
     (*usage)["input_tokens"] = std::max<std::int64_t>(all - tokens, 0);
-  } else {
-    json::value& details = (*usage)[details_name(*usage)];
+  } else if (const std::string_view name = details_name(*usage); !name.empty()) {
+    json::value& details = (*usage)[name];
     (details.is_object() ? details.get_object() : details.emplace_object())["cached_tokens"] = tokens;
+  } else {
+    return answer;
   }
   const std::string text = exact_json_text(*read);
   return data ? answer.substr(0, data_at) + http::sse_event(text) : text;

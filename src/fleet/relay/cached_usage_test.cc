@@ -20,8 +20,8 @@ constexpr Case kCases[] = {
      R"({"usage":{"input_tokens":3,"cache_read_input_tokens":5,"output_tokens":3}})"},
     {R"({"usage":{"input_tokens":8,"input_tokens_details":{"cached_tokens":8},"output_tokens":3}})", 8,
      R"({"usage":{"input_tokens":8,"input_tokens_details":{"cached_tokens":5},"output_tokens":3}})"},
-    {R"({"type":"response.completed","response":{"usage":{"input_tokens":8,"output_tokens":3}}})", 0,
-     R"({"type":"response.completed","response":{"usage":{"input_tokens":8,"output_tokens":3,"input_tokens_details":{"cached_tokens":5}}}})"},
+    {R"({"type":"response.completed","response":{"usage":{"input_tokens_details":{"cached_tokens":8}}}})", 8,
+     R"({"type":"response.completed","response":{"usage":{"input_tokens_details":{"cached_tokens":5}}}})"},
     {R"({"type":"message_start","message":{"usage":{"input_tokens":0,"cache_read_input_tokens":8}}})", 8,
      R"({"type":"message_start","message":{"usage":{"input_tokens":3,"cache_read_input_tokens":5}}})"},
 };
@@ -38,9 +38,10 @@ TEST(CachedUsage, IsReadAndReplacedInEachApi) {
 }
 
 TEST(CachedUsage, OtherTextsStay) {
-  for (const std::string text :
+  for (const char* text :
        {"", "data: [DONE]\n\n", ": usage\n\n", R"({"usage":null})", R"({"text":"\"usage\""})", R"({"usage":)",
-        "data: {\"usage\":null}\n\n", "event: usage\n\n"}) {
+        "data: {\"usage\":null}\n\n", "event: usage\n\n",
+        "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":3}}\n\n"}) {
     EXPECT_EQ(with_cached_tokens(text, 5), text);
     EXPECT_EQ(cached_tokens(text), 0);
   }
