@@ -66,6 +66,21 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   return pages;
 }
 
+// Renames the fields of http::Server's errors as the flags of the picker.
+Error metrics_error(Error error) {
+  constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
+      {"port", "metrics-port"},
+      {"ssl-certfile", "metrics-cert-dir"},
+      {"ssl-keyfile", "metrics-cert-dir"},
+      {"ssl-ca-certs", "metrics-client-ca-file"}};
+  for (const auto& [field, flag] : kFlags)
+    if (error.field == field) {
+      error.field = flag;
+      break;
+    }
+  return error;
+}
+
 std::string identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -226,10 +241,12 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   TRY_VOID(state->listen());
   state->scraper.start();
   state->loop.post([state = state.get()] { state->every_second(); });
-  TRY(state->metrics, http::Server::start(std::move(options.metrics),
-                                          [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
-                                            exchange->respond(state->answer(exchange->request()));
-                                          }));
+  auto metrics = http::Server::start(std::move(options.metrics),
+                                     [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+                                       exchange->respond(state->answer(exchange->request()));
+                                     });
+  if (!metrics) return std::unexpected(metrics_error(std::move(metrics.error())));
+  state->metrics = *std::move(metrics);
   TRY(state->grpc, ExtProcServer::start(options.grpc, state->context));
   state->follow(options);
   return std::unique_ptr<PickServer>(new PickServer(std::move(state)));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "fleet/relay/event_cutter.h"
 #include "fleet/relay/request_trace.h"
 #include "fleet/route/route_context.h"
 #include "fleet/route/usage_report.h"
@@ -40,6 +41,7 @@ class Attempt {
   Choice choice;
   http::Response answer = {};             // received, but not forwarded yet
   std::optional<UsageReport> usage = {};  // last usage that the response contains
+  EventCutter events = {};                // used if the usage in the events must change
   const std::int64_t sent_us;
   bool hedges = false;     // this attempt is a hedge, the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten

@@ -130,7 +130,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
           .excluded = history_.tried,
           .rested = history_.refusal.has_value() || history_.prefill_is_busy,
-          .computed = (prefilled_ || in_halves_) && part != Role::prefill,
+          .computed = (prefill_cached_ || in_halves_) && part != Role::prefill,
           .worker = part == Role::prefill ? std::string_view() : owner_,
           .explain = in_.explains(),
           .draw = part == Role::decode ? draw_ : std::nullopt};
@@ -259,7 +259,7 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
 void Forwarding::on_whole(Attempt& attempt) {
   if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
   if (back_.begun()) {
-    if (const std::string last = cost_.end_stream(); !last.empty()) back_.write(last);
+    if (const std::string last = attempt.events.rest() + cost_.end_stream(); !last.empty()) back_.write(last);
     if (!back_.end_events())
       return on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
     check_usage(attempt);

@@ -106,7 +106,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::expected<Choice, Refusal> choose_prefill();  // forwarding_nearness.cc
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
-  void decode(const std::optional<std::string>& params);
+  void decode(const std::optional<std::string>& params, std::int64_t cached = 0);
   // SGLang's KV transfer, with the request at two workers at once (forwarding_bootstrap.cc):
   bool is_bootstrapped() const;
   void begin_halves();
@@ -176,7 +176,9 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // random bits to reuse, so that the next choice of a decode worker is the same
   std::optional<std::uint64_t> draw_ = {};
   bool admitted_;
-  bool prefilled_ = false;  // a prefill worker has computed the prompt
+  // number of prompt tokens that the prefill worker had cached; nullopt: no prefill worker has computed the
+  // prompt
+  std::optional<std::int64_t> prefill_cached_ = {};
 };
 
 }  // namespace octavo::fleet

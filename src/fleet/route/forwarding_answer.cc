@@ -1,6 +1,7 @@
 // The part of Forwarding that writes the response to the client.
 #include <fmt/format.h>
 
+#include "fleet/relay/cached_usage.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
@@ -15,6 +16,8 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   const bool own_cors = context_.options.http.cors.has_value();
   for (const auto& [name, value] : passed_back(answer.headers, attempt.worker().url))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
+  if (prefill_cached_ && out.status == 200 && !is_stream(out))
+    out.body = with_cached_tokens(out.body, *prefill_cached_);
   if (cost_.wanted() && cost_.reported() && !is_stream(out))
     out.headers.set(std::string(kCostHeader), cost_text(cost_.sum()));
   if (in_.explains()) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
@@ -53,6 +56,12 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
   note_usage(attempt, piece);
   if (back_.is_events()) piece = cost_.take_piece(piece);
+  std::string events;
+  if (back_.is_events() && prefill_cached_) {
+    for (const std::string& event : attempt.events.push(piece))
+      events += with_cached_tokens(event, *prefill_cached_);
+    piece = events;
+  }
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
