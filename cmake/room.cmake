@@ -36,7 +36,7 @@ set(OCTAVO_DOORS ${PROJECT_SOURCE_DIR}/build/rooms)
 include(cmake/library.cmake)
 include(cmake/jumbo.cmake)
 
-# What most files read, parsed once for all rooms and once for all tests: a quarter of the build. Files still include what
+# Headers of most files, parsed once for all rooms and once for all tests: a quarter of the build. Files still include what
 # they use; the presets clang and aarch64 do without.
 set(OCTAVO_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <deque> <expected> <fstream>
     <functional> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread> <unordered_map>
@@ -78,8 +78,8 @@ endmacro()
 # octavo_room(name DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets.. GENERATED files.. WITHOUT expressions..
 #             ALONE expressions.. TEST_DEPS targets.. TESTS files.. JUMBO_TESTS SHARDS n)
 # The room's headers include LIBRARIES, only its sources include PRIVATE_LIBRARIES.
-# No file is listed. Of the .cc files in the room's folder, x_test.cc and testing/x.cc become one executable <name>_test, which
-# ctest runs in n processes (1); each x_bench.cc and x_fuzz.cc becomes a separate executable; all others are sources. Files that
+# No file is listed. In the room's folder, x_test.cc and testing/x.cc become one executable <name>_test, which ctest runs in
+# n processes (1). Each x_bench.cc and x_fuzz.cc becomes a separate executable. All other .cc files are sources. Files that
 # match an expression in WITHOUT belong to other targets. GENERATED and TESTS add files of other folders.
 # No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake). With JUMBO_TESTS the tests are in
 # jumbo files, too: it pays where each test reads many headers.

@@ -21,7 +21,7 @@ enum class Policy : std::uint8_t {
   longest_prefix,
 };
 
-// What users choose: EngineOptions has these members, too.
+// Options that users choose. EngineOptions contains them.
 struct ScheduleOptions {
   int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
   int max_num_seqs = 128;
