@@ -87,7 +87,8 @@ class Session {
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
     PlanArrays arrays(pieces, std::move(copies));
     const std::int64_t n = std::ssize(arrays.positions), channels = layer_.channels();
-    const TestTensor in = rows_of(x, channels, stride, pieces), gates = rows_of(ba, layer_.gates(), stride, pieces);
+    const TestTensor in = rows_of(x, channels, stride, pieces),
+                     gates = rows_of(ba, layer_.gates(), stride, pieces);
     TestTensor mixed(layer_.type, {n, channels}),
         out(layer_.type, {n, layer_.value_heads * layer_.value_dim});
     OnDevice on(backend_);
