@@ -14,17 +14,11 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-// Returns null if the value is missing.
-const value* at_path(const value& root, std::string_view pointer) {
-  boost::system::error_code missing;
-  return root.find_pointer(pointer, missing);
-}
-
 std::string server_error(const http::Response& response) {
   boost::system::error_code wrong;
   const value body = boost::json::parse(response.body, wrong);
-  const value* message = wrong ? nullptr : at_path(body, "/error/message");
-  return message != nullptr && message->is_string() ? std::string(message->as_string()) : response.body;
+  const std::string_view message = wrong ? "" : text_at(body, "/error/message");
+  return message.empty() ? response.body : std::string(message);
 }
 
 class RemoteChat final : public ChatBackend {
@@ -41,10 +35,8 @@ class RemoteChat final : public ChatBackend {
                      server_error(response));
     boost::system::error_code wrong;
     const value models = boost::json::parse(response.body, wrong);
-    const value* id = wrong ? nullptr : at_path(models, "/data/0/id");
-    if (id == nullptr || !id->is_string())
-      return failure(ErrorCode::io, "the server's list of models is invalid");
-    model_ = id->as_string();
+    if (!wrong) model_ = text_at(models, "/data/0/id");
+    if (model_.empty()) return failure(ErrorCode::io, "the server's list of models is invalid");
     return {};
   }
 

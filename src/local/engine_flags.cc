@@ -252,7 +252,7 @@ constexpr EngineFlag kScheduling[] = {
      "Propose draft tokens and check several of them in one step; answers do not change. As JSON: "
      R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"},
-    {"--max-num-queued-reqs", flag::to<&E::schedule, &ScheduleOptions::max_queued>,
+    {"--max-num-queued-reqs", flag::to<&E::max_queued>,
      "Maximum number of waiting requests; a request above this limit gets status 429",
      flag::count(0, 1 << 23)},
 };
