@@ -63,7 +63,7 @@ TEST_F(ServeWeightsTest, AnUpdateNamesTheVersionOfLaterTokens) {
 
 TEST_F(ServeWeightsTest, TheVersionChangesWithinAnAnswer) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of(std::string(60, 'x')), .hang = true}; },
-        [&](ServeOptions& options, http::ServerOptions&) { options.features.dev_mode = true; }, 2'000);
+        [&](ServeOptions& options, http::ServerOptions&) { options.features.dev_mode = true; }, 20'000);
   auto answer = std::async(std::launch::async, [&] {
     return reply("/inference/v1/generate", R"({"token_ids":[72],"sampling_params":{"max_tokens":60}})");
   });
