@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "openai/errors.h"
 #include "request/request.h"
-#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/output_processor.h"
