@@ -192,13 +192,6 @@ constexpr ServeFlag kProcessFlags[] = {
      "with --data-parallel-start-rank"},
 };
 
-constexpr ServeFlag kChildFlags[] = {
-    {kProcessorsFlag,
-     flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::device, &DeviceOptions::processors>},
-    {kRunEngineFlag, flag::to<&ServeCommand::child, &ChildProcess::runs_engine>},
-    {kRunRankFlag, flag::to<&ServeCommand::child, &ChildProcess::rank>},
-};
-
 constexpr ServeFlag kLogFlags[] = {
     {"--h11-max-incomplete-event-size", flag::to<&ServeCommand::http, &http::ServerOptions::header_bytes_max>,
      "Maximum number of bytes in the header of a request", flag::range(1 << 10, 16 << 20)},
@@ -289,7 +282,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_flags(app, command, kServer, kListenFlags);
   add_flags(app, command, kServer, kAccessFlags);
   add_flags(app, command, kServer, kProcessFlags);
-  add_flags(app, command, "", kChildFlags);
+  add_child_flags(app, command);
   add_flags(app, command, kServer, kLogFlags);
   add_profiler_flag(app, command.runtime.serve, kServer);
   add_flags(app, command, kServer, kAccountFlags);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "media/processor_config.h"
-#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/mcp/options.h"
 #include "serve/media_fetch.h"

@@ -47,6 +47,8 @@ class Attempt {
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
   bool failed = false;  // the prefill worker did not compute the prompt
+  std::string cost_id = {};   // value of kCostIdHeader
+  bool reports_cost = false;  // the response has reported the cost, or the bill reads it
 
  private:
   Balancer& balancer_;

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "fleet/route/attempt.h"
+#include "fleet/route/bill.h"
 #include "fleet/route/incoming.h"
 #include "fleet/route/request_cost.h"
 #include "fleet/route/route_context.h"
@@ -151,7 +152,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void finish();
   void client_gone();
   void end(int status);
-  void account(int status) const;
+  void read_unread_cost(Attempt& attempt, bool complete);
 
   const RouteContext context_;
   Balancer& balancer_;
@@ -160,6 +161,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   Incoming in_;
   StreamBack back_;
   RequestCost cost_;
+  const std::shared_ptr<Bill> bill_;
   const RequestTrace trace_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;

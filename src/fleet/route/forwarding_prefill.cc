@@ -43,7 +43,7 @@ void Forwarding::prefill(std::shared_ptr<const std::string> body) {
 }
 
 void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
-  cost_.take_head(attempt.answer);
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
   http::Response reply = std::move(attempt.answer);
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);

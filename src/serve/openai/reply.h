@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "base/error.h"
 #include "request/answer_cost.h"
-#include "serve/accounts.h"
 #include "serve/openai/output_processor.h"
 #include "serve/openai/tool_choice.h"
 #include "text/tokenizer.h"

@@ -44,6 +44,7 @@ http::Response api_document(Service&, std::string_view);
 Result<> sleep(const ServicePtr&, const ExchangePtr&);
 Result<> wake_up(const ServicePtr&, const ExchangePtr&);
 http::Response is_sleeping(Service&, std::string_view);
+http::Response unread_cost(Service&, std::string_view id);
 
 Result<> pause(const ServicePtr&, const ExchangePtr&);
 Result<> resume(const ServicePtr&, const ExchangePtr&);

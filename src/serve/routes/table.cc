@@ -42,6 +42,7 @@ constexpr Route kRoutes[] = {
     {.path = "/metrics", .get = routes::metrics},
     {.path = "/openapi.json", .get = routes::api_document},
     {.path = "/octavo/live", .stream = routes::live},
+    {.path = "/octavo/cost/", .get = routes::unread_cost},
     {.path = "/v1/models", .get = routes::models},
     {.path = "/v1/models/", .get = routes::model},
     {.path = "/v1/completions", .post = routes::completions},
