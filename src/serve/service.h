@@ -18,6 +18,7 @@
 #include "serve/mcp/threads.h"
 #include "serve/metrics.h"
 #include "serve/openai/response_store.h"
+#include "serve/sagemaker_sessions.h"
 #include "serve/serve_options.h"
 #include "serve/served_weights.h"
 #include "serve/step_trace.h"
@@ -63,6 +64,9 @@ struct Service {
         responses(options.response_store_bytes),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),
+        sessions(options.features.sagemaker_sessions
+                     ? std::make_unique<SageMakerSessions>(options.sagemaker_session_s)
+                     : nullptr),
         fetchers{.pool{options.threads.fetch, options.threads.fetch_queue_max},
                  .mcp = mcp::Threads(options.access.mcp)} {}
 
@@ -96,6 +100,7 @@ struct Service {
   openai::ResponseStore responses;
   WorkerPool intake;
   WorkerPool delivery;
+  const std::unique_ptr<SageMakerSessions> sessions;  // null without --sagemaker-sessions
   Fetchers fetchers;
   std::unique_ptr<BatchApi> batches;  // set before the server accepts requests; null without --batch-dir
 };

@@ -102,6 +102,8 @@ Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 Result<> render_messages(const ServicePtr&, const ExchangePtr&);
 Result<> render_response(const ServicePtr&, const ExchangePtr&);
 
+Result<> generative_scoring(const ServicePtr&, const ExchangePtr&);
+
 Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
 
 // The second function aborts all requests if the body contains no ids.

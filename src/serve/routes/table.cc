@@ -90,6 +90,7 @@ constexpr Route kRoutes[] = {
     {.path = "/rerank", .post = routes::rerank},
     {.path = "/v1/rerank", .post = routes::rerank},
     {.path = "/v2/rerank", .post = routes::rerank},
+    {.path = "/generative_scoring", .post = routes::generative_scoring},
     {.path = "/invocations", .post = routes::invocations},
     {.path = "/v1/load_lora_adapter",
      .post = routes::load_adapter,
