@@ -147,6 +147,10 @@ http::Response ollama_version(Service&, std::string_view);
 Result<> load_adapter(const ServicePtr&, const ExchangePtr&);
 Result<> unload_adapter(const ServicePtr&, const ExchangePtr&);
 
+// SageMaker's POST /adapters and DELETE /adapters/NAME
+Result<> register_adapter(const ServicePtr&, const ExchangePtr&);
+Result<> unregister_adapter(const ServicePtr&, const ExchangePtr&);
+
 Result<> tokenize(const ServicePtr&, const ExchangePtr&);
 Result<> detokenize(const ServicePtr&, const ExchangePtr&);
 http::Response tokenizer_info(Service&, std::string_view);

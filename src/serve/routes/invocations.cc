@@ -60,7 +60,7 @@ Result<> close_session(Service& service, http::Exchange& exchange) {
   const std::string id(exchange.request().headers.find(kSession).value_or(""));
   if (id.empty()) {
     exchange.respond(openai::error_response(
-        424, fmt::format("Failed to close session: the header {} is missing", kSession)));
+        424, fmt::format("Failed to close session: invalid session_id: the header {} is missing", kSession)));
     return {};
   }
   TRY_VOID(service.sessions->close(id, std::time(nullptr)));

@@ -98,6 +98,8 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/unload_lora_adapter",
      .post = routes::unload_adapter,
      .enabled_by = &ServeFeatures::change_adapters},
+    {.path = "/adapters", .post = routes::register_adapter, .enabled_by = &ServeFeatures::change_adapters},
+    {.path = "/adapters/", .any = routes::unregister_adapter, .enabled_by = &ServeFeatures::change_adapters},
     {.path = "/tokenize", .post = routes::tokenize},
     {.path = "/detokenize", .post = routes::detokenize},
     {.path = "/tokenizer_info", .get = routes::tokenizer_info},
