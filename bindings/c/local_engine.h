@@ -97,7 +97,6 @@ class LocalEngine {
   void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
   void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 
-  // must outlive the engine, whose thread fills it
   Arrivals arrivals_;
   std::unique_ptr<Runtime> runtime_;
   const bool sleep_mode_;
