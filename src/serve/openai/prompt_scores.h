@@ -6,6 +6,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "openai/request_fields.h"
+#include "request/request.h"
 #include "serve/openai/generation_fields.h"
 
 namespace octavo::openai {
