@@ -150,6 +150,8 @@ def verdict(code, stderr):
     long = re.search(r"prompt is too long: (\d+) tokens|tokens for this model, got (\d+)", last)
     if long:
         return "needs", f"a model with a context of {long[1] or long[2]} tokens"
+    if token := re.search(r'classifier_from_token has ("\w+"), which is no token', last):
+        return "needs", f"a tokenizer in which {token[1]} is a token"
     missing = MISSING.search(last)
     if missing:
         return "needs", missing[1] or "a download"
