@@ -59,9 +59,9 @@ class LocalEngine {
   Result<> pause(std::string_view mode);
   // Traces engine steps to a file; see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
-    return runtime_->service->step_trace.start(session);
+    return runtime_->service->views.steps.start(session);
   }
-  Result<> stop_profile() { return runtime_->service->step_trace.stop(); }
+  Result<> stop_profile() { return runtime_->service->views.steps.stop(); }
   std::string metrics() const;
 
   EngineClient& engine() const { return *runtime_->engine; }

@@ -113,7 +113,7 @@ constexpr ServeFlag kReplyFlags[] = {
      {},
      {.environment = "SAGEMAKER_ENABLE_STATEFUL_SESSIONS"}},
     {"--sagemaker-session-lifetime",
-     flag::to<serving_of, &ServeOptions::sagemaker_session_s>,
+     flag::to<features_of, &ServeFeatures::sagemaker_session_s>,
      "Seconds after which a session of --sagemaker-sessions expires",
      flag::range(1, 31'536'000),
      {.environment = "SAGEMAKER_SESSIONS_EXPIRATION"}},

@@ -67,6 +67,7 @@ struct ServeFeatures {
   bool change_adapters = false;
   bool page = true;
   bool sagemaker_sessions = false;  // whether /invocations creates sessions
+  int sagemaker_session_s = 1200;   // lifetime of a session in seconds
 };
 
 struct AccessOptions {
@@ -116,7 +117,6 @@ struct ServeOptions {
   std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
     return path;
   };
-  int sagemaker_session_s = 1200;  // lifetime of a session of /invocations in seconds
   std::uint64_t body_bytes_max = 64 << 20;  // maximum size of a request body after decompression
   // memory for the stored responses of /v1/responses; the oldest responses are dropped
   std::size_t response_store_bytes = std::size_t{64} << 20;

@@ -40,6 +40,12 @@ struct Fetchers {
   }
 };
 
+// What the engine does now, for people who watch it.
+struct Views {
+  LiveFeed live;
+  StepTrace steps;
+};
+
 // Chat templates. Null if the model has none.
 struct Templates {
   const ChatTemplate* plain;
@@ -58,14 +64,13 @@ struct Service {
         adapters(options.rules.adapters),
         weights(options.model.path),
         metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
-        live(engine_client, metrics),
-        step_trace(engine_client, options.observe.step_trace),
+        views{.live{engine_client, metrics}, .steps{engine_client, options.observe.step_trace}},
         admission(options.admission.budget(), options.admission.client_max()),
         responses(options.response_store_bytes),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),
         sessions(options.features.sagemaker_sessions
-                     ? std::make_unique<SageMakerSessions>(options.sagemaker_session_s)
+                     ? std::make_unique<SageMakerSessions>(options.features.sagemaker_session_s)
                      : nullptr),
         fetchers{.pool{options.threads.fetch, options.threads.fetch_queue_max},
                  .mcp = mcp::Threads(options.access.mcp)} {}
@@ -78,8 +83,7 @@ struct Service {
   const std::shared_ptr<AdapterNames> adapters;
   ServedWeights weights;
   Metrics metrics;
-  LiveFeed live;
-  StepTrace step_trace;
+  Views views;
   Admission admission;
   LiveGenerations generations;
   const std::int64_t started_at =

@@ -89,7 +89,7 @@ http::Response server_info(Service& service, std::string_view) {
 }
 
 void live(const ServicePtr& service, const ExchangePtr& exchange) {
-  if (!service->live.add(exchange))
+  if (!service->views.live.add(exchange))
     exchange->respond(openai::error_response(503, "too many clients watch the engine already"));
 }
 
