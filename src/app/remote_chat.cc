@@ -11,6 +11,9 @@
 namespace octavo {
 namespace {
 
+// Maximum time between two calls of ShowPiece, which may end the answer.
+constexpr int kShowMs = 100;
+
 using boost::json::object;
 using boost::json::value;
 
@@ -53,16 +56,20 @@ class RemoteChat final : public ChatBackend {
     headers.add("Content-Type", "application/json");
     TRY(http::Client client, http::Client::connect(options_));
     const std::int64_t started = now_us();
-    TRY(http::Response head,
-        client.open("POST", "/v1/chat/completions", boost::json::serialize(body), headers));
+    TRY_VOID(client.send("POST", "/v1/chat/completions", boost::json::serialize(body), headers));
     Turn turn;
     http::SseReader events;
+    std::optional<http::Response> head;
     bool wanted = true;
-    while (wanted) {
-      TRY(const std::optional<std::string> bytes, client.read());
+    while ((wanted = wanted && show({Piece::Kind::text, ""}))) {
+      if (!head) {
+        TRY(head, client.head_for(kShowMs));
+        if (!head) continue;
+      }
+      TRY(const std::optional<std::string> bytes, client.read_for(kShowMs));
       if (!bytes) break;
-      if (head.status != 200) {
-        head.body += *bytes;
+      if (head->status != 200) {
+        head->body += *bytes;
         continue;
       }
       for (const std::string& event : events.push(*bytes)) {
@@ -74,7 +81,7 @@ class RemoteChat final : public ChatBackend {
         if (!wanted) break;  // the server stops the answer when the client disconnects
       }
     }
-    if (head.status != 200) return invalid("", "{}", server_error(head));
+    if (head && head->status != 200) return invalid("", "{}", server_error(*head));
     turn.all_s = static_cast<double>(now_us() - started) * 1e-6;
     return turn;
   }

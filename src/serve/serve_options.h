@@ -66,6 +66,8 @@ struct ServeFeatures {
   bool profiles = false;    // enables /start_profile and /stop_profile
   bool change_adapters = false;
   bool page = true;
+  bool sagemaker_sessions = false;  // whether /invocations creates sessions
+  int sagemaker_session_s = 1200;   // lifetime of a session in seconds
 };
 
 struct AccessOptions {

@@ -101,27 +101,6 @@ TEST_F(ServeWeightsTest, AnEngineThatRefusesKeepsWeightsAndVersion) {
   EXPECT_EQ(post("/start_weight_update", "").status, 200) << "the next update can begin";
 }
 
-TEST_F(ServeWeightsTest, AfterAFailureAllEnginesLoadTheOldWeights) {
-  engine_->described.engines = 2;
-  const auto update = [&] {
-    EXPECT_EQ(post("/start_weight_update", "").status, 200);
-    EXPECT_EQ(send(safetensors_text({{"b", {30}}})).status, 200);
-    return post("/finish_weight_update", "");
-  };
-  const Result<> failed = failure(ErrorCode::corrupt, "the shape is wrong");
-  engine_->reload_result = failed;
-  EXPECT_THAT(error(update(), 500), HasSubstr("shape"));
-  ASSERT_EQ(engine_->reloads.size(), 2U);
-  EXPECT_EQ(engine_->reloads[1], model_.path().string());
-  engine_->reload_result = {};
-  EXPECT_EQ(update().status, 200);
-  engine_->reload_result = failed;
-  EXPECT_THAT(error(update(), 500), HasSubstr("shape"));
-  ASSERT_EQ(engine_->reloads.size(), 5U);
-  EXPECT_EQ(engine_->reloads[4], engine_->reloads[2]);
-  EXPECT_TRUE(std::filesystem::exists(engine_->reloads[4]));
-}
-
 TEST_F(ServeWeightsTest, ErrorsNameTheFieldAndTheWay) {
   EXPECT_THAT(error(post("/finish_weight_update", ""), 503), HasSubstr("/start_weight_update"));
   EXPECT_THAT(

@@ -278,7 +278,7 @@ void Engine::schedule(AnswerIndex index) {
          .priority = request.priority,
          .identity = answer.accepted->identity,
          .read_prefix_cache =
-             request.read_prefix_cache && !request.sampling.logprobs.prompt && !is_of_tokens(request.task),
+             request.read_prefix_cache && !request.sampling.logprobs.of_prompt() && !is_of_tokens(request.task),
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),

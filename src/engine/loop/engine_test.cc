@@ -136,6 +136,24 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   EXPECT_GE(all.number, rig.drafting ? 2 : 10);
 }
 
+TEST_P(EngineModes, ListedTokensOfThePromptAreReportedFromTheirStart) {
+  Rig rig({.max_tokens = 16, .mode = GetParam()});
+  const std::vector<TokenId> prompt = some_prompt(1, 75);
+  const auto ask = [&](int rows) {
+    Request request = request_for(prompt, 3);
+    request.sampling.logprobs.prompt_start = 10;
+    request.sampling.logprobs.prompt_token_ids.assign(static_cast<std::size_t>(rows), {1, 2});
+    return request;
+  };
+  auto sink = std::make_shared<Recorder>();
+  EXPECT_EQ(rig.engine->submit(ask(63), sink).error().field, "prompt_logprob_token_ids");
+  ASSERT_TRUE(rig.engine->submit(ask(64), sink).has_value());
+  sink->wait_ended(1);
+  const Recorder::Record record = sink->record();
+  ASSERT_EQ(record.prompt_logprobs.size(), 64U);
+  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(record.prompt_logprobs[i].id, prompt[11 + i]);
+}
+
 TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   Rig rig({.max_tokens = 16, .mode = GetParam()});
   auto sink = std::make_shared<Recorder>();

@@ -112,6 +112,8 @@ Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 Result<> render_messages(const ServicePtr&, const ExchangePtr&);
 Result<> render_response(const ServicePtr&, const ExchangePtr&);
 
+Result<> generative_scoring(const ServicePtr&, const ExchangePtr&);
+
 Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
 
 // The second function aborts all requests if the body contains no ids.
@@ -154,6 +156,10 @@ http::Response ollama_version(Service&, std::string_view);
 
 Result<> load_adapter(const ServicePtr&, const ExchangePtr&);
 Result<> unload_adapter(const ServicePtr&, const ExchangePtr&);
+
+// SageMaker's POST /adapters and DELETE /adapters/NAME
+Result<> register_adapter(const ServicePtr&, const ExchangePtr&);
+Result<> unregister_adapter(const ServicePtr&, const ExchangePtr&);
 
 Result<> tokenize(const ServicePtr&, const ExchangePtr&);
 Result<> detokenize(const ServicePtr&, const ExchangePtr&);

@@ -100,7 +100,7 @@ http::Response unread_cost(Service& service, std::string_view id) {
 }
 
 void live(const ServicePtr& service, const ExchangePtr& exchange) {
-  if (!service->live.add(exchange))
+  if (!service->views.live.add(exchange))
     exchange->respond(openai::error_response(503, "too many clients watch the engine already"));
 }
 
