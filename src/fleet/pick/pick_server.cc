@@ -28,6 +28,7 @@ namespace {
 constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
 constexpr BreakerOptions kNoBreaker{.enabled = false};  // only the gateway knows the outcomes of requests
 constexpr int kSecondMs = 1000;
+constexpr int kPagePauseMs = 2;  // short, because pages are read every 50 ms
 
 Result<std::shared_ptr<SSL_CTX>> context_of(const TlsSource& tls) {
   http::ClientTlsOptions options{
@@ -97,7 +98,8 @@ struct PickServer::State {
         pool(options.kubernetes ? options.kubernetes->pool : ""),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
-        scraper(*balancer, loop, std::move(pages)) {}
+        page_client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.pause_ms = kPagePauseMs})),
+        scraper(*balancer, page_client->next_loop(), std::move(pages)) {}
   ~State() {
     collector.reset();
     subscriber.reset();
@@ -107,6 +109,7 @@ struct PickServer::State {
     sources.clear();
     grpc.reset();
     metrics.reset();
+    page_client.reset();
     client.reset();
   }
 
@@ -124,6 +127,7 @@ struct PickServer::State {
   const std::string pool;  // name of the InferencePool; "": no pool
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
+  std::unique_ptr<http::AsyncClient> page_client;
   Scraper scraper;
   std::unique_ptr<http::Server> metrics;
   std::unique_ptr<ExtProcServer> grpc;

@@ -14,7 +14,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kGatherMs = 2;
+constexpr int kGatherMs = 8;
 
 // Returns whether another endpoint has the same IP address and a different port. Ranks with separate ports
 // are already separate endpoints.
