@@ -77,8 +77,7 @@ class Tuner {
         break;
       }
       const double best = search_.best_score();
-      TRY(TunedTrial trial,
-          try_flags(flags_of(*setting), best > 0 ? best * kBetter : c_.first_rate, best));
+      TRY(TunedTrial trial, try_flags(flags_of(*setting), best > 0 ? best * kBetter : c_.first_rate, best));
       if (trial.rate > search_.best_score()) result_.best = trial;
       search_.add(trial.rate);
       result_.trials.push_back(std::move(trial));
@@ -121,8 +120,9 @@ class Tuner {
     }
     std::ranges::stable_sort(settings, std::ranges::greater(), &TunedTrial::rate);
     if (settings.front().rate > 0) return settings;
-    return failure(ErrorCode::unavailable, "no setting meets the SLO again: the machine's speed varies too "
-                                           "much; raise --seconds or lower --share");
+    return failure(ErrorCode::unavailable,
+                   "no setting meets the SLO again: the machine's speed varies too "
+                   "much; raise --seconds or lower --share");
   }
 
   // Measures every setting of the grid, and then the best ones in turns with the tuned setting.

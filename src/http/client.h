@@ -44,7 +44,8 @@ class Client {
   // Sends a request and reads the response in steps. send() only sends; head_for() then returns status and
   // headers, or nullopt if they do not arrive within `ms` milliseconds. open() does both and waits. Each
   // read() returns the next piece of the body, and nullopt at the end.
-  Result<> send(std::string_view method, std::string_view target, std::string body = {}, Headers headers = {});
+  Result<> send(std::string_view method, std::string_view target, std::string body = {},
+                Headers headers = {});
   Result<std::optional<Response>> head_for(int ms);
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});

@@ -33,7 +33,8 @@ std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) const {
 bool Arrivals::pop(Arrival& arrival, int wait_ms) {
   if (taken_.empty()) {
     std::unique_lock lock(queue_->mutex);
-    queue_->came.wait_for(lock, std::chrono::milliseconds(wait_ms), [&] { return !queue_->arrivals.empty(); });
+    queue_->came.wait_for(lock, std::chrono::milliseconds(wait_ms),
+                          [&] { return !queue_->arrivals.empty(); });
     std::swap(queue_->arrivals, taken_);
     std::reverse(taken_.begin(), taken_.end());
   }

@@ -220,8 +220,9 @@ class FakeEngine final : public EngineClient {
     const auto& listed = active.logprobs.prompt_token_ids;
     const auto start = static_cast<std::size_t>(active.logprobs.prompt_start);
     for (std::size_t i = 1 + start; i < active.prompt.size(); ++i)
-      output.prompt_logprobs.push_back(logprobs_of(active.prompt[i], active.logprobs.output.value_or(0),
-                                                   listed.empty() ? std::vector<TokenId>() : listed[i - 1 - start]));
+      output.prompt_logprobs.push_back(
+          logprobs_of(active.prompt[i], active.logprobs.output.value_or(0),
+                      listed.empty() ? std::vector<TokenId>() : listed[i - 1 - start]));
   }
 
   // The logprob of each listed token is -id / 64; padding has -infinity.
@@ -231,8 +232,8 @@ class FakeEngine final : public EngineClient {
     entry.logprob = -0.5F;
     entry.rank = 1;
     for (const TokenId other : listed)
-      entry.top.emplace_back(other, other < 0 ? -std::numeric_limits<float>::infinity()
-                                              : static_cast<float>(-other) / 64);
+      entry.top.emplace_back(
+          other, other < 0 ? -std::numeric_limits<float>::infinity() : static_cast<float>(-other) / 64);
     if (listed.empty())
       for (int i = 0; i < count; ++i) entry.top.emplace_back(id + i, -0.5F - static_cast<float>(i));
     return entry;

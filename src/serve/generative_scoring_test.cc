@@ -33,8 +33,8 @@ class GenerativeScoringTest : public ServeTest {
 };
 
 TEST_F(GenerativeScoringTest, TheScoreIsTheShareOfTheFirstLabel) {
-  const json::object whole = reply("/generative_scoring",
-                                   R"({"model":"demo","query":"Is it? ","items":["no","yes!"],)"
+  const json::object whole =
+      reply("/generative_scoring", R"({"model":"demo","query":"Is it? ","items":["no","yes!"],)"
                                    R"("label_token_ids":[64,0,64],"request_id":"r"})");
   EXPECT_EQ(whole.at("id"), "generative-scoring-r");
   EXPECT_EQ(whole.at("object"), "list");
@@ -52,8 +52,8 @@ TEST_F(GenerativeScoringTest, TheScoreIsTheShareOfTheFirstLabel) {
 }
 
 TEST_F(GenerativeScoringTest, WithoutSoftmaxTheScoreIsTheProbability) {
-  const json::object whole = reply("/generative_scoring",
-                                   R"({"query":[72,105],"items":[[33]],"label_token_ids":[32,0],)"
+  const json::object whole =
+      reply("/generative_scoring", R"({"query":[72,105],"items":[[33]],"label_token_ids":[32,0],)"
                                    R"("apply_softmax":false,"item_first":true,"temperature":2})");
   EXPECT_NEAR(whole.at("data").at(0).at("score").as_double(), std::exp(-0.5), 1e-6);
   EXPECT_THAT(prompts_, testing::ElementsAre(bytes_of("!Hi")));
@@ -76,10 +76,12 @@ TEST_F(GenerativeScoringTest, ErrorsNameTheField) {
   EXPECT_EQ(param(R"({"query":"a","items":["b"],"label_token_ids":[]})"), "label_token_ids");
   EXPECT_EQ(param(R"({"query":"a","items":["b"],"label_token_ids":[99999]})"), "label_token_ids");
   EXPECT_EQ(param(R"({"query":[99999],"items":["b"],"label_token_ids":[1]})"), "query");
-  EXPECT_EQ(param(fmt::format(R"({{"query":"a","items":["{}"],"label_token_ids":[1]}})", std::string(300, 'x'))),
-            "items");
-  EXPECT_EQ(post("/generative_scoring", R"({"model":"no","query":"a","items":["b"],"label_token_ids":[1]})").status,
-            404);
+  EXPECT_EQ(
+      param(fmt::format(R"({{"query":"a","items":["{}"],"label_token_ids":[1]}})", std::string(300, 'x'))),
+      "items");
+  EXPECT_EQ(
+      post("/generative_scoring", R"({"model":"no","query":"a","items":["b"],"label_token_ids":[1]})").status,
+      404);
 }
 
 // 1000 prompts of the query's 150 tokens are more than the client's share of the memory.
@@ -89,8 +91,8 @@ TEST_F(GenerativeScoringTest, TheTotalOfThePromptsIsLimitedBeforeItIsAllocated) 
   std::string items;
   for (int i = 0; i < 1000; ++i) items += R"("b",)";
   items.pop_back();
-  const std::string body = fmt::format(R"({{"query":"{}","items":[{}],"label_token_ids":[1]}})",
-                                       std::string(150, 'q'), items);
+  const std::string body =
+      fmt::format(R"({{"query":"{}","items":[{}],"label_token_ids":[1]}})", std::string(150, 'q'), items);
   EXPECT_THAT(refusal("/generative_scoring", body), HasSubstr("a client may use at most 0 MiB"));
 }
 
@@ -112,22 +114,22 @@ Scores decoded(const json::value& base64) {
 
 TEST_F(GenerativeScoringTest, PromptScoresAreAnArrayWithARowForEachPosition) {
   const float padding = -std::numeric_limits<float>::infinity();
-  const json::object whole = reply("/inference/v1/generate",
-                                   R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
-                                   R"("prompt_logprob_token_ids":[[64,-1],[32]]}})");
+  const json::object whole =
+      reply("/inference/v1/generate", R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
+                                      R"("prompt_logprob_token_ids":[[64,-1],[32]]}})");
   const Scores scores = decoded(whole.at("prompt_token_id_logprobs"));
   EXPECT_THAT(scores.header, HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"));
   EXPECT_THAT(scores.values, testing::ElementsAre(-1.0F, padding, -0.5F, padding));
 
-  const json::object later = reply("/inference/v1/generate",
-                                   R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
-                                   R"("prompt_logprob_start":1,"prompt_logprob_token_ids":[[16]]}})");
+  const json::object later =
+      reply("/inference/v1/generate", R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
+                                      R"("prompt_logprob_start":1,"prompt_logprob_token_ids":[[16]]}})");
   EXPECT_THAT(decoded(later.at("prompt_token_id_logprobs")).values, testing::ElementsAre(-0.25F));
   const json::object none =
       reply("/inference/v1/generate", R"({"token_ids":[72],"sampling_params":{"max_tokens":1}})");
   EXPECT_TRUE(none.at("prompt_token_id_logprobs").is_null());
-  const json::object completion = reply(
-      "/v1/completions", R"({"prompt":[72,105],"max_tokens":1,"prompt_logprob_token_ids":[[64]]})");
+  const json::object completion =
+      reply("/v1/completions", R"({"prompt":[72,105],"max_tokens":1,"prompt_logprob_token_ids":[[64]]})");
   EXPECT_THAT(decoded(completion.at("choices").at(0).at("prompt_token_id_logprobs")).values,
               testing::ElementsAre(-1.0F));
 }
@@ -139,7 +141,8 @@ TEST_F(GenerativeScoringTest, ErrorsOfPromptScoresNameTheLimit) {
   EXPECT_THAT(message(R"("prompt_logprob_token_ids":[])"), HasSubstr("must have 1 to 199 rows"));
   EXPECT_THAT(message(R"("prompt_logprob_token_ids":[[],[]])"), HasSubstr("each row must have 1 to 20"));
   EXPECT_THAT(message(R"("prompt_logprob_token_ids":[1,2])"), HasSubstr("must be a list of lists"));
-  EXPECT_THAT(message(R"("prompt_logprob_token_ids":[[1],[99999]])"), HasSubstr("prompt_logprob_token_ids[1]"));
+  EXPECT_THAT(message(R"("prompt_logprob_token_ids":[[1],[99999]])"),
+              HasSubstr("prompt_logprob_token_ids[1]"));
   EXPECT_THAT(message(R"("prompt_logprob_token_ids":[[1],[-2]])"), HasSubstr("prompt_logprob_token_ids[1]"));
   EXPECT_THAT(message(R"("prompt_logprob_start":1)"), HasSubstr("needs prompt_logprob_token_ids"));
   EXPECT_THAT(message(R"("prompt_logprobs":1,"prompt_logprob_token_ids":[[1],[1]])"),

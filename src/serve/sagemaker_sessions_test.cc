@@ -11,7 +11,8 @@ namespace {
 TEST(SageMakerSessionsTest, ASessionEndsWhenItIsClosedOrExpires) {
   SageMakerSessions sessions(1200);
   const auto first = sessions.create(1000).value(), second = sessions.create(1100).value();
-  EXPECT_THAT(first.id, testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+  EXPECT_THAT(first.id,
+              testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
   EXPECT_NE(first.id, second.id);
   EXPECT_EQ(first.expires_s, 2200);
   EXPECT_TRUE(sessions.check(first.id, 2199));

@@ -95,7 +95,8 @@ TEST_F(ServeTest, InvocationsHaveSessions) {
   EXPECT_EQ(send(R"({"requestType":"CLOSE"})", "other").status, 400);
   EXPECT_EQ(post("/invocations", R"({"requestType":"CLOSE"})").status, 424);
   EXPECT_EQ(send(R"({"requestType":"OPEN"})", id).status, 400);
-  EXPECT_THAT(post("/invocations", R"({"requestType":"NEW_SESSION","x":1})").body, HasSubstr("x: is not allowed"));
+  EXPECT_THAT(post("/invocations", R"({"requestType":"NEW_SESSION","x":1})").body,
+              HasSubstr("x: is not allowed"));
 
   const http::Response closed = send(R"({"requestType":"CLOSE"})", id);
   EXPECT_EQ(closed.status, 200);

@@ -20,7 +20,8 @@ class BatchHostTest : public RouterTest {
                              {.folder = scratch_.path()});
     wait([&] { return ask("GET", "/readiness", "").status == 200; });
   }
-  http::Response ask(std::string_view method, std::string_view path, std::string body, http::Headers more = {}) {
+  http::Response ask(std::string_view method, std::string_view path, std::string body,
+                     http::Headers more = {}) {
     http::Headers headers = tenant_;
     for (const auto& [name, value] : more) headers.add(name, value);
     return *connect().request(method, path, std::move(body), headers);
@@ -60,8 +61,8 @@ class BatchHostTest : public RouterTest {
   }
 };
 
-// A worker may run 16 lines. The tenant's limit allows three lines beside its requests. A line counts when it is
-// sent, and not when a loop handles it later, so that no further line is sent and refused.
+// A worker may run 16 lines. The tenant's limit allows three lines beside its requests. A line counts when it
+// is sent, and not when a loop handles it later, so that no further line is sent and refused.
 TEST_F(BatchHostTest, LinesCountInTheTenantsLimitFromTheMomentTheyAreSent) {
   Keeper keeper;
   Replica worker("a", [&](auto exchange) { keeper(std::move(exchange)); });

@@ -22,8 +22,7 @@ constexpr TokenId kPadding = -1;
 Result<std::vector<TokenId>> read_row(const json::array& items, std::size_t row, int vocab_size) {
   std::vector<TokenId> ids;
   for (const json::value& item : items) {
-    TRY(const std::int64_t id,
-        integer_in(item, fmt::format("{}[{}]", kIds, row), kPadding, vocab_size - 1));
+    TRY(const std::int64_t id, integer_in(item, fmt::format("{}[{}]", kIds, row), kPadding, vocab_size - 1));
     ids.push_back(static_cast<TokenId>(id));
   }
   return ids;

@@ -53,8 +53,8 @@ Result<> load(const ServicePtr& service, const ExchangePtr& exchange, const Load
   if (!in_place && service->adapters->find(name))
     return invalid(form.name_field,
                    "the LoRA adapter '{}' has already been loaded; set load_inplace to replace it", name);
-  const AdapterDone done = [service, name, path,
-                            answer = answer(exchange, fmt::format(form.success, name))](const Result<>& loaded) {
+  const AdapterDone done = [service, name, path, answer = answer(exchange, fmt::format(form.success, name))](
+                               const Result<>& loaded) {
     if (loaded) service->offer_adapter({.name = name, .path = path, .parent = {}});
     answer(loaded);
   };

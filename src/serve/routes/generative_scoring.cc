@@ -111,9 +111,8 @@ Result<> generative_scoring(const ServicePtr& service, const ExchangePtr& exchan
     return openai::scoring_reply(std::move(options), among_labels);
   };
   TRY(GenerationPlan plan,
-      openai::reported_as(
-          prepare_completion_as(*service, std::move(request), "generative-scoring-", reply), "prompt",
-          "items"));
+      openai::reported_as(prepare_completion_as(*service, std::move(request), "generative-scoring-", reply),
+                          "prompt", "items"));
   return start(service, exchange, std::move(plan));
 }
 
