@@ -262,7 +262,7 @@ class AttentionBlock final : public Block {
   void store_rows(const Step& step, const View& x) const override { project(step, x); }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    const auto [qkv, q, attended, gates, low, latent, within, squares, row] = project(step, x);
+    const auto [qkv, q, attended, gates, low, latent, within, squares] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.scores.temperature) {
