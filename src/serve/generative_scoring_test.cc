@@ -91,9 +91,9 @@ TEST_F(ServeTest, TheTotalOfScoredPromptsIsLimitedBeforeItIsAllocated) {
   std::string items;
   for (int i = 0; i < 1000; ++i) items += R"("b",)";
   items.pop_back();
-  const http::Response refused =
-      post("/generative_scoring", fmt::format(R"({{"query":"{}","items":[{}],"label_token_ids":[1]}})",
-                                              std::string(150, 'q'), items));
+  const http::Response refused = post(
+      "/generative_scoring",
+      fmt::format(R"({{"query":"{}","items":[{}],"label_token_ids":[1]}})", std::string(150, 'q'), items));
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("a client may use at most 0 MiB"));
 }
