@@ -109,7 +109,6 @@ Result<> read_session_header(const http::Request& request, openai::GenerationReq
       TRY_VOID(openai::check_session_id(name, *given));
       id = *given;
     }
-  if (id.empty()) generation.session.reset();
   return {};
 }
 
