@@ -23,7 +23,7 @@ struct SessionKey {
   auto operator<=>(const SessionKey&) const = default;
 };
 
-// What a request says about its session.
+// The session of a request, and hints about its blocks.
 struct SessionUse {
   SessionKey key{};
   int ttl_s = 0;  // time in seconds after the last turn for which blocks are held; 0: the default
