@@ -36,7 +36,7 @@ set(OCTAVO_DOORS ${PROJECT_SOURCE_DIR}/build/rooms)
 include(cmake/library.cmake)
 include(cmake/jumbo.cmake)
 
-# What most files read, parsed once for all rooms and once for all tests: a quarter of the build. Files still include what
+# Headers of most files, parsed once for all rooms and once for all tests: a quarter of the build. Files still include what
 # they use; the presets clang and aarch64 do without.
 set(OCTAVO_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <deque> <expected> <fstream>
     <functional> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread> <unordered_map>
@@ -68,16 +68,38 @@ function(octavo_tests name executable label shards)
   endforeach()
 endfunction()
 
-# octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets..
-#             TESTS a_test.cc .. BENCHES a_bench.cc .. FUZZERS a_fuzz.cc .. ALONE b.cc ..
-#             SHARDS n JUMBO_TESTS)
+# octavo_take(taken list expression): moves the elements that match to another list.
+macro(octavo_take taken list expression)
+  set(${taken} ${${list}})
+  list(FILTER ${taken} INCLUDE REGEX ${expression})
+  list(FILTER ${list} EXCLUDE REGEX ${expression})
+endmacro()
+
+# octavo_room(name DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets.. GENERATED files.. WITHOUT expressions..
+#             ALONE expressions.. TEST_DEPS targets.. TESTS files.. JUMBO_TESTS SHARDS n)
 # The room's headers include LIBRARIES, only its sources include PRIVATE_LIBRARIES.
-# TESTS become one executable <name>_test, which ctest runs in n processes (1); each BENCH and FUZZER a separate executable.
+# No file is listed. In the room's folder, x_test.cc and testing/x.cc become one executable <name>_test, which ctest runs in
+# n processes (1). Each x_bench.cc and x_fuzz.cc becomes a separate executable. All other .cc files are sources. Files that
+# match an expression in WITHOUT belong to other targets. GENERATED and TESTS add files of other folders.
 # No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake). With JUMBO_TESTS the tests are in
 # jumbo files, too: it pays where each test reads many headers.
 function(octavo_room name)
   cmake_parse_arguments(
-    ROOM "JUMBO_TESTS" "SHARDS" "SOURCES;HEADERS;DEPS;LIBRARIES;PRIVATE_LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS;ALONE" ${ARGN})
+    ROOM "JUMBO_TESTS" "SHARDS" "DEPS;LIBRARIES;PRIVATE_LIBRARIES;GENERATED;WITHOUT;ALONE;TEST_DEPS;TESTS" ${ARGN})
+  if(ROOM_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "octavo_room(${name}): ${ROOM_UNPARSED_ARGUMENTS} is not an argument: files are not listed, the room has those of its folder")
+  endif()
+  file(GLOB_RECURSE sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS *.cc *.h)
+  list(SORT sources)
+  list(JOIN ROOM_WITHOUT "|" without)
+  list(FILTER sources EXCLUDE REGEX "^(${without})$")
+  octavo_take(headers sources "[.]h$")
+  octavo_take(tests sources "_test[.]cc$|(^|/)testing/")
+  octavo_take(benches sources "_bench[.]cc$")
+  octavo_take(fuzzers sources "_fuzz[.]cc$")
+  list(APPEND sources ${ROOM_GENERATED})
+  list(APPEND tests ${ROOM_TESTS})
+
   # One for all presets and the wheel: what they compile alike has the same command line, and ccache keeps it once.
   set(door ${OCTAVO_DOORS}/${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})  # "kv", "fleet/view"
@@ -94,7 +116,7 @@ function(octavo_room name)
   # Every header must compile alone: checked where OCTAVO_HEADER_CHECKS is on.
   set(checks "")
   if(OCTAVO_HEADER_CHECKS)
-    foreach(header IN LISTS ROOM_HEADERS)
+    foreach(header IN LISTS headers)
       string(MAKE_C_IDENTIFIER ${header} id)
       set(check ${CMAKE_BINARY_DIR}/header_checks/${name}_${id}.cc)
       file(CONFIGURE OUTPUT ${check} CONTENT "#include \"${folder}/${header}\"\n")
@@ -102,12 +124,12 @@ function(octavo_room name)
     endforeach()
     if(checks)
       add_library(${name}_headers OBJECT ${checks})
-      target_link_libraries(${name}_headers PRIVATE ${name})
+      target_link_libraries(${name}_headers PRIVATE ${name} ${ROOM_TEST_DEPS} GTest::gmock)
       add_dependencies(header_checks ${name}_headers)
     endif()
   endif()
 
-  octavo_jumbo(sources ${name} ${folder} "${ROOM_ALONE}" ${ROOM_SOURCES})
+  octavo_jumbo(sources ${name} ${folder} "${ROOM_ALONE}" ${sources})
   add_library(${name} STATIC ${sources})
   # One compile for the program and for liboctavo. With hidden symbols -fPIC calls as directly as a program's -fPIE.
   set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name} POSITION_INDEPENDENT_CODE ON
@@ -117,10 +139,9 @@ function(octavo_room name)
                         PRIVATE ${ROOM_PRIVATE_LIBRARIES})
   octavo_precompile(${name} base ${OCTAVO_PRECOMPILED})
 
-  if(ROOM_TESTS)
-    set(tests ${ROOM_TESTS})
+  if(tests)
     if(ROOM_JUMBO_TESTS)
-      octavo_jumbo(tests ${name}_test ${folder} "${ROOM_ALONE}" ${ROOM_TESTS})
+      octavo_jumbo(tests ${name}_test ${folder} "${ROOM_ALONE}" ${tests})
     endif()
     add_executable(${name}_test ${tests})
     add_dependencies(unit_tests ${name}_test)
@@ -136,13 +157,13 @@ function(octavo_room name)
     endif()
     octavo_tests(${name} ${name}_test unit ${ROOM_SHARDS})
   endif()
-  foreach(bench IN LISTS ROOM_BENCHES)
+  foreach(bench IN LISTS benches)
     get_filename_component(target ${bench} NAME_WE)
     add_executable(${target} ${bench})
     target_link_libraries(${target} PRIVATE ${name} ${ROOM_TEST_DEPS} benchmark::benchmark_main)
   endforeach()
   if(OCTAVO_FUZZ)
-    foreach(fuzzer IN LISTS ROOM_FUZZERS)
+    foreach(fuzzer IN LISTS fuzzers)
       get_filename_component(target ${fuzzer} NAME_WE)
       add_executable(${target} ${fuzzer})
       target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)

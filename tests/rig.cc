@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <chrono>
+#include <future>
 #include <random>
 #include <thread>
 #include <utility>
@@ -18,6 +19,20 @@ std::shared_ptr<Ticket> submit_to(Engine& engine, const Request& request) {
   auto ticket = std::make_shared<Ticket>(request.sampling.n);
   ticket->id = engine.submit(request, ticket).value();
   return ticket;
+}
+
+using Tickets = std::vector<std::shared_ptr<Ticket>>;
+
+Tickets submit_all(Engine& engine, const std::vector<Request>& requests) {
+  Tickets tickets;
+  for (const Request& request : requests) tickets.push_back(submit_to(engine, request));
+  return tickets;
+}
+
+std::vector<Answers> wait_all(const Tickets& tickets) {
+  std::vector<Answers> answers;
+  for (const auto& ticket : tickets) answers.push_back(ticket->wait());
+  return answers;
 }
 
 void append(std::vector<std::uint32_t>& words, const std::vector<TokenLogprobs>& entries) {
@@ -108,12 +123,17 @@ std::shared_ptr<Ticket> Rig::submit(const Request& request) { return submit_to(*
 
 std::vector<Answers> Rig::run(const std::vector<Request>& requests) { return answers_of(*engine_, requests); }
 
+std::vector<Answers> Rig::run_paused(const std::vector<Request>& requests) {
+  std::promise<void> paused;
+  engine_->pause(PauseMode::keep, [&](const Result<>&) { paused.set_value(); });
+  paused.get_future().wait();
+  const auto tickets = submit_all(*engine_, requests);
+  engine_->resume();
+  return wait_all(tickets);
+}
+
 std::vector<Answers> answers_of(Engine& engine, const std::vector<Request>& requests) {
-  std::vector<std::shared_ptr<Ticket>> tickets;
-  for (const Request& request : requests) tickets.push_back(submit_to(engine, request));
-  std::vector<Answers> answers;
-  for (const auto& ticket : tickets) answers.push_back(ticket->wait());
-  return answers;
+  return wait_all(submit_all(engine, requests));
 }
 
 std::vector<Answers> Rig::run_alone(const std::vector<Request>& requests) {

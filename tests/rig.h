@@ -74,6 +74,8 @@ class Rig {
   std::shared_ptr<Ticket> submit(const Request& request);
   // Sends all requests at once. Returns the outputs in the same order.
   std::vector<Answers> run(const std::vector<Request>& requests);
+  // The same, but the first step begins when the engine has all requests.
+  std::vector<Answers> run_paused(const std::vector<Request>& requests);
   // Sends one request after another, and each of the n choices as a separate request.
   std::vector<Answers> run_alone(const std::vector<Request>& requests);
 

@@ -11,6 +11,7 @@
 #   tests          operators compared with the reference, model goldens, engines with and without graphs
 #   sanitizer      compute-sanitizer's memcheck and racecheck of the operators
 #   serve          a server with many streams
+#   ranks          ranks that share the GPU: model goldens, and servers in every layout
 #   guesses        draft tokens of every kind change no answer; their gain
 #   ops            times of every operator
 #   decode         times of a decoding step and its bytes, over batches and contexts, for a Llama-3-8B shape
@@ -68,7 +69,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 parts=("$@")
-[ $# -gt 0 ] || parts=(tests sanitizer serve guesses ops decode engine torch torch_engine)
+[ $# -gt 0 ] || parts=(tests sanitizer serve ranks guesses ops decode engine torch torch_engine)
 
 if [ -x bin/octavo ]; then
   bin=bin
@@ -134,6 +135,38 @@ serve() {
   wait $server
   return $answered
 }
+# Prints a greedy answer of a server with the given flags.
+answer() {
+  local port=18732 server status=0
+  "$bin/octavo" serve models/demo --device cuda --dtype float32 --host 127.0.0.1 --port $port --max-num-seqs 4 "$@" &
+  server=$!
+  python3 - $port <<'PYTHON' || status=1
+import json, sys, time, urllib.request
+body = json.dumps({"prompt": "Once upon a time", "max_tokens": 64, "temperature": 0}).encode()
+for _ in range(600):
+    try:
+        request = urllib.request.Request(f"http://127.0.0.1:{sys.argv[1]}/v1/completions", body, {"Content-Type": "application/json"})
+        print("answer:", json.dumps(json.load(urllib.request.urlopen(request, timeout=60))["choices"][0]["text"]))
+        break
+    except OSError:
+        time.sleep(0.1)
+else:
+    sys.exit("no answer")
+PYTHON
+  kill $server
+  wait $server || status=1
+  return $status
+}
+# In every layout, the answer is that of one rank.
+ranks() {
+  local layout one found
+  one=$(answer | grep '^answer:') || return
+  for layout in '-tp 2' '-pp 2' '-tp 2 -pp 2' '-dp 2'; do
+    found=$(answer $layout | grep '^answer:') || return
+    echo "$layout: $found"
+    [ "$found" = "$one" ] || return
+  done
+}
 # Runs all kinds of proposers at the same time, each in a process.
 guesses() {
   local status=0 parts=()
@@ -155,7 +188,7 @@ drafts() {
     done
   done
 }
-export -f serve guesses drafts shards
+export -f serve answer ranks guesses drafts shards
 export bin out
 
 for part in "${parts[@]}"; do
@@ -177,6 +210,10 @@ for part in "${parts[@]}"; do
       ;;
     serve)
       step serve 90 bash -c serve
+      ;;
+    ranks)
+      step rank_goldens 150 "$bin/model_test" --gtest_filter='*ShardOnGpus*:StagedGroup.*'
+      step ranks 200 bash -c ranks
       ;;
     guesses)
       step guesses 150 bash -c guesses

@@ -147,9 +147,11 @@ def verdict(code, stderr):
         return "needs", "a slower model: this one ends before the pause"
     lines = [line.strip() for line in stderr.strip().splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Input|Exception|Exit)\b|usage:|error:", line)), lines[-1] if lines else "")
-    long = re.search(r"the prompt has (\d+) tokens; with a context of|tokens for this model, got (\d+)", last)
+    long = re.search(r"prompt is too long: (\d+) tokens|tokens for this model, got (\d+)", last)
     if long:
         return "needs", f"a model with a context of {long[1] or long[2]} tokens"
+    if token := re.search(r'classifier_from_token has ("\w+"), which is no token', last):
+        return "needs", f"a tokenizer in which {token[1]} is a token"
     missing = MISSING.search(last)
     if missing:
         return "needs", missing[1] or "a download"

@@ -164,6 +164,7 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
     return take_text(std::move(arrival), out);
   Active& active = found->second;
   Output& output = arrival.output;
+  if (!active.generation->owns(output)) return;
   const int index = output.index, engine = output.engine;
   Progress& answer = active.answers[static_cast<std::size_t>(index)];
   if (answer.ended) return;

@@ -59,9 +59,9 @@ class LocalEngine {
   Result<> pause(std::string_view mode);
   // Traces engine steps to a file; see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
-    return runtime_->service->step_trace.start(session);
+    return runtime_->service->views.steps.start(session);
   }
-  Result<> stop_profile() { return runtime_->service->step_trace.stop(); }
+  Result<> stop_profile() { return runtime_->service->views.steps.stop(); }
   std::string metrics() const;
 
   EngineClient& engine() const { return *runtime_->engine; }
@@ -97,7 +97,6 @@ class LocalEngine {
   void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
   void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 
-  // must outlive the engine, whose thread fills it
   Arrivals arrivals_;
   std::unique_ptr<Runtime> runtime_;
   const bool sleep_mode_;

@@ -23,16 +23,15 @@ Request request_of(BatchRequest&& wanted, double temperature) {
 
 class CountingSink final : public OutputSink {
  public:
-  CountingSink(std::size_t job, Arrivals& arrivals, std::function<void()> begun)
-      : job_(job), arrivals_(arrivals), begun_(std::move(begun)) {}
+  CountingSink(std::shared_ptr<OutputSink> ends, std::function<void()> begun)
+      : ends_(std::move(ends)), begun_(std::move(begun)) {}
   void deliver(Output&& output) noexcept override {
     if (begun_) std::exchange(begun_, nullptr)();
-    if (output.finished) arrivals_.push({job_, std::move(output)});
+    if (output.finished) ends_->deliver(std::move(output));
   }
 
  private:
-  std::size_t job_;
-  Arrivals& arrivals_;
+  std::shared_ptr<OutputSink> ends_;
   std::function<void()> begun_;
 };
 
@@ -52,7 +51,7 @@ Result<double> run_requests(EngineClient& engine, std::vector<BatchRequest> requ
   };
   for (std::size_t i = 0; i < requests.size() && !failed; ++i) {
     const auto id = engine.submit(request_of(std::move(requests[i]), temperature),
-                                  std::make_shared<CountingSink>(i, arrivals, [&] {
+                                  std::make_shared<CountingSink>(arrivals.sink(i), [&] {
                                     if (--waiting == 0) all_begun();
                                   }));
     id ? submitted.push_back(*id) : fail(id.error());

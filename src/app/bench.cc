@@ -341,7 +341,7 @@ void take_layout(BenchCommand& c, const CLI::App& command) {
 
 // The engine's queue must hold all requests.
 void take_queue(BenchCommand& c) {
-  int& most = c.runtime.engine.schedule.max_queued;
+  int& most = c.runtime.engine.max_queued;
   if (c.dataset.num_prompts <= most) return;
   most = c.dataset.num_prompts;
   std::vector<std::string>& process = c.runtime.engine_command;

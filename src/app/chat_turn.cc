@@ -14,11 +14,6 @@ const value* found_at(const value& root, std::string_view pointer) {
   return root.find_pointer(pointer, missing);
 }
 
-std::string_view text_at(const value& root, std::string_view pointer) {
-  const value* found = found_at(root, pointer);
-  return found != nullptr && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
-}
-
 void read_number(const value& root, std::string_view pointer, int& out) {
   const value* found = found_at(root, pointer);
   if (found != nullptr && found->is_int64()) out = static_cast<int>(found->get_int64());
@@ -36,6 +31,11 @@ void add_arguments(std::string_view arguments, boost::json::array& calls) {
 }
 
 }  // namespace
+
+std::string_view text_at(const value& root, std::string_view pointer) {
+  const value* found = found_at(root, pointer);
+  return found != nullptr && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
+}
 
 Result<bool> Turn::take(const std::string& event, const ShowPiece& show) {
   boost::system::error_code wrong;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -36,5 +37,8 @@ struct Turn {
   // error or not JSON.
   Result<bool> take(const std::string& event, const ShowPiece& show);
 };
+
+// Returns the string at a JSON pointer, or "" if it is missing or not a string.
+std::string_view text_at(const boost::json::value& root, std::string_view pointer);
 
 }  // namespace octavo

@@ -16,6 +16,7 @@
 #include "engine/load/load.h"
 #include "local/classifier_tokens.h"
 #include "local/engine_flags.h"
+#include "local/flag_table.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "model/generation_config.h"
@@ -47,7 +48,16 @@ Result<> settle(RuntimeOptions& runtime) {
   return name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model.dir : runtime.tokenizer);
 }
 
+constexpr FlagRow<EngineCommand> kChildFlags[] = {
+    {kProcessorsFlag, flag::to<&RuntimeCommand::runtime, &RuntimeOptions::engine, &EngineOptions::device,
+                               &DeviceOptions::processors>},
+    {kRunEngineFlag, flag::to<&EngineCommand::child, &ChildProcess::runs_engine>},
+    {kRunRankFlag, flag::to<&EngineCommand::child, &ChildProcess::rank>},
+};
+
 }  // namespace
+
+void add_child_flags(CLI::App& app, EngineCommand& command) { add_flags(app, command, "", kChildFlags); }
 
 std::vector<std::string> engine_command(const EngineOptions& options) {
   return command_with(options, kRunEngineFlag);

@@ -1,13 +1,27 @@
-// Runs an engine process: `octavo serve` with a hidden flag.
+// Runs an engine process: the same subcommand with a hidden flag.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "local/runtime.h"
+#include "local/runtime_flags.h"
 
 namespace octavo {
+
+struct ChildProcess {
+  bool runs_engine = false;
+  int rank = 0;
+};
+
+// Options of a subcommand that can run its engine in child processes.
+struct EngineCommand : RuntimeCommand {
+  ChildProcess child;
+};
+
+// Adds the hidden flags of child processes. Parsing sets `command`, which must outlive the subcommand.
+void add_child_flags(CLI::App& app, EngineCommand& command);
 
 // Returns the command line of the engine process: this one with kRunEngineFlag and kProcessorsFlag.
 std::vector<std::string> engine_command(const EngineOptions& options);

@@ -45,10 +45,6 @@ struct TextFlag {
 };
 constexpr TextFlag kTexts[] = {
     {"--grpc-max-send-msg-size", "answers can have any size"},
-    {"--metrics-cert-dir",
-     "metrics are served without TLS: remove the flag, and put a proxy in front of --metrics-port", true},
-    {"--metrics-client-ca-file",
-     "metrics are served without TLS: remove the flag, and put a proxy in front of --metrics-port", true},
     {"--refresh-prometheus-metrics-interval", "metrics are computed when they are read"},
     {"--tls-cipher-suites",
      "OpenSSL's default ciphers are used: remove the flag, or terminate TLS in front of the picker", true},

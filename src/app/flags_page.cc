@@ -53,6 +53,8 @@ constexpr VllmVariable kOwnVariables[] = {
      "protocol of --otlp-traces-endpoint: grpc, http/protobuf or http/json (default: grpc for "
      "grpc://HOST:PORT, http/json for other URLs)"},
     {"OTEL_SERVICE_NAME", "name of the service in spans"},
+    {"SAGEMAKER_ENABLE_STATEFUL_SESSIONS", "same as --sagemaker-sessions"},
+    {"SAGEMAKER_SESSIONS_EXPIRATION", "same as --sagemaker-session-lifetime"},
     {"SLURM_NODEID ..", "index of this host among the hosts of a job"},
 };
 

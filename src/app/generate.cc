@@ -140,10 +140,11 @@ class BatchRun {
       TRY_VOID(submit_more());
       Arrivals::Arrival arrival;
       if (!arrivals_.pop(arrival, 1000)) continue;
-      Job& job = jobs_.at(arrival.job);
-      openai::AnswerPart part = job.generation->take(std::move(arrival.output));
+      const auto job = jobs_.find(arrival.job);
+      if (job == jobs_.end()) continue;  // a stop string has ended the job
+      openai::AnswerPart part = job->second.generation->take(std::move(arrival.output));
       tokens_ += static_cast<std::int64_t>(part.token_ids.size());
-      job.answers[part.index].append(std::move(part));
+      job->second.answers[part.index].append(std::move(part));
       for (auto first = jobs_.find(written); first != jobs_.end() && first->second.generation->finished();
            first = jobs_.find(written)) {
         done(written++, first->second);

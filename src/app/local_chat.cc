@@ -27,7 +27,7 @@ class LocalChat final : public ChatBackend {
     http::SseReader events;
     while (!generation.finished()) {
       Arrivals::Arrival arrival;
-      const bool came = arrivals_.pop(arrival, 100) && arrival.job == job;
+      const bool came = arrivals_.pop(arrival, 100) && arrival.job == job;  // or an output of the last answer
       if (came && arrival.output.error) return std::unexpected(*arrival.output.error);
       bool wanted = show({Piece::Kind::text, ""});
       if (came) {
@@ -52,7 +52,6 @@ class LocalChat final : public ChatBackend {
   }
 
  private:
-  // The engine may deliver the last outputs of an answer after answer() has returned.
   Arrivals arrivals_;
   std::size_t job_ = 0;
   std::unique_ptr<Runtime> runtime_;

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "fleet/pick/pick_metrics.h"
 #include "fleet/route/route_metrics.h"
 #include "record/record_counters.h"
 #include "request/engine_stats.h"
-#include "serve/accounts.h"
 #include "serve/http_metrics.h"
 #include "serve/metrics.h"
 #include "serve/process_metrics.h"

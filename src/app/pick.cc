@@ -49,6 +49,7 @@ struct PickCommand {
   PickTimes times;
   bool secure_serving = true;
   fleet::GrpcTls tls = {};
+  std::string metrics_cert_dir;  // "": metrics are served without TLS
   std::string grpc_message_bytes;
   EppFlags epp;
   std::string traces_endpoint;
@@ -58,6 +59,7 @@ using fleet::PickOptions;
 using PickFlag = FlagRow<PickCommand>;
 fleet::ProcessorOptions& processor_of(PickCommand& c) { return c.options.processor; }
 fleet::GrpcOptions& grpc_of(PickCommand& c) { return c.options.grpc; }
+http::ServerOptions& metrics_of(PickCommand& c) { return c.options.metrics; }
 
 constexpr PickFlag kPickFlags[] = {
     {"--config-file", flag::to<&PickCommand::config, &ConfigFlags::file>,
@@ -111,8 +113,15 @@ constexpr PickFlag kPickServerFlags[] = {
      "Port for the gateway (ext_proc); 0: any free port"},
     {"--grpc-health-port", flag::to<grpc_of, &fleet::GrpcOptions::health_port>,
      "Port for gRPC health checks; 0: any free port"},
-    {"--metrics-port", flag::to<&PickCommand::options, &PickOptions::metrics, &http::ServerOptions::port>,
+    {"--metrics-port", flag::to<metrics_of, &http::ServerOptions::port>,
      "Port for GET /metrics; 0: any free port"},
+    {"--metrics-cert-dir", flag::to<&PickCommand::metrics_cert_dir>,
+     "Folder with tls.crt and tls.key; with it, --metrics-port serves https. Changed files are read again"},
+    {"--metrics-client-ca-file",
+     flag::to<metrics_of, &http::ServerOptions::tls, &http::TlsOptions::ca_certs>,
+     "PEM file of authorities. Only clients with a certificate of one of them can read metrics",
+     {},
+     {.needs = "--metrics-cert-dir"}},
     {"--secure-serving", flag::to<&PickCommand::secure_serving>,
      "Serve ext_proc with TLS (default: on); --secure-serving=false turns it off"},
     {"--cert-path", flag::to<&PickCommand::tls, &fleet::GrpcTls::folder>,
@@ -209,6 +218,15 @@ Result<> read_message_size(PickCommand& c) {
   return {};
 }
 
+void read_metrics_tls(PickCommand& c) {
+  if (c.metrics_cert_dir.empty()) return;
+  http::TlsOptions& tls = c.options.metrics.tls;
+  tls.certfile = c.metrics_cert_dir + "/tls.crt";
+  tls.keyfile = c.metrics_cert_dir + "/tls.key";
+  tls.refresh = true;
+  if (!tls.ca_certs.empty()) tls.cert_reqs = 2;
+}
+
 Result<> read_options(PickCommand& c, int& drain_ms) {
   fleet::PickOptions& o = c.options;
   TRY_VOID(read_message_size(c));
@@ -250,6 +268,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
                    "no endpoints were given: use --endpoints, --pool-name, --endpoint-selector, another "
                    "source (--help), or a file-discovery plugin in the configuration");
   o.metrics.host = o.grpc.host;
+  read_metrics_tls(c);
   TRY(o.processor.tracer, start_tracer(c.traces_endpoint, "octavo-pick"));
   return {};
 }
@@ -261,8 +280,9 @@ Result<> pick(PickCommand& c) {
   TRY_VOID(read_options(c, drain_ms));
   const std::string host = c.options.grpc.host;
   TRY(const auto server, fleet::PickServer::start(std::move(c.options)));
-  log_info("picking endpoints: ext_proc on {0}:{1}, health on {0}:{2}, metrics on http://{0}:{3}/metrics",
-           host, server->grpc_port(), server->health_port(), server->metrics_port());
+  log_info("picking endpoints: ext_proc on {0}:{1}, health on {0}:{2}, metrics on {3}://{0}:{4}/metrics",
+           host, server->grpc_port(), server->health_port(), c.metrics_cert_dir.empty() ? "http" : "https",
+           server->metrics_port());
 
   signals.wait();
   log_info("stopping: open streams may take up to {} to end", c.times.drain);

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <charconv>
+#include <map>
+#include <utility>
 
+#include "base/quoted_text.h"
 #include "fleet/plan/device_search.h"
 #include "local/flag_table.h"
 #include "local/progress.h"
@@ -12,11 +17,40 @@
 namespace octavo {
 namespace {
 
-// Returns an error if the model does not fit.
+// Files with measured timings, by device and number of devices of a replica.
+using Timings = std::map<std::pair<std::string, int>, std::string>;
+
+// Parses DEVICE:SIZE=FILE. The device may be the path of a file.
+Result<Timings> read_timings(const SearchFlags& c) {
+  Timings found;
+  for (const std::string& text : c.timings) {
+    const std::size_t equals = text.find('=');
+    const std::size_t colon = text.rfind(':', equals);
+    int size = 0;
+    const char* const end = text.data() + std::min(equals, text.size());
+    const bool parsed = equals < text.size() - 1 && colon != std::string::npos &&
+                        std::from_chars(text.data() + colon + 1, end, size).ptr == end;
+    if (!parsed)
+      return invalid("timings", "must be DEVICE:SIZE=FILE, such as h100:2=timing.json, got {}",
+                     quoted_text(text));
+    const std::string device = text.substr(0, colon);
+    if (std::ranges::find(c.devices, device) == c.devices.end())
+      return invalid("timings", "{} is not one of --devices", quoted_text(device));
+    if (std::ranges::find(c.sizes, size) == c.sizes.end())
+      return invalid("timings", "{} has {} devices per replica, which is not one of --tensor-parallel-sizes",
+                     quoted_text(text), size);
+    if (!found.emplace(std::pair(device, size), text.substr(equals + 1)).second)
+      return invalid("timings", "{}:{} is given twice", device, size);
+  }
+  return found;
+}
+
+// Returns an error if the model does not fit. timing: file with the measured timing; "": the roofline.
 Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std::string& device, int devices,
-                                               int batch, bool pools) {
+                                               int batch, bool pools, const std::string& timing) {
   flags.device = device;
   flags.tensor_parallel_size = devices;
+  flags.timing = timing;
   flags.options.scheduler.max_num_seqs = batch;
   flags.options.prefill.replicas = pools ? 1 : 0;  // also describes prefill replicas
   TRY_VOID(describe_replica(flags));
@@ -39,6 +73,12 @@ constexpr SearchFlag kSearchFlags[] = {
      flag::range(1, 1024), kSearched},
     {"--batch-sizes", flag::to<&SearchFlags::batches>, "Values of --max-num-seqs to try",
      flag::range(1, 1 << 16), kSearched},
+    {"--timings",
+     flag::to<&SearchFlags::timings>,
+     "Measured timings (files of `octavo simulate calibrate`) as DEVICE:SIZE=FILE, for replicas of SIZE "
+     "devices; replicas without a file use the roofline",
+     {},
+     kSearched},
     {"--pools",
      flag::to<&SearchFlags::pools>,
      "Also try separate prefill and decode pools",
@@ -65,15 +105,19 @@ Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& repl
   for (const std::string& device : c.devices)
     if (const auto known = read_device_figures(device); !known)
       return invalid("devices", "{}", known.error().message);
+  TRY(const Timings timings, read_timings(c));
   std::vector<fleet::ReplicaKind> kinds;
   for (std::size_t i = 0; i < c.devices.size(); ++i)
     for (const int devices : c.sizes)
       for (const int batch : c.batches) {
-        auto options = describe_kind(replica, c.devices[i], devices, batch, c.pools);
+        const auto measured = timings.find({c.devices[i], devices});
+        auto options = describe_kind(replica, c.devices[i], devices, batch, c.pools,
+                                     measured == timings.end() ? "" : measured->second);
         if (!options && options.error().field != "model") return std::unexpected(options.error());
         kinds.push_back({.device = c.devices[i],
                          .devices = devices,
                          .max_num_seqs = batch,
+                         .measured = measured != timings.end(),
                          .price = i < c.prices.size() ? c.prices[i] : 1,
                          .options = std::move(options)});
       }

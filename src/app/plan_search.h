@@ -15,6 +15,7 @@ struct SearchFlags {
   std::vector<double> prices;        // price per hour of each device
   std::vector<int> sizes = {1, 2, 4, 8};
   std::vector<int> batches = {64, 256};
+  std::vector<std::string> timings;  // measured timings, as DEVICE:SIZE=FILE
   bool pools = false;
 };
 

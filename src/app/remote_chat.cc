@@ -11,20 +11,17 @@
 namespace octavo {
 namespace {
 
+// Maximum time between two calls of ShowPiece, which may end the answer.
+constexpr int kShowMs = 100;
+
 using boost::json::object;
 using boost::json::value;
-
-// Returns null if the value is missing.
-const value* at_path(const value& root, std::string_view pointer) {
-  boost::system::error_code missing;
-  return root.find_pointer(pointer, missing);
-}
 
 std::string server_error(const http::Response& response) {
   boost::system::error_code wrong;
   const value body = boost::json::parse(response.body, wrong);
-  const value* message = wrong ? nullptr : at_path(body, "/error/message");
-  return message != nullptr && message->is_string() ? std::string(message->as_string()) : response.body;
+  const std::string_view message = wrong ? "" : text_at(body, "/error/message");
+  return message.empty() ? response.body : std::string(message);
 }
 
 class RemoteChat final : public ChatBackend {
@@ -41,10 +38,8 @@ class RemoteChat final : public ChatBackend {
                      server_error(response));
     boost::system::error_code wrong;
     const value models = boost::json::parse(response.body, wrong);
-    const value* id = wrong ? nullptr : at_path(models, "/data/0/id");
-    if (id == nullptr || !id->is_string())
-      return failure(ErrorCode::io, "the server's list of models is invalid");
-    model_ = id->as_string();
+    if (!wrong) model_ = text_at(models, "/data/0/id");
+    if (model_.empty()) return failure(ErrorCode::io, "the server's list of models is invalid");
     return {};
   }
 
@@ -61,16 +56,20 @@ class RemoteChat final : public ChatBackend {
     headers.add("Content-Type", "application/json");
     TRY(http::Client client, http::Client::connect(options_));
     const std::int64_t started = now_us();
-    TRY(http::Response head,
-        client.open("POST", "/v1/chat/completions", boost::json::serialize(body), headers));
+    TRY_VOID(client.send("POST", "/v1/chat/completions", boost::json::serialize(body), headers));
     Turn turn;
     http::SseReader events;
+    std::optional<http::Response> head;
     bool wanted = true;
-    while (wanted) {
-      TRY(const std::optional<std::string> bytes, client.read());
+    while ((wanted = wanted && show({Piece::Kind::text, ""}))) {
+      if (!head) {
+        TRY(head, client.head_for(kShowMs));
+        if (!head) continue;
+      }
+      TRY(const std::optional<std::string> bytes, client.read_for(kShowMs));
       if (!bytes) break;
-      if (head.status != 200) {
-        head.body += *bytes;
+      if (head->status != 200) {
+        head->body += *bytes;
         continue;
       }
       for (const std::string& event : events.push(*bytes)) {
@@ -82,7 +81,7 @@ class RemoteChat final : public ChatBackend {
         if (!wanted) break;  // the server stops the answer when the client disconnects
       }
     }
-    if (head.status != 200) return invalid("", "{}", server_error(head));
+    if (head && head->status != 200) return invalid("", "{}", server_error(*head));
     turn.all_s = static_cast<double>(now_us() - started) * 1e-6;
     return turn;
   }

@@ -12,11 +12,11 @@
 
 #include "app/bench_load.h"
 #include "app/commands.h"
+#include "app/engine_command.h"
 #include "app/environment.h"
 #include "local/engine_flags.h"
 #include "local/local_generation.h"
 #include "local/recorded_engine.h"
-#include "local/runtime_flags.h"
 #include "record/compare.h"
 #include "record/record_reader.h"
 
@@ -24,9 +24,9 @@ namespace octavo {
 namespace {
 
 struct ReplayCommand {
-  RuntimeCommand serve;
+  EngineCommand engine;
   std::string path;
-  std::string url;  // server to send the requests to; "": use an engine in this process
+  std::string url;  // server to send the requests to; "": start an engine
   double speed = 1;
 };
 
@@ -144,7 +144,8 @@ class Replay {
 };
 
 Result<> replay_here(ReplayCommand& c, RecordReader reader) {
-  RuntimeOptions& options = c.serve.runtime;
+  RuntimeOptions& options = c.engine.runtime;
+  options.engine_command = engine_command(options.engine);
   TRY_VOID(find_models(options.engine, options.hub));
   const EngineOptions engine = options.engine;
   TRY(const auto runtime, start_runtime(std::move(options)));
@@ -191,10 +192,10 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
   }
   LoadFlags flags;
   flags.base_url = c.url;
-  flags.model = c.serve.runtime.engine.model.dir;
+  flags.model = c.engine.runtime.engine.model.dir;
   flags.ignore_eos = true;
   flags.temperature = 0;
-  flags.tokenizer = c.serve.runtime.tokenizer;
+  flags.tokenizer = c.engine.runtime.tokenizer;
   TRY(const LoadTarget target, find_target(flags));
   constexpr double kShownPercentiles[] = {50, 99};
   const MeasuredLoad measured = measure_load(prompts, due_us, target, {}, kShownPercentiles);
@@ -203,6 +204,8 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
 }
 
 Result<> replay(ReplayCommand& c) {
+  if (c.url.empty()) TRY_VOID(take_data_parallel(c.engine.data_parallel, false, c.engine.runtime));
+  if (c.engine.child.runs_engine) return run_engine(std::move(c.engine.runtime), c.engine.child.rank, false);
   TRY(RecordReader reader, RecordReader::open(c.path));
   return c.url.empty() ? replay_here(c, std::move(reader)) : replay_load(c, std::move(reader));
 }
@@ -225,9 +228,10 @@ void add_replay(CLI::App& program, Outcome& outcome) {
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str()
       ->group("Load");
-  add_engine_flags(*command, options->serve.runtime.engine);
-  add_hub_flags(*command, options->serve.runtime.hub, environment);
-  add_runtime_flags(*command, options->serve);
+  add_engine_flags(*command, options->engine.runtime.engine);
+  add_hub_flags(*command, options->engine.runtime.hub, environment);
+  add_runtime_flags(*command, options->engine);
+  add_child_flags(*command, options->engine);
   command->callback([options, &outcome] {
     if (const auto done = replay(*options); !done) outcome.report(done.error());
   });

@@ -107,6 +107,16 @@ constexpr ServeFlag kReplyFlags[] = {
      "Write the tokens of log-probabilities as ids, such as \"token_id:7\""},
     {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
      "Serve /tokenizer_info"},
+    {"--sagemaker-sessions",
+     flag::to<features_of, &ServeFeatures::sagemaker_sessions>,
+     "Let clients of /invocations create and close SageMaker's stateful sessions",
+     {},
+     {.environment = "SAGEMAKER_ENABLE_STATEFUL_SESSIONS"}},
+    {"--sagemaker-session-lifetime",
+     flag::to<features_of, &ServeFeatures::sagemaker_session_s>,
+     "Seconds after which a session of --sagemaker-sessions expires",
+     flag::range(1, 31'536'000),
+     {.environment = "SAGEMAKER_SESSIONS_EXPIRATION"}},
     {"--fingerprint-mode", flag::to<&ServeCommand::fingerprint, &Fingerprint::mode>,
      "Content of system_fingerprint: full or hash (version and configuration), custom (--fingerprint-value), "
      "or none",
@@ -190,13 +200,6 @@ constexpr ServeFlag kProcessFlags[] = {
     {"--headless", flag::to<&ServeCommand::headless>,
      "Run engines for a server on another host, without a server here; for hosts with --node-rank above 0 or "
      "with --data-parallel-start-rank"},
-};
-
-constexpr ServeFlag kChildFlags[] = {
-    {kProcessorsFlag,
-     flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::device, &DeviceOptions::processors>},
-    {kRunEngineFlag, flag::to<&ServeCommand::child, &ChildProcess::runs_engine>},
-    {kRunRankFlag, flag::to<&ServeCommand::child, &ChildProcess::rank>},
 };
 
 constexpr ServeFlag kLogFlags[] = {
@@ -289,7 +292,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_flags(app, command, kServer, kListenFlags);
   add_flags(app, command, kServer, kAccessFlags);
   add_flags(app, command, kServer, kProcessFlags);
-  add_flags(app, command, "", kChildFlags);
+  add_child_flags(app, command);
   add_flags(app, command, kServer, kLogFlags);
   add_profiler_flag(app, command.runtime.serve, kServer);
   add_flags(app, command, kServer, kAccountFlags);

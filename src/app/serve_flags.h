@@ -4,10 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/engine_command.h"
 #include "app/registration_flags.h"
 #include "engine/load/placement.h"
 #include "http/server.h"
-#include "local/runtime_flags.h"
 
 namespace octavo {
 
@@ -15,11 +15,6 @@ namespace octavo {
 struct Fingerprint {
   std::string mode = "full";
   std::string value;
-};
-
-struct ChildProcess {
-  bool runs_engine = false;
-  int rank = 0;
 };
 
 struct LogStats {
@@ -35,7 +30,7 @@ struct Lists {
   bool environment = false;
 };
 
-struct ServeCommand : RuntimeCommand {
+struct ServeCommand : EngineCommand {
   http::ServerOptions http;
   http::CorsOptions cors{.origins = {}};  // by default, browsers give other sites no access
   Fingerprint fingerprint;
@@ -43,7 +38,6 @@ struct ServeCommand : RuntimeCommand {
   bool engine_process = true;
   NumaOptions numa;
   int stand_ins = 1;
-  ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
   std::string batch_dir;                                  // "": no files and batches

@@ -48,7 +48,7 @@ Result<> describe_replica(SimulationFlags& c) {
     prefill.timing = c.options.timing;
     if (prefill_devices != devices)
       return invalid("prefill-tensor-parallel-size",
-                     "must equal --tensor-parallel-size if --timing is given");
+                     "must equal the number of devices of other replicas if a timing is given");
   }
   prefill.scheduler = scheduler;
   if (!c.timing.empty() && scheduler.num_blocks > 0 && prefill.replicas == 0) return {};

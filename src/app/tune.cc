@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,10 @@ using traffic::KnobSearch;
 
 // A setting is better if its rate is at least this multiple of the best rate.
 constexpr double kBetter = 1.03;
+// The best settings of a search are measured again, because the best of many noisy measurements is often
+// only lucky: at most kFinalists settings with at least kNear of the best rate, kFinalRounds times in turns.
+constexpr double kNear = 0.85;
+constexpr std::size_t kFinalists = 3, kFinalRounds = 3;
 constexpr int kConfirmations = 3;                        // runs in a row that must meet the SLO
 constexpr double kLowered = 0.95;                        // factor of the rate after a run that misses the SLO
 constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // fractions of the best rate
@@ -71,7 +76,8 @@ class Tuner {
         fmt::print("the search ends: the {:g} minutes of --minutes are over\n", c_.minutes);
         break;
       }
-      TRY(TunedTrial trial, try_setting(*setting, search_.best_score()));
+      const double best = search_.best_score();
+      TRY(TunedTrial trial, try_flags(flags_of(*setting), best > 0 ? best * kBetter : c_.first_rate, best));
       if (trial.rate > search_.best_score()) result_.best = trial;
       search_.add(trial.rate);
       result_.trials.push_back(std::move(trial));
@@ -80,17 +86,59 @@ class Tuner {
       return failure(ErrorCode::unavailable,
                      "no setting meets the SLO at any rate; error of the last setting: {}",
                      result_.trials.back().reason);
+    TRY(const std::vector<TunedTrial> finals, play_off(finalists(result_.trials)));
+    result_.best = finals.front();
     TRY_VOID(confirm());
-    if (c_.exhaustive) {
-      for (const KnobSearch::Setting& setting : search_.grid()) {
-        TRY(TunedTrial trial, try_setting(setting, 0));
-        result_.grid.push_back(std::move(trial));
-      }
-    }
+    if (c_.exhaustive) TRY_VOID(compare_with_grid());
     return std::move(result_);
   }
 
  private:
+  // Returns the best settings, best first.
+  static std::vector<TunedTrial> finalists(std::vector<TunedTrial> trials) {
+    std::ranges::stable_sort(trials, std::ranges::greater(), &TunedTrial::rate);
+    const double least = trials.front().rate * kNear;
+    std::erase_if(trials, [&](const TunedTrial& trial) { return trial.rate == 0 || trial.rate < least; });
+    trials.resize(std::min(trials.size(), kFinalists));
+    return trials;
+  }
+
+  // Finds the rate of each setting again, in turns, so that changes of the machine's speed affect all
+  // settings. Returns the settings with their median rates, best first.
+  Result<std::vector<TunedTrial>> play_off(std::vector<TunedTrial> settings) {
+    if (settings.size() < 2) return settings;
+    fmt::print("the best {} settings are measured again, {} times in turns\n", settings.size(), kFinalRounds);
+    std::vector<std::vector<double>> rates(settings.size());
+    for (std::size_t round = 0; round < kFinalRounds; ++round)
+      for (std::size_t i = 0; i < settings.size(); ++i) {
+        TRY(const TunedTrial again, try_flags(settings[i].flags, settings[i].rate, 0));
+        rates[i].push_back(again.rate);
+      }
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      std::ranges::sort(rates[i]);
+      settings[i].rate = rates[i][kFinalRounds / 2];
+    }
+    std::ranges::stable_sort(settings, std::ranges::greater(), &TunedTrial::rate);
+    if (settings.front().rate > 0) return settings;
+    return failure(ErrorCode::unavailable,
+                   "no setting meets the SLO again: the machine's speed varies too "
+                   "much; raise --seconds or lower --share");
+  }
+
+  // Measures every setting of the grid, and then the best ones in turns with the tuned setting.
+  Result<> compare_with_grid() {
+    for (const KnobSearch::Setting& setting : search_.grid()) {
+      TRY(TunedTrial trial, try_flags(flags_of(setting), c_.first_rate, 0));
+      result_.grid.push_back(std::move(trial));
+    }
+    std::vector<TunedTrial> rivals = finalists(result_.grid);
+    const std::string tuned = flags_text(result_.best.flags);
+    std::erase_if(rivals, [&](const TunedTrial& rival) { return flags_text(rival.flags) == tuned; });
+    rivals.insert(rivals.begin(), result_.best);
+    TRY(result_.finals, play_off(std::move(rivals)));
+    return {};
+  }
+
   std::vector<GivenFlag> flags_of(const KnobSearch::Setting& setting) const {
     std::vector<GivenFlag> flags;
     for (std::size_t k = 0; k < setting.size(); ++k)
@@ -131,16 +179,17 @@ class Tuner {
                        r.good_share * 100, r.figure("p99_ttft_ms"), r.figure("p99_tpot_ms"));
   }
 
-  // Finds the highest rate of a setting. Stops after one run if the setting is not better than `best`.
-  Result<TunedTrial> try_setting(const KnobSearch::Setting& setting, double best) {
-    TunedTrial trial{.flags = flags_of(setting), .rate = 0, .reason = {}};
+  // Finds the highest rate of a setting, which begins with the rate `first`. Stops after one run if `best` is
+  // not 0 and the setting is not better.
+  Result<TunedTrial> try_flags(std::vector<GivenFlag> flags, double first, double best) {
+    TunedTrial trial{.flags = std::move(flags), .rate = 0, .reason = {}};
     auto tuned = start(trial.flags);
     if (!tuned) {
       // Without any flags, the server must start.
       if (result_.trials.empty()) return std::unexpected(tuned.error());
       trial.reason = fmt::format("does not start: {} {}", tuned.error().field, tuned.error().message);
     } else {
-      traffic::RateSearch rates(best > 0 ? best * kBetter : c_.first_rate, c_.precision);
+      traffic::RateSearch rates(first, c_.precision);
       while (!rates.done()) {
         TRY(const LoadRound round, measure(*tuned, rates.next()));
         const bool good = round.good_share >= c_.share;
@@ -263,7 +312,8 @@ constexpr TuneFlag kTuneFlags[] = {
     {"--precision", flag::to<&TuneCommand::precision>, "Precision of the result as a fraction of the rate",
      flag::range(0.01, 1.0)},
     {"--exhaustive", flag::to<&TuneCommand::exhaustive>,
-     "Find the highest rate of every setting of the grid after the search, for comparison"},
+     "Find the highest rate of every setting of the grid after the search, and compare the best ones with "
+     "the tuned setting"},
     {"--quantizations", flag::to<&TuneCommand::quantizations>,
      "Quantisations to try, int8 or int4, in addition to the model's own format. They change answers"},
     {"--config-file", flag::to<&TuneCommand::config>,

@@ -58,11 +58,10 @@ std::string tune_report(const TuneResult& result) {
       fmt::format("# {}\n\n{:.2f} requests/s with {:g} % of them within {}: {}\n\n",
                   result.model.empty() ? "demo" : result.model, result.best.rate, result.share * 100,
                   fmt::join(result.slo, " "), flags_text(result.best.flags));
-  if (!result.grid.empty()) {
-    double best = 0;
-    for (const TunedTrial& trial : result.grid) best = std::max(best, trial.rate);
-    text += fmt::format("Best of the grid, each setting searched in full: {:.2f} requests/s.\n\n", best);
-  }
+  if (!result.finals.empty())
+    text +=
+        "## The tuned setting and the best of the grid, medians of rates that were measured in turns\n\n" +
+        trial_rows(result.finals) + "\n";
   text += "## The best setting at its rate\n\n" + round_rows(result.confirmed);
   text += "\n## Throughput and latency of the best setting\n\n" + round_rows(result.curve);
   text += "\n## Search\n\n" + trial_rows(result.trials);

@@ -35,6 +35,11 @@ class ProcessGroup {
   // that do not need the parts, parts of other ranks are undefined.
   static constexpr int kEveryRank = -1;
   virtual void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) = 0;
+  // Gathers each row of a matrix like gather(). A row has row_bytes bytes, and the parts cover it.
+  virtual void gather_rows(std::span<std::byte> rows, std::size_t row_bytes,
+                           std::span<const std::size_t> starts, int to) {
+    for (; !rows.empty(); rows = rows.subspan(row_bytes)) gather(rows.first(row_bytes), starts, to);
+  }
   // Sends rank 0's message to all other ranks.
   virtual void broadcast(std::vector<std::byte>& message) = 0;
   // Sends rank 0's message, whose length all ranks know, to all other ranks.

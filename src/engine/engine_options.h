@@ -142,16 +142,6 @@ struct KvCacheOptions {
   std::optional<int> mamba_block_size;
 };
 
-struct ScheduleOptions {
-  int max_num_batched_tokens = 2048;
-  int max_num_seqs = 128;
-  int max_queued = 4096;  // maximum number of waiting sequences, in addition to max_num_seqs running ones
-  int long_prefill_token_threshold = 0;
-  bool enable_chunked_prefill = true;
-  double watermark = 0.0;
-  Policy policy = Policy::fcfs;
-};
-
 // Maximum number of images, videos and sounds in a prompt. If a limit is 0, its encoder is not loaded.
 // Images and videos use the same encoder.
 struct MediaLimits {
@@ -170,6 +160,7 @@ struct EngineOptions {
   KvEventOptions kv_events;
   KvTransferOptions kv_transfer;
   ScheduleOptions schedule;
+  int max_queued = 4096;  // maximum number of waiting sequences, in addition to max_num_seqs running ones
   std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding
   LoraOptions lora;
   MediaLimits media;

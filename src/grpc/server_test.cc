@@ -12,12 +12,11 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <thread>
 
 #include "base/check.h"
+#include "base/testing/scratch_directory.h"
 #include "grpc/health.h"
 #include "http/self_signed.h"
 
@@ -257,10 +256,9 @@ TEST(GrpcServer, AServerThatDoesNotWaitCutsCallsOff) {
 
 TEST(GrpcServer, TlsSpeaksHttp2) {
   const http::SelfSigned made = http::make_self_signed("test", "DNS:localhost");
-  const auto folder = std::filesystem::path(testing::TempDir()) / "octavo_grpc_tls";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "crt") << made.certificate;
-  std::ofstream(folder / "key") << made.key;
+  const ScratchDirectory folder;
+  folder.write("crt", made.certificate);
+  folder.write("key", made.key);
   auto tls = http::ServerTls::load({.certfile = folder / "crt", .keyfile = folder / "key", .http2 = true});
   ASSERT_TRUE(tls);
   const auto server = start({{"/test.Echo/Echo", echo()}}, {.tls = *std::move(tls)});

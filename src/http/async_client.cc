@@ -449,7 +449,7 @@ struct AsyncClient::State {
 AsyncClient::AsyncClient(AsyncClientOptions options) : state_(std::make_unique<State>()) {
   CHECK(options.threads >= 1, "a client needs at least one thread, got {}", options.threads);
   for (std::size_t i = 0; i < static_cast<std::size_t>(options.threads); ++i) {
-    state_->event_loops.push_back(std::make_shared<EventLoop>(i));
+    state_->event_loops.push_back(std::make_shared<EventLoop>(i, options.pause_ms));
     state_->loops.push_back(std::make_unique<Loop>(options, state_->event_loops.back()));
   }
   for (const auto& loop : state_->loops) loop->start();

@@ -72,6 +72,9 @@ struct AsyncClientOptions {
   std::size_t idle_connections_max = 256;  // for each address and loop
   // How long idle connections are kept, in ms. Common servers close them after 5 s.
   int idle_keep_ms = 4'000;
+  // The loops handle events together that arrive within this time. This delays each event, and saves
+  // processor time if there are many short calls. 0: no delay
+  int pause_ms = 0;
   std::uint32_t header_bytes_max = 64 << 10;
   // from client_tls_context(); null: trusts the system's certificates
   std::shared_ptr<SSL_CTX> tls = {};

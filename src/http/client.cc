@@ -77,9 +77,10 @@ struct Client::State {
   Result<> send_sealed(std::string_view plain);
   // appends to `unread`; returns false at the end of the stream
   Result<bool> receive();
-  // returns false if nothing arrives within `ms` milliseconds
+  // returns false if nothing arrives within `ms` milliseconds, or if a signal interrupts the wait
   bool readable(int ms) const;
   Result<> parse();
+  Result<std::optional<Response>> head(std::optional<int> at_most_ms);
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
 
@@ -144,7 +145,8 @@ Result<bool> Client::State::receive() {
 bool Client::State::readable(int ms) const {
   if (fd < 0) return true;
   pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
-  return ::poll(&polled, 1, ms) != 0;
+  const int ready = ::poll(&polled, 1, ms);
+  return ready > 0 || (ready < 0 && errno != EINTR);
 }
 
 Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -187,8 +189,7 @@ Result<> Client::State::parse() {
   return {};
 }
 
-Result<Response> Client::open(std::string_view method, std::string_view target, std::string body,
-                              Headers headers) {
+Result<> Client::send(std::string_view method, std::string_view target, std::string body, Headers headers) {
   State& s = *state_;
   const ClientOptions& to = s.options;
   const bool has_body = !body.empty() || method == "POST";
@@ -196,13 +197,27 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
                                  has_body ? &body : nullptr) +
                     body));
   s.response.emplace(method, kClientHeaderBytesMax, to.body_bytes_max);
+  return {};
+}
+
+Result<std::optional<Response>> Client::State::head(std::optional<int> at_most_ms) {
   for (;;) {
-    TRY_VOID(s.parse());
-    if (s.response->has_head()) return s.response->head();
-    TRY(const bool more, s.receive());
+    TRY_VOID(parse());
+    if (response->has_head()) return response->head();
+    if (at_most_ms && !readable(*at_most_ms)) return std::nullopt;
+    TRY(const bool more, receive());
     if (!more) return failure(ErrorCode::io, "the server closed the connection before a response");
   }
 }
+
+Result<Response> Client::open(std::string_view method, std::string_view target, std::string body,
+                              Headers headers) {
+  TRY_VOID(send(method, target, std::move(body), std::move(headers)));
+  TRY(std::optional<Response> head, state_->head(std::nullopt));
+  return *std::move(head);
+}
+
+Result<std::optional<Response>> Client::head_for(int ms) { return state_->head(ms); }
 
 // Reads until a piece is complete, because received bytes may contain only a part of a chunk header.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {

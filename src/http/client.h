@@ -41,12 +41,17 @@ class Client {
     return request("POST", target, std::move(body), {{"Content-Type", "application/json"}});
   }
 
-  // Sends a request and reads the response in steps. open() returns status and headers. Each read() returns
-  // the next piece of the body, and nullopt at the end.
+  // Sends a request and reads the response in steps. send() only sends; head_for() then returns status and
+  // headers, or nullopt if they do not arrive within `ms` milliseconds. open() does both and waits. Each
+  // read() returns the next piece of the body, and nullopt at the end.
+  Result<> send(std::string_view method, std::string_view target, std::string body = {},
+                Headers headers = {});
+  Result<std::optional<Response>> head_for(int ms);
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
-  // Like read(), but returns an empty piece if nothing arrives within `ms` milliseconds.
+  // Like read(), but returns an empty piece if nothing arrives within `ms` milliseconds. A signal also ends
+  // the wait of this function and of head_for().
   Result<std::optional<std::string>> read_for(int ms);
 
   // Sends bytes unchanged. For tests of malformed requests and of clients that disconnect.

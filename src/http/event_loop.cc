@@ -8,13 +8,20 @@
 
 namespace octavo::http {
 
-EventLoop::EventLoop(std::size_t number) : number_(number) {}
+EventLoop::EventLoop(std::size_t number, int pause_ms) : number_(number), pause_(pause_ms) {}
 EventLoop::~EventLoop() { CHECK(!thread_.joinable()); }
 
 void EventLoop::start() {
   thread_ = std::thread([this] {
     shorten_slice();
-    io_.run();
+    if (pause_.count() == 0) {
+      io_.run();
+      return;
+    }
+    while (io_.run_one() > 0) {
+      io_.poll();
+      std::this_thread::sleep_for(pause_);
+    }
   });
 }
 

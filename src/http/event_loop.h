@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <thread>
@@ -12,7 +13,8 @@ namespace octavo::http {
 
 class EventLoop {
  public:
-  explicit EventLoop(std::size_t number);
+  // After each group of events, the thread sleeps for pause_ms, so that it handles the next events together.
+  explicit EventLoop(std::size_t number, int pause_ms = 0);
   ~EventLoop();
 
   boost::asio::io_context& io() { return io_; }
@@ -27,6 +29,7 @@ class EventLoop {
 
  private:
   const std::size_t number_;
+  const std::chrono::milliseconds pause_;
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io_.get_executor()};
   std::array<char, 65536> scratch_{};

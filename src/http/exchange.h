@@ -62,6 +62,8 @@ class Exchange {
   void set_request_header(std::string name, std::string value) {
     request_.headers.set(std::move(name), std::move(value));
   }
+  // Replaces the body by one of about the same size. Call it on the thread that handles the request.
+  void set_body(std::string body) { request_.body = std::move(body); }
   // change: called before the response is sent, for a stream before its first piece. Call it before the
   // request is handled.
   void amend(std::function<void(Response&)> change) { amend_ = std::move(change); }

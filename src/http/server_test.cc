@@ -191,12 +191,12 @@ TEST_F(ServerTest, AReaderWaitsNoLongerThanItSays) {
   ASSERT_TRUE(reader.open("GET", "/"));
   const auto exchange = opened.get_future().get();
   std::string all;
-  while (all != "one") all += reader.read_for(5'000)->value();
+  while (all != "one") all += reader.read_for(60'000)->value();
   EXPECT_EQ(reader.read_for(1)->value(), "");
   EXPECT_TRUE(exchange->write("two"));
   exchange->finish();
-  EXPECT_EQ(reader.read_for(5'000)->value(), "two");
-  EXPECT_EQ(*reader.read_for(5'000), std::nullopt);
+  EXPECT_EQ(reader.read_for(60'000)->value(), "two");
+  EXPECT_EQ(*reader.read_for(60'000), std::nullopt);
 }
 
 TEST_F(ServerTest, AnUnansweredExchangeIs500AndADroppedStreamIsCut) {
@@ -229,7 +229,7 @@ TEST_F(ServerTest, LateCallsForAFinishedExchangeDoNotReachTheNextOne) {
 }
 
 TEST_F(ServerTest, RefusesMalformedAndOversizedRequests) {
-  serve(echo, {.body_bytes_max = 1000, .header_ms_max = 300});
+  serve(echo, {.body_bytes_max = 1000});
   const std::string host = "Host: x\r\n";
   const auto status = [&](const std::string& bytes) { return raw(bytes).substr(0, 12); };
   EXPECT_EQ(status("GARBAGE\r\n\r\n"), "HTTP/1.1 400");
@@ -266,8 +266,9 @@ TEST_F(ServerTest, RefusesMalformedAndOversizedRequests) {
   std::string many;
   for (int i = 0; i < 101; ++i) many += fmt::format("X{}: y\r\n", i);
   EXPECT_EQ(status("GET / HTTP/1.1\r\n" + host + many + "\r\n"), "HTTP/1.1 431");
-  EXPECT_EQ(status("GET / HTTP/1.1\r\n" + host + "X-Slow: "), "HTTP/1.1 408");
   EXPECT_EQ(client().get("/still").value().body, "GET /still  ");
+  serve(echo, {.header_ms_max = 300});
+  EXPECT_EQ(status("GET / HTTP/1.1\r\n" + host + "X-Slow: "), "HTTP/1.1 408");
 }
 
 TEST_F(ServerTest, AMillionOneByteChunksTakeNoMoreThanTheirBytes) {

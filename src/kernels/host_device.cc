@@ -24,6 +24,11 @@ void HostDevice::copy(Stream& stream, const View& to, const View& from) {
   upload(stream, to, from.data);
 }
 
+void HostDevice::clear(Stream&, const View& device) {
+  CHECK(device.contiguous());
+  if (device.bytes() > 0) std::memset(device.data, 0, static_cast<std::size_t>(device.bytes()));
+}
+
 bool rows_contiguous(const View& view) {
   std::int64_t step = 1;
   for (int axis = view.rank - 1; axis >= 1; --axis) {

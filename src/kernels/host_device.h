@@ -20,6 +20,7 @@ class HostDevice : public Device {
   void upload(Stream& stream, const View& device, const void* host) override;
   void download(Stream& stream, void* host, const View& device) override;
   void copy(Stream& stream, const View& to, const View& from) override;
+  void clear(Stream& stream, const View& device) override;
 
  private:
   std::string name_;

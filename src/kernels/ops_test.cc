@@ -219,6 +219,50 @@ TEST_P(Operators, Activate) {
   }
 }
 
+TEST_P(Operators, RowsOfOtherRanksAreZero) {
+  std::vector<std::int32_t> ids(700);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i * 7 % 50);
+  const OwnRows rows{20, 15};
+  std::vector<std::int32_t> own(ids.size());
+  TestTensor x(DType::f32, {700, 300});
+  std::fill_n(x.view().as<float>(), x.elements(), 2.5F);
+  OnDevice on(*tested);
+  tested->ops.own_ids(
+      *tested->stream,
+      {.ids = on(View::of(std::span(ids))), .rows = rows, .own = on(View::of(std::span(own)))});
+  tested->ops.keep_own_rows(*tested->stream,
+                            {.ids = on(View::of(std::span(ids))), .rows = rows, .x = on(x.view())});
+  on.fetch();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool here = ids[i] >= 20 && ids[i] < 35;
+    ASSERT_EQ(own[i], here ? ids[i] - 20 : 0);
+    for (const std::int64_t k : {0, 150, 299})
+      ASSERT_EQ(x[static_cast<std::int64_t>(i) * 300 + k], here ? 2.5F : 0.0F);
+  }
+}
+
+// Two ranks have the halves of each row. The rows have gaps.
+TEST_P(Operators, NormsOverTheRowsOfSeveralRanks) {
+  TestRandom random(8);
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const TestTensor x = random.tensor(type, {9, 2700}, -3, 3),
+                     weight = random.tensor(DType::f32, {2500}, -1, 1);
+    const auto run = [&](Backend& backend) {
+      TestTensor y = x, sums(DType::f32, {9, 2});
+      OnDevice on(backend);
+      const View rows = on(y.view()).columns(100, 2500), sum = on(sums.view()).columns(1, 1);
+      backend.ops.sum_squares(*backend.stream, {.x = rows, .factor = 0.5, .sums = sum});
+      backend.ops.norm_by_squares(
+          *backend.stream,
+          {.x = rows, .sums = sum, .count = 5000, .eps = 1e-5F, .weight = on(weight.view())});
+      on.fetch();
+      return y;
+    };
+    const double relative = type == DType::f32 ? 1e-5 : 1e-2;
+    ASSERT_LE(difference(run(*tested), run(reference), 1e-5, relative), 1);
+  }
+}
+
 TEST_P(Operators, GatherRowsAndScaleLogits) {
   TestRandom random(5);
   for (int round = 0; round < 40; ++round) {

@@ -3,8 +3,7 @@
 // other sequences in the batch.
 #include <gtest/gtest.h>
 
-#include "kernels/testing/backends.h"
-#include "kernels/testing/tensors.h"
+#include "kernels/testing/pieces.h"
 
 namespace octavo {
 namespace {
@@ -70,11 +69,6 @@ struct Layer {
   std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
-struct Piece {
-  std::int32_t slot;
-  std::int64_t begin, end;
-};
-
 class Session {
  public:
   Session(Backend& backend, const Layer& layer, std::int64_t slots)
@@ -91,29 +85,14 @@ class Session {
   // is StatePlan::copies.
   TestTensor step(const TestTensor& x, const TestTensor& ba, std::int64_t stride,
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
-    std::vector<std::int32_t> slots, starts{0}, positions;
-    for (const Piece& p : pieces) {
-      slots.push_back(p.slot);
-      for (std::int64_t t = p.begin; t < p.end; ++t) positions.push_back(static_cast<std::int32_t>(t));
-      starts.push_back(static_cast<std::int32_t>(positions.size()));
-    }
-    const std::int64_t n = std::ssize(positions), channels = layer_.channels();
-    TestTensor in(layer_.type, {n, channels}), gates(DType::f32, {n, layer_.gates()});
-    std::int64_t row = 0;
-    for (const Piece& p : pieces)
-      for (std::int64_t t = p.begin; t < p.end; ++t, ++row) {
-        const std::int64_t from = p.slot * stride + t;
-        for (std::int64_t c = 0; c < channels; ++c) in.set(row * channels + c, x[from * channels + c]);
-        for (std::int64_t h = 0; h < layer_.gates(); ++h)
-          gates.set(row * layer_.gates() + h, ba[from * layer_.gates() + h]);
-      }
+    PlanArrays arrays(pieces, std::move(copies));
+    const std::int64_t n = std::ssize(arrays.positions), channels = layer_.channels();
+    const TestTensor in = rows_of(x, channels, stride, pieces),
+                     gates = rows_of(ba, layer_.gates(), stride, pieces);
     TestTensor mixed(layer_.type, {n, channels}),
         out(layer_.type, {n, layer_.value_heads * layer_.value_dim});
     OnDevice on(backend_);
-    const StatePlan plan{.slots = on(View::of(std::span(slots))),
-                         .starts = on(View::of(std::span(starts))),
-                         .positions = on(View::of(std::span(positions))),
-                         .copies = copies.empty() ? View() : on(View::of(std::span(copies)))};
+    const StatePlan plan = arrays.plan(on);
     backend_.ops.causal_conv(*backend_.stream, {.x = on(in.view()),
                                                 .weight = on(layer_.weight.view()),
                                                 .state = on(conv_.view()),
@@ -172,22 +151,9 @@ TEST_P(Recurrent, AnyCutAndAnyCompanyGiveTheSameBits) {
     }
     TestTensor got(layer.type, {3 * length, columns});
     Session session(*tested, layer, 3);
-    std::vector<std::int64_t> done(3, 0);
-    while (done != std::vector(3, length)) {
-      std::vector<Piece> pieces;
-      for (std::int32_t s = 2; s >= 0; --s) {
-        std::int64_t& at = done[static_cast<std::size_t>(s)];
-        const std::int64_t count = std::min<std::int64_t>(random.integer(0, 7), length - at);
-        pieces.push_back({s, at, at + count});
-        at += count;
-      }
-      const TestTensor out = session.step(x, ba, length, pieces);
-      std::int64_t row = 0;
-      for (const Piece& p : pieces)
-        for (std::int64_t t = p.begin; t < p.end; ++t, ++row)
-          for (std::int64_t c = 0; c < columns; ++c)
-            got.set((p.slot * length + t) * columns + c, out[row * columns + c]);
-    }
+    in_random_pieces(random, length, [&](const std::vector<Piece>& pieces) {
+      put_rows(session.step(x, ba, length, pieces), columns, length, pieces, got);
+    });
     ASSERT_EQ(got, expected) << layer.key_dim << " x " << layer.value_dim << ", " << name(layer.type);
   }
 }

@@ -5,8 +5,7 @@
 
 #include <functional>
 
-#include "kernels/testing/backends.h"
-#include "kernels/testing/tensors.h"
+#include "kernels/testing/pieces.h"
 
 namespace octavo {
 namespace {
@@ -95,11 +94,6 @@ Operator random_channel_scan(TestRandom& random, std::int64_t slots) {
 
 constexpr auto kKinds = {random_conv, random_scan, random_channel_scan};
 
-struct Piece {
-  std::int32_t slot;
-  std::int64_t begin, end;
-};
-
 // Sequences of `length` tokens, one per slot. `x` is [slots * length, inputs].
 class Session {
  public:
@@ -113,33 +107,14 @@ class Session {
   // StatePlan::copies.
   void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out,
             std::vector<std::int32_t> copies = {}) {
-    std::vector<std::int32_t> slots, starts{0}, positions;
-    for (const Piece& p : pieces) {
-      slots.push_back(p.slot);
-      for (std::int64_t t = p.begin; t < p.end; ++t) positions.push_back(static_cast<std::int32_t>(t));
-      starts.push_back(static_cast<std::int32_t>(positions.size()));
-    }
-    const std::int64_t n = std::ssize(positions);
-    TestTensor in(op_.type, {n, op_.inputs}), rows(op_.type, {n, op_.outputs});
-    const auto for_rows = [&](auto&& body) {
-      std::int64_t row = 0;
-      for (const Piece& p : pieces)
-        for (std::int64_t t = p.begin; t < p.end; ++t) body(row++, p.slot * length_ + t);
-    };
-    for_rows([&](std::int64_t row, std::int64_t token) {
-      for (std::int64_t c = 0; c < op_.inputs; ++c) in.set(row * op_.inputs + c, x[token * op_.inputs + c]);
-    });
+    PlanArrays arrays(pieces, std::move(copies));
+    const TestTensor in = rows_of(x, op_.inputs, length_, pieces);
+    TestTensor rows(op_.type, {std::ssize(arrays.positions), op_.outputs});
     OnDevice on(backend_);
-    const StatePlan plan{.slots = on(View::of(std::span(slots))),
-                         .starts = on(View::of(std::span(starts))),
-                         .positions = on(View::of(std::span(positions))),
-                         .copies = copies.empty() ? View() : on(View::of(std::span(copies)))};
+    const StatePlan plan = arrays.plan(on);
     op_.run(backend_, on, on(in.view()), on(state_.view()), plan, on(rows.view()));
     on.fetch();
-    for_rows([&](std::int64_t row, std::int64_t token) {
-      for (std::int64_t c = 0; c < op_.outputs; ++c)
-        out.set(token * op_.outputs + c, rows[row * op_.outputs + c]);
-    });
+    put_rows(rows, op_.outputs, length_, pieces, out);
   }
 
  private:
@@ -175,17 +150,8 @@ TEST_P(Scans, AnyCutAndAnyCompanyGiveTheSameBits) {
       TestTensor expected(op.type, {3 * length, op.outputs}), got = expected;
       for (std::int32_t s = 0; s < 3; ++s) Session(alone, op, length).step(x, {{s, 0, length}}, expected);
       Session session(*tested, op, length);
-      std::vector<std::int64_t> done(3, 0);
-      while (done != std::vector(3, length)) {
-        std::vector<Piece> pieces;
-        for (std::int32_t s = 2; s >= 0; --s) {
-          std::int64_t& at = done[static_cast<std::size_t>(s)];
-          const std::int64_t count = std::min<std::int64_t>(random.integer(0, 7), length - at);
-          pieces.push_back({s, at, at + count});
-          at += count;
-        }
-        session.step(x, pieces, got);
-      }
+      in_random_pieces(random, length,
+                       [&](const std::vector<Piece>& pieces) { session.step(x, pieces, got); });
       ASSERT_EQ(got, expected) << name(op.type);
     }
 }

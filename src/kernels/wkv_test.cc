@@ -3,8 +3,7 @@
 // the batch.
 #include <gtest/gtest.h>
 
-#include "kernels/testing/backends.h"
-#include "kernels/testing/tensors.h"
+#include "kernels/testing/pieces.h"
 
 namespace octavo {
 namespace {
@@ -32,23 +31,6 @@ struct Layer {
   std::int64_t given() const { return 5 * inner(); }
 };
 
-struct Piece {
-  std::int32_t slot;
-  std::int64_t begin, end;
-};
-
-TestTensor rows_of(const TestTensor& all, std::int64_t columns, std::int64_t stride,
-                   const std::vector<Piece>& pieces) {
-  std::int64_t n = 0, row = 0;
-  for (const Piece& p : pieces) n += p.end - p.begin;
-  TestTensor rows(all.dtype(), {n, columns});
-  for (const Piece& p : pieces)
-    for (std::int64_t t = p.begin; t < p.end; ++t, ++row)
-      for (std::int64_t c = 0; c < columns; ++c)
-        rows.set(row * columns + c, all[(p.slot * stride + t) * columns + c]);
-  return rows;
-}
-
 class Session {
  public:
   Session(Backend& backend, const Layer& layer, std::int64_t slots)
@@ -65,21 +47,14 @@ class Session {
   // `copies` is StatePlan::copies.
   TestTensor step(const TestTensor& given, const TestTensor& decay, std::int64_t stride,
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
-    std::vector<std::int32_t> slots, starts{0}, positions;
-    for (const Piece& p : pieces) {
-      slots.push_back(p.slot);
-      for (std::int64_t t = p.begin; t < p.end; ++t) positions.push_back(static_cast<std::int32_t>(t));
-      starts.push_back(static_cast<std::int32_t>(positions.size()));
-    }
-    const std::int64_t n = std::ssize(positions), inner = layer_.inner();
+    PlanArrays arrays(pieces, std::move(copies));
+    const std::int64_t inner = layer_.inner();
     const TestTensor in = rows_of(given, layer_.given(), stride, pieces);
+    const std::int64_t n = std::ssize(arrays.positions);
     const TestTensor decays = rows_of(decay, inner, stride, pieces);
     TestTensor mixed(layer_.type, {n, 3 * inner}), out(layer_.type, {n, inner});
     OnDevice on(backend_);
-    const StatePlan plan{.slots = on(View::of(std::span(slots))),
-                         .starts = on(View::of(std::span(starts))),
-                         .positions = on(View::of(std::span(positions))),
-                         .copies = copies.empty() ? View() : on(View::of(std::span(copies)))};
+    const StatePlan plan = arrays.plan(on);
     const View all = on(in.view()), mixtures = on(mixed.view()), vectors = on(layer_.vectors.view());
     const auto part = [&](std::int64_t i) { return all.columns(i * inner, inner); };
     const auto vector = [&](std::int64_t i) {
@@ -149,22 +124,9 @@ TEST_P(Wkv, AnyCutAndAnyCompanyGiveTheSameBits) {
       for (std::int64_t i = 0; i < length * inner; ++i) expected.set(s * length * inner + i, out[i]);
     }
     Session session(*tested, layer, 3);
-    std::vector<std::int64_t> done(3, 0);
-    while (done != std::vector(3, length)) {
-      std::vector<Piece> pieces;
-      for (std::int32_t s = 2; s >= 0; --s) {
-        std::int64_t& at = done[static_cast<std::size_t>(s)];
-        const std::int64_t count = std::min<std::int64_t>(random.integer(0, 7), length - at);
-        pieces.push_back({s, at, at + count});
-        at += count;
-      }
-      const TestTensor out = session.step(given, decay, length, pieces);
-      std::int64_t row = 0;
-      for (const Piece& p : pieces)
-        for (std::int64_t t = p.begin; t < p.end; ++t, ++row)
-          for (std::int64_t c = 0; c < inner; ++c)
-            got.set((p.slot * length + t) * inner + c, out[row * inner + c]);
-    }
+    in_random_pieces(random, length, [&](const std::vector<Piece>& pieces) {
+      put_rows(session.step(given, decay, length, pieces), inner, length, pieces, got);
+    });
     ASSERT_EQ(got, expected) << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);
   }
 }

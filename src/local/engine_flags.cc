@@ -139,8 +139,7 @@ constexpr EngineFlag kDevice[] = {
      "pipeline parallelism or with experts divided among engines",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
-     "Number of pipeline stages (CPUs only); each stage runs --tensor-parallel-size processes",
-     flag::range(1, 64)},
+     "Number of pipeline stages; each stage runs --tensor-parallel-size processes", flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::parallel, &ParallelOptions::enable_expert_parallel>,
      "Give each process whole experts instead of a part of every expert. With --data-parallel-size, the "
      "processes of all engines share the experts and run their steps at the same time"},
@@ -152,11 +151,11 @@ constexpr EngineFlag kDevice[] = {
      R"(two plans, number of additional slots for copies of experts. As JSON: {"window_size": 1000, )"
      R"("step_interval": 3000, "num_redundant_experts": 0})"},
     {"--tensor-parallel-size", flag::to<&E::parallel, &ParallelOptions::tensor_parallel_size>,
-     "Number of processes that each compute a part of every layer (CPUs only). The processes share the "
+     "Number of processes that each compute a part of every layer. The processes share the "
      "compute threads",
      flag::range(1, 64)},
     {"--data-parallel-size", flag::to<&E::parallel, &ParallelOptions::data_parallel_size>,
-     "Number of engines of this server (CPUs only). Each engine has the whole model, except experts with "
+     "Number of engines of this server. Each engine has the whole model, except experts with "
      "--enable-expert-parallel. The engines share the compute threads",
      flag::range(1, 64)},
 };
@@ -253,7 +252,7 @@ constexpr EngineFlag kScheduling[] = {
      "Propose draft tokens and check several of them in one step; answers do not change. As JSON: "
      R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"},
-    {"--max-num-queued-reqs", flag::to<&E::schedule, &ScheduleOptions::max_queued>,
+    {"--max-num-queued-reqs", flag::to<&E::max_queued>,
      "Maximum number of waiting requests; a request above this limit gets status 429",
      flag::count(0, 1 << 23)},
 };

@@ -1,5 +1,6 @@
 #include "local/local_generation.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -8,35 +9,33 @@
 #include "serve/prepare.h"
 
 namespace octavo {
-namespace {
 
-class JobSink final : public OutputSink {
+class Arrivals::Sink final : public OutputSink {
  public:
-  JobSink(std::size_t job, Arrivals& arrivals) : job_(job), arrivals_(arrivals) {}
-  void deliver(Output&& output) noexcept override { arrivals_.push({job_, std::move(output)}); }
+  Sink(std::size_t job, std::shared_ptr<Queue> queue) : job_(job), queue_(std::move(queue)) {}
+  void deliver(Output&& output) noexcept override {
+    {
+      const std::lock_guard lock(queue_->mutex);
+      queue_->arrivals.push_back({job_, std::move(output), now_us()});
+    }
+    queue_->came.notify_one();
+  }
 
  private:
   std::size_t job_;
-  Arrivals& arrivals_;
+  std::shared_ptr<Queue> queue_;
 };
 
-}  // namespace
-
-void Arrivals::push(Arrival arrival) {
-  arrival.at_us = now_us();
-  const std::lock_guard lock(mutex_);
-  arrivals_.push_back(std::move(arrival));
-  // while locked, because the last consumer may destroy this object
-  came_.notify_one();
+std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) const {
+  return std::make_shared<Sink>(job, queue_);
 }
-
-std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) { return std::make_shared<JobSink>(job, *this); }
 
 bool Arrivals::pop(Arrival& arrival, int wait_ms) {
   if (taken_.empty()) {
-    std::unique_lock lock(mutex_);
-    came_.wait_for(lock, std::chrono::milliseconds(wait_ms), [&] { return !arrivals_.empty(); });
-    std::swap(arrivals_, taken_);
+    std::unique_lock lock(queue_->mutex);
+    queue_->came.wait_for(lock, std::chrono::milliseconds(wait_ms),
+                          [&] { return !queue_->arrivals.empty(); });
+    std::swap(queue_->arrivals, taken_);
     std::reverse(taken_.begin(), taken_.end());
   }
   if (taken_.empty()) return false;

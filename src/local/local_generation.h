@@ -18,26 +18,32 @@
 
 namespace octavo {
 
-// Queue of the outputs of several requests. It must outlive the requests.
+// Queue of the outputs of several requests. Requests may outlive it: their later outputs are dropped. An
+// aborted request may deliver outputs after its last result was taken, so a consumer must ignore outputs of
+// jobs that it does not know.
 class Arrivals {
  public:
   struct Arrival {
     std::size_t job = 0;
     Output output;
-    std::int64_t at_us = 0;  // time of push()
+    std::int64_t at_us = 0;  // time of the delivery
   };
 
-  void push(Arrival arrival);
-  // Returns a sink that pushes each output with the number of the job.
-  std::shared_ptr<OutputSink> sink(std::size_t job);
+  // Returns a sink that adds each output to the queue, with the number of the job.
+  std::shared_ptr<OutputSink> sink(std::size_t job) const;
   // Returns false if nothing arrives within wait_ms milliseconds.
   bool pop(Arrival& arrival, int wait_ms);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable came_;
-  std::vector<Arrival> arrivals_;  // newest last
-  std::vector<Arrival> taken_;     // newest first
+  class Sink;
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::vector<Arrival> arrivals{};  // newest last
+  };
+
+  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
+  std::vector<Arrival> taken_;  // newest first
 };
 
 // One prompt that runs on the engine.
@@ -48,6 +54,8 @@ class LocalGeneration {
   static Result<LocalGeneration> start(Service& service, GenerationPlan& plan, std::size_t job,
                                        Arrivals& arrivals);
 
+  // Returns false for an output of an earlier request with the same job.
+  bool owns(const Output& output) const { return output.id == id_; }
   openai::AnswerPart take(Output&& output);
   bool finished() const { return unfinished_ == 0; }
   void abort() const { service_->engine.abort(id_); }

@@ -92,7 +92,7 @@ struct Runtime {
   std::shared_ptr<Service> service;
 
   ~Runtime() {
-    if (service) service->step_trace.close();
+    if (service) service->views.steps.close();
     engine.reset();
   }
 };

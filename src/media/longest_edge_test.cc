@@ -13,17 +13,7 @@ TEST(LongestEdge, PixelsAreThoseOfTransformers) {
     const VisionGolden golden(name);
     const ProcessorConfig config{.rule = LongestEdgeRule{.longest = 48, .unit = unit},
                                  .filter = Filter::bicubic};
-    for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
-      SCOPED_TRACE(fmt::format("{}, {}", name, picture));
-      Image image = golden.image(fmt::format("decoded.{}", picture));
-      const PartGrid grid = part_grid(image.width, image.height, config).value();
-      const std::vector<Image> parts = cut_parts(std::move(image), grid, config);
-      const std::vector<Image> expected = golden.tiles(fmt::format("tiles.{}", picture));
-      ASSERT_EQ(parts.size(), 1u);
-      EXPECT_EQ(parts[0].width, expected[0].width);
-      EXPECT_EQ(parts[0].height, expected[0].height);
-      EXPECT_EQ(parts[0].pixels, expected[0].pixels);
-    }
+    expect_whole_images(golden, config);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "dist/shared_memory_group.h"
 #include "kernels/backends.h"
 #include "model/blocks/expert_spread.h"
+#include "model/staged_group.h"
 #include "model/testing/golden.h"
 
 namespace octavo {
@@ -33,6 +34,7 @@ struct Split {
   Encoding quantization = Encoding::plain;  // quantisation while loading
   bool moves = false;                       // move the experts of each layer before each chunk
   std::string adapter = {};                 // folder of an adapter that all tokens use; "": none
+  bool on_gpus = false;
 };
 constexpr int kAdapterRank = 8;
 
@@ -66,7 +68,8 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
   std::vector<Ranked> ranks(static_cast<std::size_t>(layout.size()));
   const auto run_rank = [&](int rank) {
     Ranked& out = ranks[static_cast<std::size_t>(rank)];
-    Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
+    Backend backend =
+        (split.on_gpus ? make_cuda_backend() : make_cpu_backend({.threads = 1, .isa = {}})).value();
     const auto model = Model::load(
         golden.directory, backend,
         {.dtype = dtype,
@@ -93,13 +96,15 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
         adapter[change.linear] = reader.prepare(change, backend).value();
     }
     const bool adapted = !adapter.empty();
-    const RankGroups own = make_groups(layout, rank, [&](std::size_t i, const std::vector<int>& members) {
+    const RankGroups host = make_groups(layout, rank, [&](std::size_t i, const std::vector<int>& members) {
       const auto place = static_cast<int>(std::ranges::find(members, rank) - members.begin());
       return std::make_unique<SharedMemoryGroup>(
           memory[i].bytes(),
           SharedMemoryGroupOptions{
               .rank = place, .size = static_cast<int>(members.size()), .check = {}, .spin = false});
     });
+    const RankGroups staged = split.on_gpus ? staged_groups(backend, host) : RankGroups();
+    const RankGroups& own = split.on_gpus ? staged : host;
     out.weight_bytes = {(*model)->weight_bytes};
     std::uint64_t seed = 0;
     const auto before_chunk = [&] {
@@ -201,6 +206,36 @@ TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
   }
 }
 
+// Every layout on GPUs must equal transformers, with the same bits for any chunks and any number of stages.
+class ShardOnGpus : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
+  }
+};
+
+TEST_P(ShardOnGpus, EveryLayoutIsTheModel) {
+  const Golden golden = golden::read(GetParam());
+  const std::vector<int> whole{static_cast<int>(golden.ids.size())};
+  const auto run = [&](const RankLayout& layout, bool whole_experts, const std::vector<int>& chunks) {
+    return run_on({.layout = layout, .whole_experts = whole_experts, .on_gpus = true}, golden,
+                  ModelDType::float32, chunks);
+  };
+  for (const bool whole_experts : {false, true})
+    for (const int tensor : {1, 2}) {
+      const Ranked one = run({tensor, 1}, whole_experts, whole);
+      ASSERT_FALSE(one.error) << one.error->message;
+      EXPECT_LE(golden::max_difference(one.logits, golden.logits), 1e-4F);
+      const std::vector<int> chunks{13, 1, 2, 16};
+      EXPECT_EQ(one.logits, run({tensor, 1}, whole_experts, chunks).logits);
+      const Ranked two = run({tensor, 2}, whole_experts, chunks);
+      if (two.error)
+        EXPECT_EQ(two.error->message, "is 2, but the model has only 1 layers");
+      else
+        EXPECT_EQ(one.logits, two.logits);
+    }
+}
+
 // Quantised matrices are split between groups if possible. Otherwise they become plain.
 class ShardQuantised : public testing::TestWithParam<std::string> {};
 
@@ -258,12 +293,30 @@ TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
   EXPECT_EQ(two.logits, both.logits);
 }
 
+TEST(Shard, AdaptersWorkOnGpus) {
+  if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
+  Golden golden = golden::read("llama-f32", "tests/data/adapters");
+  const std::string adapter = std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  for (const int stages : {1, 2}) {
+    const Ranked found = run_on({.layout = {2, stages}, .adapter = adapter, .on_gpus = true}, golden,
+                                ModelDType::float32, {13, 1, 2, 16});
+    ASSERT_FALSE(found.error) << found.error->message;
+    EXPECT_LE(golden::max_difference(found.logits, golden.logits), 1e-4F);
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
   std::ranges::replace(name, '-', '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardGolden, testing::ValuesIn(golden::names()), test_name);
+// These have experts, biases of experts, shared experts, latent attention, recurrent states and norms over
+// the heads of all ranks.
+INSTANTIATE_TEST_SUITE_P(Families, ShardOnGpus,
+                         testing::Values("llama", "qwen3_moe", "gpt_oss-even", "deepseek_v3", "qwen3_next",
+                                         "olmo2"),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(Formats, ShardQuantised, testing::ValuesIn(golden::names(golden::kQuantized)), test_name);
 INSTANTIATE_TEST_SUITE_P(Families, ShardAdapter, testing::ValuesIn(golden::names("tests/data/adapters")), test_name);
 

@@ -35,6 +35,7 @@ constexpr Route kRoutes[] = {
      .protocol = Protocol::vllm,
      .limit = "max_tokens",
      .limit_in = "sampling_params"},
+    {.path = "/generative_scoring", .model = ModelField::body_or_default},
     {.path = "/invocations", .model = ModelField::body_or_default, .limit = "max_tokens"},
     {.path = "/generate", .protocol = Protocol::sglang, .model = ModelField::none},
     {.path = "/api/chat",

@@ -58,8 +58,11 @@ class DataParallelClient final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
-  // One reload at a time: two would leave engines with different weights.
+  // One reload at a time: two would leave engines with different weights. If only some engines can load the
+  // weights, these load the previous ones again before `done` gets the error.
   void reload_weights(std::string path, Done done) override;
+  // Sets the folder or file whose weights the engines loaded at the start. Call it before the first reload.
+  void set_weights(std::string path) { weights_ = std::move(path); }
   void scale(int engines, int drain_s, Done done) override;
   bool scaling() const override { return scaling_; }
   std::vector<EngineStats> stats() const override;
@@ -76,6 +79,8 @@ class DataParallelClient final : public EngineClient {
   std::size_t place_of(const SessionKey& session);
   bool begins_adapter_change();
   void end_adapter_change(const std::function<void()>& note);
+  struct Reload;
+  void end_reload(Reload& reload);
 
   const std::uint64_t seed_;
   const Start start_;
@@ -85,6 +90,7 @@ class DataParallelClient final : public EngineClient {
   std::atomic<bool> scaling_ = false;
   std::atomic<bool> reloading_ = false;
   SessionPlaces sessions_;
+  std::string weights_;  // folder or file of the weights in use; only a running reload changes it
 
   std::mutex adapters_mutex_;  // guards the two members below, and changes of scaling_
   std::map<std::string, AdapterSource> adapters_;

@@ -52,22 +52,64 @@ class ReloadingEngine final : public EngineClient {
   Result<RequestId> submit(Request, std::shared_ptr<OutputSink>) override { return 1; }
   void abort(RequestId) override {}
   void reset_prefix_cache() override {}
-  void reload_weights(std::string, Done done) override { reloads.push_back(std::move(done)); }
+  void reload_weights(std::string path, Done done) override {
+    paths.push_back(std::move(path));
+    reloads.push_back(std::move(done));
+  }
   std::vector<EngineStats> stats() const override { return {{}}; }
   void drain() override {}
 
+  std::vector<std::string> paths{};
   std::vector<Done> reloads{};
 };
 
-TEST(DataParallel, ReloadsDoNotOverlap) {
+std::vector<std::unique_ptr<EngineClient>> reloading_engines(std::vector<ReloadingEngine*>& held) {
   std::vector<std::unique_ptr<EngineClient>> engines;
-  std::vector<ReloadingEngine*> held;
   for (int i = 0; i < 2; ++i) {
     auto engine = std::make_unique<ReloadingEngine>();
     held.push_back(engine.get());
     engines.push_back(std::move(engine));
   }
-  DataParallelClient client(std::move(engines), 5);
+  return engines;
+}
+
+TEST(DataParallel, EnginesNeverServeDifferentWeights) {
+  std::vector<ReloadingEngine*> held;
+  DataParallelClient client(reloading_engines(held), 5);
+  client.set_weights("model");
+  std::vector<Result<>> ended;
+  const auto note = [&](const Result<>& result) { ended.push_back(result); };
+  const Result<> broken = failure(ErrorCode::corrupt, "the shape is wrong");
+
+  client.reload_weights("new", note);
+  held[0]->reloads.back()({});
+  held[1]->reloads.back()(broken);
+  EXPECT_TRUE(ended.empty()) << "engine 0 has the new weights, so it must load the previous ones again";
+  EXPECT_EQ(held[0]->paths, (std::vector<std::string>{"new", "model"}));
+  EXPECT_EQ(held[1]->paths, std::vector<std::string>{"new"}) << "engine 1 has kept its weights";
+  client.reload_weights("other", note);
+  EXPECT_EQ(ended.back().error().code, ErrorCode::unavailable) << "the reload has not ended";
+  held[0]->reloads.back()({});
+  ASSERT_EQ(ended.size(), 2U);
+  EXPECT_EQ(ended.back().error().message, "the shape is wrong");
+
+  client.reload_weights("wrong", note);
+  for (const ReloadingEngine* engine : held) engine->reloads.back()(broken);
+  EXPECT_EQ(ended.size(), 3U) << "no engine has changed";
+  client.reload_weights("second", note);
+  for (const ReloadingEngine* engine : held) engine->reloads.back()({});
+  EXPECT_TRUE(ended.back());
+  client.reload_weights("third", note);
+  held[0]->reloads.back()(broken);
+  held[1]->reloads.back()({});
+  EXPECT_EQ(held[1]->paths.back(), "second");
+  held[1]->reloads.back()({});
+  EXPECT_FALSE(ended.back());
+}
+
+TEST(DataParallel, ReloadsDoNotOverlap) {
+  std::vector<ReloadingEngine*> held;
+  DataParallelClient client(reloading_engines(held), 5);
   std::vector<Result<>> ended;
   const auto note = [&](const Result<>& result) { ended.push_back(result); };
   client.reload_weights("1", note);
@@ -79,12 +121,13 @@ TEST(DataParallel, ReloadsDoNotOverlap) {
   client.reload_weights("2", note);
   EXPECT_EQ(ended.size(), 2U) << "one engine still loads";
   held[1]->reloads[0](failure(ErrorCode::io, "no file"));
+  held[0]->reloads[1]({});  // loads the previous weights
   ASSERT_EQ(ended.size(), 3U);
   EXPECT_EQ(ended[2].error().code, ErrorCode::io);
   client.reload_weights("0", note);
-  EXPECT_EQ(held[0]->reloads.size(), 2U);
+  EXPECT_EQ(held[0]->reloads.size(), 3U);
   EXPECT_EQ(held[1]->reloads.size(), 2U);
-  for (const ReloadingEngine* engine : held) engine->reloads[1]({});
+  for (const ReloadingEngine* engine : held) engine->reloads.back()({});
   EXPECT_TRUE(ended.back());
 }
 

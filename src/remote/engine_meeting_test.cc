@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kEngine = 3;
-constexpr const char* kSlow = "--step-us=5000";  // longer than it takes to stop a host
+constexpr const char* kSlow = "--step-us=20000";  // 480 tokens take longer than stopping a host
 
 std::string program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
@@ -70,16 +70,16 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   auto host = std::make_unique<Host>(served.place);
   served.start();
   EXPECT_EQ(served.client->info().index, kEngine);
-  const auto stream = served.submit(1, 300);
+  const auto stream = served.submit(1, 100);
   stream->wait_outputs(5);
   const pid_t first = engine_pid();
   ASSERT_GT(first, 0);
   kill(first, SIGKILL);
   ASSERT_TRUE(stream->wait_ended(1, 60s));
-  EXPECT_EQ(stream->record().tokens, expected(some_prompt(1, 20), 300)) << "it goes on with the next one";
+  EXPECT_EQ(stream->record().tokens, expected(some_prompt(1, 20), 100)) << "it goes on with the next one";
   ASSERT_TRUE(eventually([&] { return engine_pid() > 0 && engine_pid() != first; }));
 
-  const auto lost = served.submit(2, 400);
+  const auto lost = served.submit(2, 480);
   lost->wait_outputs(1);
   host.reset();
   EXPECT_EQ(engine_pid(), -1);

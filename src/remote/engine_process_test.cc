@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/testing/rig.h"
 
 namespace octavo::remote {
@@ -194,7 +195,7 @@ std::vector<TokenId> ask(EngineProcess& engine, std::vector<TokenId> prompt, int
 }
 
 TEST(EngineProcess, OtherWeightsTakeThePlaceOfTheModelsWhileStreamsGoOn) {
-  const auto engine = EngineProcess::start(with_weights({"--step-us=500"})).value();
+  const auto engine = EngineProcess::start(with_weights({"--step-us=4000"})).value();
   const std::vector<TokenId> prompt = some_prompt(1, 20);
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(prompt, 400), sink));
@@ -277,15 +278,19 @@ TEST(EngineProcess, ASleepThatHasNotBegunIsTakenBack) {
     const pid_t pid = engine->pid();
     auto running = std::make_shared<Recorder>();
     ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 400), running).has_value());
+    // The request cannot end, so no sleep begins.
+    ASSERT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); }));
     for (int i = 0; i < 20; ++i) {
       std::promise<Result<>> told;
       engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
       EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
       const Result<> slept = told.get_future().get();
+      ASSERT_FALSE(slept);
       EXPECT_EQ(slept.error().message, "the engine was woken up before it fell asleep");
     }
-    expect_answer(*engine, 1, 0);
     EXPECT_EQ(running->record().ends.size(), 0u) << "nobody has waited for it";
+    engine->resume();
+    expect_answer(*engine, 1, 0);
     EXPECT_TRUE(outcome([&](auto done) { engine->sleep(level, done); }));
     EXPECT_EQ(running->record().tokens, expected(some_prompt(2, 20), 400));
     EXPECT_EQ(engine->pid(), level == 1 ? pid : -1);
@@ -322,7 +327,7 @@ TEST(EngineProcess, WithoutAProcessAdaptersAreRefusedAndTheEndIsHeard) {
 }
 
 TEST(EngineProcess, WhoWaitsForSleepHearsOfTheEnd) {
-  auto engine = EngineProcess::start(simulated({"--step-us=2000"})).value();
+  auto engine = EngineProcess::start(simulated({"--step-us=20000"})).value();
   auto running = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 400), running).has_value());
   std::promise<Result<>> told;
@@ -367,17 +372,22 @@ TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
 TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   options.on_several_hosts = true;
+  const std::string program = options.program;
+  const ScratchDirectory folder;
+  options.program = folder / "engine";
+  std::filesystem::create_symlink(program, folder / "engine");
   const auto engine = EngineProcess::start(std::move(options)).value();
   EXPECT_EQ(engine->stats()[0].condition.presence, EnginePresence::up);
   auto running = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 300), running).has_value());
   running->wait_outputs(3);
+  std::filesystem::remove(folder / "engine");  // the next starts fail, for about three seconds
   ::kill(engine->pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::away; }));
   const auto refused = engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>());
-  if (!refused) {  // otherwise the engine is up again already
-    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
-  }
+  std::filesystem::create_symlink(program, folder / "engine");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::up; }));
   ASSERT_TRUE(running->wait_ended(1, 60s));
   EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 20), 300));
@@ -415,7 +425,7 @@ TEST(EngineProcess, GivesUpInTheEnd) {
 }
 
 TEST(EngineProcess, AbortsAndRefusals) {
-  const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+  const auto engine = EngineProcess::start(simulated({"--step-us=5000"})).value();
   const auto error = [&](Request request) {
     return engine->submit(std::move(request), std::make_shared<Recorder>()).error();
   };

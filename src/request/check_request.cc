@@ -1,6 +1,8 @@
 #include "request/check_request.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -12,6 +14,20 @@ Result<> check_ids(std::string_view field, std::span<const TokenId> ids, int voc
     if (id < 0 || id >= vocab_size)
       return invalid(field, "token id {} is out of vocabulary: must be in [0, {})", id, vocab_size);
   return {};
+}
+
+Result<> check_prompt_logprobs(const Request& request) {
+  const LogprobRequest& asked = request.sampling.logprobs;
+  const std::string_view field = asked.prompt ? "prompt_logprobs" : "prompt_logprob_token_ids";
+  if (request.has_embeds() && asked.of_prompt())
+    return invalid(field, "cannot be combined with prompt_embeds, because the prompt has no tokens");
+  if (asked.prompt_token_ids.empty()) return {};
+  const std::int64_t rows = std::max<std::int64_t>(std::ssize(request.prompt) - 1 - asked.prompt_start, 0);
+  if (rows == std::ssize(asked.prompt_token_ids)) return {};
+  return invalid(field,
+                 "has {} rows, but must have {}: the {} tokens of the prompt, less 1, less "
+                 "prompt_logprob_start = {}",
+                 asked.prompt_token_ids.size(), rows, request.prompt.size(), asked.prompt_start);
 }
 
 std::string_view what_it_does(Task task) {
@@ -54,9 +70,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
                    "prompt, or set a larger max_model_len",
                    request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
   TRY_VOID(check_media(request.media, request.prompt.size(), engine));
-  if (request.has_embeds() && request.sampling.logprobs.prompt)
-    return invalid("prompt_logprobs",
-                   "cannot be combined with prompt_embeds, because the prompt has no tokens");
+  TRY_VOID(check_prompt_logprobs(request));
   if (const auto& budget = request.thinking_budget) {
     TRY_VOID(check_ids("thinking_token_budget", std::array{budget->begin, budget->end}, engine.vocab_size));
     if (budget->tokens < 0)

@@ -105,7 +105,7 @@ class EngineClient {
   // engine is added), if the number is out of range, or if another change is running.
   virtual void scale(int, int, Done done) {
     done(field_failure("new_data_parallel_size", ErrorCode::unsupported,
-                       "this server cannot change its number of engines"));
+                       "this server cannot change its number of engines: start it with --enable-elastic-ep"));
   }
   virtual bool scaling() const { return false; }
 };

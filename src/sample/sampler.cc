@@ -14,7 +14,7 @@ constexpr float kBan = -std::numeric_limits<float>::infinity();
 // Logprobs that the request wants for one row. top_count is -1 if it wants no logprobs.
 struct Report {
   int top_count = -1;
-  std::span<const TokenId> ids;  // the request's logprob_token_ids, which replace the most likely tokens
+  std::span<const TokenId> ids;  // tokens that the request lists, which replace the most likely tokens
 
   std::size_t columns() const {
     return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
@@ -34,6 +34,7 @@ bool make_list(SampledToken& result, std::size_t entries) {
 
 Report report_of(const SampleRow& row, std::size_t vocab) {
   const SamplingParams& params = row.sequence->params();
+  if (!row.listed.empty()) return {0, row.listed};
   const bool forced = row.forced >= 0;
   if (!forced && !params.logprobs.token_ids.empty()) return {0, params.logprobs.token_ids};
   const std::optional<int> asked = forced ? params.logprobs.prompt : params.logprobs.output;
@@ -232,8 +233,10 @@ void Sampler::pack_reports(std::span<const SampleRow> rows, std::size_t vocab) {
     if (reports) rules[r].top_count = report.top_count;
     if (starts.empty()) continue;
     starts[r] = static_cast<std::int32_t>(at);
-    std::ranges::copy(report.ids, ids.begin() + static_cast<std::ptrdiff_t>(at));
-    at += report.ids.size();
+    for (std::size_t i = 0; i < report.ids.size(); ++i) {
+      ids[at++] = std::max(report.ids[i], TokenId{0});
+      if (reports && report.ids[i] < 0) results_[r].logprobs->top[i].first = report.ids[i];
+    }
   }
   if (!starts.empty()) starts.back() = static_cast<std::int32_t>(at);
 }
@@ -273,8 +276,13 @@ std::span<SampledToken> Sampler::collect() {
     result.logprobs->id = result.id;
     result.logprobs->logprob = out_.host(outputs_.logprob)[r];
     result.logprobs->rank = out_.host(outputs_.rank)[r];
-    for (std::size_t i = 0; i < result.logprobs->top.size(); ++i)
-      result.logprobs->top[i] = {ids[i], values[i]};
+    for (std::size_t i = 0; i < result.logprobs->top.size(); ++i) {
+      auto& [id, value] = result.logprobs->top[i];
+      if (id < 0)
+        value = kBan;  // padding
+      else
+        id = ids[i], value = values[i];
+    }
   }
   return results_;
 }

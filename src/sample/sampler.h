@@ -24,6 +24,9 @@ struct SampleRow {
   // -1: sample a token. Otherwise the row does not sample: it reports the logprob of this token id, which
   // is the next token of the prompt (prompt_logprobs).
   TokenId forced = -1;
+  // With `forced`: token ids to report instead of the most likely tokens. -1 is padding, with logprob
+  // -infinity. Empty: the most likely tokens are reported.
+  std::span<const TokenId> listed = {};
   // Grammar mask with one bit per token id; 1: allowed. Empty: all tokens are allowed.
   std::span<const std::int32_t> mask = {};
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "kernels/backends.h"
@@ -43,6 +44,25 @@ class SamplerTest : public testing::Test {
 
   Backend backend_ = make_cpu_backend({.threads = 2, .isa = {}}).value();
 };
+
+TEST_F(SamplerTest, ARowOfThePromptReportsItsListedTokens) {
+  SamplingParams params;
+  params.temperature = 0;
+  const SequenceSampling sequence(params, {}, {}, 0, kVocab);
+  const Tokens listed = {39, -1, 0};
+  const auto results = run(ramp(2), {{.sequence = &sequence, .output = {}, .forced = 7, .listed = listed},
+                                     {.sequence = &sequence, .output = {}}});
+  EXPECT_EQ(results[0].id, 7);
+  EXPECT_FALSE(results[1].logprobs);
+  const auto& top = results[0].logprobs.value().top;
+  ASSERT_EQ(top.size(), 3U);
+  EXPECT_EQ(top[0].first, 39);
+  EXPECT_NEAR(top[0].second, exact_logprob(39), 1e-5);
+  EXPECT_EQ(top[1].first, -1);
+  EXPECT_EQ(top[1].second, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(top[2].first, 0);
+  EXPECT_NEAR(top[2].second, exact_logprob(0), 1e-5);
+}
 
 TEST_F(SamplerTest, NoRows) { EXPECT_TRUE(run({}, {}).empty()); }
 

@@ -21,12 +21,22 @@ enum class Policy : std::uint8_t {
   longest_prefix,
 };
 
-struct SchedulerOptions {
+// Options that users choose. EngineOptions contains them.
+struct ScheduleOptions {
+  int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
+  int max_num_seqs = 128;
+  int long_prefill_token_threshold = 0;  // maximum number of tokens of one sequence in a step; 0: no limit
+  bool enable_chunked_prefill = true;    // false: each prompt is computed in a single step
+  double watermark = 0;  // fraction of the blocks that must stay free when a sequence is admitted
+  Policy policy = Policy::fcfs;
+};
+
+struct SchedulerOptions : ScheduleOptions {
   int block_size = 16;  // tokens per block
   int num_blocks = 0;   // total number of blocks of all groups; required
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
-  PrefixHashOptions prefix_hash;
+  PrefixHashOptions prefix_hash{};
   // Number of saved states of recurrent layers. 0 without recurrent layers or without prefix caching.
   int saved_states = 0;
   // Number of state slots for draft tokens, for all sequences together. A sequence returns to one of these
@@ -35,21 +45,15 @@ struct SchedulerOptions {
   // States are saved at multiples of this number of tokens. It must be a multiple of block_size.
   int mamba_block_size = 256;
 
-  int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
-  int max_num_seqs = 256;
-  int long_prefill_token_threshold = 0;  // maximum number of tokens of one sequence in a step; 0: no limit
-  bool enable_chunked_prefill = true;    // false: each prompt is computed in a single step
-  int max_steps_in_flight = 2;           // maximum number of steps that are planned but not collected
+  int max_steps_in_flight = 2;  // maximum number of steps that are planned but not collected
   // true: a sequence is planned again while a step in flight still samples its previous token. false: the
   // sequence waits for that token. Each step then includes only a part of the running sequences, so that
   // all steps in flight have about the same size.
   bool samples_ahead = true;
   int max_draft_tokens = 0;
 
-  Policy policy = Policy::fcfs;
-  int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
+  int max_model_len = 0;  // maximum number of prompt and output tokens of a sequence; required
   int max_sequences = 4096;
-  double watermark = 0;  // fraction of the blocks that must stay free when a sequence is admitted
   // A sequence that was preempted this many times is admitted only if there are blocks for all its tokens.
   int max_preemptions = 3;
 };

@@ -54,7 +54,8 @@ void ApiServer::open(std::shared_ptr<Service> service) { door_->service = std::m
 
 void ApiServer::stop(int grace_ms) {
   const auto service = door_->service.load();
-  if (service) service->live.stop();  // otherwise the server would wait for the streams of the live page
+  if (service)
+    service->views.live.stop();  // otherwise the server would wait for the streams of the live page
   if (service && service->batches) service->batches->stop();
   if (!server_->drain(grace_ms) && service) {
     for (const auto& generation : service->generations.all()) generation->shut_down();

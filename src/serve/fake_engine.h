@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,8 +49,7 @@ class FakeEngine final : public EngineClient {
     last_request = request;
     Active active{.sink = std::move(sink), .max_tokens = request.sampling.max_tokens.value_or(1 << 30)};
     active.prompt = request.prompt;
-    active.logprobs = request.sampling.logprobs.output;
-    active.prompt_logprobs = request.sampling.logprobs.prompt.has_value();
+    active.logprobs = request.sampling.logprobs;
     active.reports = request.report_progress;
     active.times.arrived_us = now_us();
     for (int i = 0; i < request.sampling.n; ++i) active.answers.push_back({.script = script_(request, i)});
@@ -138,8 +138,7 @@ class FakeEngine final : public EngineClient {
     std::shared_ptr<OutputSink> sink;
     int max_tokens = 0;
     std::vector<TokenId> prompt{};
-    std::optional<int> logprobs{};
-    bool prompt_logprobs = false;
+    LogprobRequest logprobs{};
     bool reports = false;
     std::vector<AnswerState> answers{};
     RequestTimes times{};
@@ -205,10 +204,11 @@ class FakeEngine final : public EngineClient {
     }
     const int total = static_cast<int>(script.tokens.size());
     if (answer.produced < total) {
-      if (answer.produced == 0 && active.prompt_logprobs) add_prompt_logprobs(active, output);
+      if (answer.produced == 0 && active.logprobs.of_prompt()) add_prompt_logprobs(active, output);
       const TokenId id = script.tokens[static_cast<std::size_t>(answer.produced++)];
       output.token_ids.push_back(id);
-      if (active.logprobs) output.logprobs.push_back(logprobs_of(id, *active.logprobs));
+      if (active.logprobs.output)
+        output.logprobs.push_back(logprobs_of(id, *active.logprobs.output, active.logprobs.token_ids));
       active.times.last_token_us = now_us();
       if (answer.produced == 1) active.times.scheduled_us = active.times.first_token_us = now_us();
     }
@@ -221,16 +221,25 @@ class FakeEngine final : public EngineClient {
   }
 
   static void add_prompt_logprobs(const Active& active, Output& output) {
-    for (std::size_t i = 1; i < active.prompt.size(); ++i)
-      output.prompt_logprobs.push_back(logprobs_of(active.prompt[i], active.logprobs.value_or(0)));
+    const auto& listed = active.logprobs.prompt_token_ids;
+    const auto start = static_cast<std::size_t>(active.logprobs.prompt_start);
+    for (std::size_t i = 1 + start; i < active.prompt.size(); ++i)
+      output.prompt_logprobs.push_back(
+          logprobs_of(active.prompt[i], active.logprobs.output.value_or(0),
+                      listed.empty() ? std::vector<TokenId>() : listed[i - 1 - start]));
   }
 
-  static TokenLogprobs logprobs_of(TokenId id, int count) {
+  // The logprob of each listed token is -id / 64; padding has -infinity.
+  static TokenLogprobs logprobs_of(TokenId id, int count, const std::vector<TokenId>& listed) {
     TokenLogprobs entry;
     entry.id = id;
     entry.logprob = -0.5F;
     entry.rank = 1;
-    for (int i = 0; i < count; ++i) entry.top.emplace_back(id + i, -0.5F - static_cast<float>(i));
+    for (const TokenId other : listed)
+      entry.top.emplace_back(
+          other, other < 0 ? -std::numeric_limits<float>::infinity() : static_cast<float>(-other) / 64);
+    if (listed.empty())
+      for (int i = 0; i < count; ++i) entry.top.emplace_back(id + i, -0.5F - static_cast<float>(i));
     return entry;
   }
 

@@ -41,6 +41,7 @@ AnswerCost Generation::cost() const {
 }
 
 void Generation::log_end(FinishReason reason, std::int64_t at_us) const {
+  if (!plan_.account.cost_id.empty()) service_->metrics.accounts.unread.put(plan_.account.cost_id, cost());
   std::int64_t prompt_tokens = 0;
   for (const Run& run : runs_) prompt_tokens += run.echoed.tokens;
   service_->metrics.accounts.log({.id = plan_.request.request_id,

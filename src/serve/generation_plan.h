@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "openai/errors.h"
 #include "request/request.h"
-#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/output_processor.h"
@@ -28,6 +28,7 @@ struct RequestAccount {
   std::string tenant{kAnonymous};  // tenant label in metrics and logs
   std::string path{};
   bool in_header = false;
+  std::string cost_id{};  // value of kCostIdHeader; "": nobody reads the cost later
 };
 
 struct GenerationPlan {

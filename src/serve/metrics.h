@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "request/engine_info.h"
 #include "request/engine_stats.h"
 #include "request/histogram.h"
 #include "request/request.h"
-#include "serve/accounts.h"
 #include "serve/http_metrics.h"
 
 namespace octavo {

@@ -41,6 +41,7 @@ Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::
       unfinished_(plan_.texts.size()) {}
 
 void Pooling::log_end(FinishReason reason) const {
+  if (!plan_.account.cost_id.empty()) service_->metrics.accounts.unread.put(plan_.account.cost_id, cost_);
   service_->metrics.accounts.log(
       {.id = plan_.request_id,
        .tenant = plan_.account.tenant,

@@ -111,6 +111,7 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .return_token_ids = request.report.token_ids,
           .return_tokens_as_token_ids = request.report.tokens_as_token_ids,
           .return_prompt_logprobs = request.report.prompt_logprobs,
+          .return_prompt_scores = !p.logprobs.prompt_token_ids.empty(),
           .include_usage = request.stream.include_usage,
           .tools = request.tools,
           .n = p.n};
@@ -130,6 +131,9 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
                               std::ssize(p.tokens.logit_bias) * 8 + std::ssize(p.tokens.bad_word_ids) * 64;
   const int top = p.logprobs.prompt.value_or(0);
   const std::int64_t row = p.logprobs.prompt ? kLogprobBytes * (1 + (top < 0 ? vocab_size : top)) : 0;
+  const auto& listed = p.logprobs.prompt_token_ids;
+  const std::int64_t scores =
+      listed.empty() ? 0 : kLogprobBytes * std::ssize(listed) * (1 + std::ssize(listed.front()));
   const int shown = p.logprobs.output.value_or(0);
   const std::int64_t beam_token =
       plan.request.beam.enabled ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
@@ -139,7 +143,7 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
     price.answers += p.n;
-    price.bytes += p.n * (kAnswerBytes + params + tokens * kTokenBytes + std::ssize(prompt) * row +
+    price.bytes += p.n * (kAnswerBytes + params + tokens * kTokenBytes + std::ssize(prompt) * row + scores +
                           p.max_tokens.value_or(0) * beam_token);
   }
   return price;

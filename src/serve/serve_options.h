@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "media/processor_config.h"
-#include "serve/accounts.h"
 #include "serve/admission.h"
 #include "serve/mcp/options.h"
 #include "serve/media_fetch.h"
@@ -66,6 +66,8 @@ struct ServeFeatures {
   bool profiles = false;    // enables /start_profile and /stop_profile
   bool change_adapters = false;
   bool page = true;
+  bool sagemaker_sessions = false;  // whether /invocations creates sessions
+  int sagemaker_session_s = 1200;   // lifetime of a session in seconds
 };
 
 struct AccessOptions {

@@ -73,6 +73,54 @@ TEST_F(ServeTest, InvocationsAreChatsOrCompletions) {
   EXPECT_EQ(post("/invocations", "[").status, 400);
 }
 
+TEST_F(ServeTest, InvocationsHaveSessions) {
+  serve([](const Request&, int) { return Script{.tokens = ending("Hi")}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.features.sagemaker_sessions = true; });
+  constexpr const char* kHeader = "X-Amzn-SageMaker-Session-Id";
+  const auto send = [&](const std::string& body, const std::string& session) {
+    return client()
+        .request("POST", "/invocations", body, {{"Content-Type", "application/json"}, {kHeader, session}})
+        .value();
+  };
+  const http::Response created = post("/invocations", R"({"requestType":"NEW_SESSION"})");
+  EXPECT_EQ(created.status, 200);
+  const std::string header(created.headers.find("X-Amzn-SageMaker-New-Session-Id").value_or(""));
+  const std::string id = header.substr(0, header.find(';'));
+  EXPECT_THAT(header, testing::MatchesRegex(id + "; Expires=20..-..-..T..:..:..Z"));
+  EXPECT_EQ(created.body, fmt::format("Session {} created", id));
+
+  EXPECT_EQ(send(kChat + "}", id).status, 200);
+  EXPECT_THAT(send(kChat + "}", "other").body, HasSubstr("session not found"));
+  EXPECT_EQ(send(kChat + "}", "other").status, 400);
+  EXPECT_EQ(send(R"({"requestType":"CLOSE"})", "other").status, 400);
+  EXPECT_EQ(post("/invocations", R"({"requestType":"CLOSE"})").status, 424);
+  EXPECT_EQ(send(R"({"requestType":"OPEN"})", id).status, 400);
+  EXPECT_THAT(post("/invocations", R"({"requestType":"NEW_SESSION","x":1})").body,
+              HasSubstr("x: is not allowed"));
+
+  const http::Response closed = send(R"({"requestType":"CLOSE"})", id);
+  EXPECT_EQ(closed.status, 200);
+  EXPECT_EQ(closed.headers.find("X-Amzn-SageMaker-Closed-Session-Id"), id);
+  EXPECT_EQ(send(kChat + "}", id).status, 400) << "the session is closed";
+}
+
+TEST_F(ServeTest, InvocationsRefuseSessionsThatAreNotEnabled) {
+  serve_text("Hi");
+  const auto send = [&](const std::string& body, const std::string& header, const std::string& value) {
+    return client()
+        .request("POST", "/invocations", body, {{"Content-Type", "application/json"}, {header, value}})
+        .value();
+  };
+  const http::Response created = post("/invocations", R"({"requestType":"NEW_SESSION"})");
+  EXPECT_EQ(created.status, 400);
+  EXPECT_THAT(created.body, HasSubstr("stateful sessions are not enabled"));
+  EXPECT_EQ(send(kChat + "}", "X-Amzn-SageMaker-Session-Id", "any").status, 400);
+  // The header names the model of the request, such as an adapter.
+  constexpr const char* kAdapter = "X-Amzn-SageMaker-Adapter-Identifier";
+  EXPECT_EQ(send(kChat + "}", kAdapter, "org/alias").status, 200);
+  EXPECT_EQ(send(kChat + "}", kAdapter, "no-adapter").status, 404);
+}
+
 TEST_F(ServeTest, SeveralConversationsHaveAChoiceEach) {
   serve([](const Request& request, int) {
     return Script{.tokens = ending(request.prompt.size() % 2 == 0 ? "even" : "odd")};

@@ -63,7 +63,7 @@ TEST_F(ServeWeightsTest, AnUpdateNamesTheVersionOfLaterTokens) {
 
 TEST_F(ServeWeightsTest, TheVersionChangesWithinAnAnswer) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of(std::string(60, 'x')), .hang = true}; },
-        [&](ServeOptions& options, http::ServerOptions&) { options.features.dev_mode = true; }, 2'000);
+        [&](ServeOptions& options, http::ServerOptions&) { options.features.dev_mode = true; }, 20'000);
   auto answer = std::async(std::launch::async, [&] {
     return reply("/inference/v1/generate", R"({"token_ids":[72],"sampling_params":{"max_tokens":60}})");
   });
@@ -99,27 +99,6 @@ TEST_F(ServeWeightsTest, AnEngineThatRefusesKeepsWeightsAndVersion) {
   EXPECT_THAT(error(post("/finish_weight_update", R"({"weight_version":"2"})"), 500), HasSubstr("shape"));
   EXPECT_EQ(version(), "default");
   EXPECT_EQ(post("/start_weight_update", "").status, 200) << "the next update can begin";
-}
-
-TEST_F(ServeWeightsTest, AfterAFailureAllEnginesLoadTheOldWeights) {
-  engine_->described.engines = 2;
-  const auto update = [&] {
-    EXPECT_EQ(post("/start_weight_update", "").status, 200);
-    EXPECT_EQ(send(safetensors_text({{"b", {30}}})).status, 200);
-    return post("/finish_weight_update", "");
-  };
-  const Result<> failed = failure(ErrorCode::corrupt, "the shape is wrong");
-  engine_->reloads.result = failed;
-  EXPECT_THAT(error(update(), 500), HasSubstr("shape"));
-  ASSERT_EQ(engine_->reloads.folders.size(), 2U);
-  EXPECT_EQ(engine_->reloads.folders[1], model_.path().string());
-  engine_->reloads.result = {};
-  EXPECT_EQ(update().status, 200);
-  engine_->reloads.result = failed;
-  EXPECT_THAT(error(update(), 500), HasSubstr("shape"));
-  ASSERT_EQ(engine_->reloads.folders.size(), 5U);
-  EXPECT_EQ(engine_->reloads.folders[4], engine_->reloads.folders[2]);
-  EXPECT_TRUE(std::filesystem::exists(engine_->reloads.folders[4]));
 }
 
 TEST_F(ServeWeightsTest, ErrorsNameTheFieldAndTheWay) {

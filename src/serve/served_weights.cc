@@ -2,11 +2,6 @@
 
 namespace octavo {
 
-std::string ServedWeights::in_use() const {
-  const std::lock_guard lock(mutex_);
-  return update_ ? update_->in_use() : folder_;
-}
-
 void ServedWeights::settle(bool kept) {
   const std::lock_guard lock(mutex_);
   if (!update_) return;

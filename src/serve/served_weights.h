@@ -33,8 +33,6 @@ class ServedWeights {
     }
     return act(*update_);
   }
-  // Returns the folder or file with the weights in use.
-  std::string in_use() const;
   // Ends an update. `kept` is true if the engine uses the update's weights.
   void settle(bool kept);
   // Call this when the engine uses the weights of another folder. If `folder` is "", the engine has read
@@ -43,7 +41,7 @@ class ServedWeights {
 
  private:
   std::atomic<std::shared_ptr<const std::string>> version_ = std::make_shared<const std::string>("default");
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::string folder_;
   std::unique_ptr<WeightUpdate> update_;  // null before the first update
 };

@@ -18,6 +18,7 @@
 #include "serve/mcp/threads.h"
 #include "serve/metrics.h"
 #include "serve/openai/response_store.h"
+#include "serve/sagemaker_sessions.h"
 #include "serve/serve_options.h"
 #include "serve/served_weights.h"
 #include "serve/step_trace.h"
@@ -39,6 +40,12 @@ struct Fetchers {
   }
 };
 
+// What the engine does now, for people who watch it.
+struct Views {
+  LiveFeed live;
+  StepTrace steps;
+};
+
 // Chat templates. Null if the model has none.
 struct Templates {
   const ChatTemplate* plain;
@@ -57,12 +64,14 @@ struct Service {
         adapters(options.rules.adapters),
         weights(options.model.path),
         metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
-        live(engine_client, metrics),
-        step_trace(engine_client, options.observe.step_trace),
+        views{.live{engine_client, metrics}, .steps{engine_client, options.observe.step_trace}},
         admission(options.admission.budget(), options.admission.client_max()),
         responses(options.response_store_bytes),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),
+        sessions(options.features.sagemaker_sessions
+                     ? std::make_unique<SageMakerSessions>(options.features.sagemaker_session_s)
+                     : nullptr),
         fetchers{.pool{options.threads.fetch, options.threads.fetch_queue_max},
                  .mcp = mcp::Threads(options.access.mcp)} {}
 
@@ -74,8 +83,7 @@ struct Service {
   const std::shared_ptr<AdapterNames> adapters;
   ServedWeights weights;
   Metrics metrics;
-  LiveFeed live;
-  StepTrace step_trace;
+  Views views;
   Admission admission;
   LiveGenerations generations;
   const std::int64_t started_at =
@@ -96,6 +104,7 @@ struct Service {
   openai::ResponseStore responses;
   WorkerPool intake;
   WorkerPool delivery;
+  const std::unique_ptr<SageMakerSessions> sessions;  // null without --sagemaker-sessions
   Fetchers fetchers;
   std::unique_ptr<BatchApi> batches;  // set before the server accepts requests; null without --batch-dir
 };

@@ -9,10 +9,12 @@ import os
 import random
 import signal
 import struct
+import urllib.error
+import urllib.request
 
 import openai
 import pytest
-from conftest import eventually, fetch, serve
+from conftest import PATIENCE, eventually, fetch, serve
 from test_engine_process import engines
 
 COLS = {"self_attn.q_proj": (256, 256), "self_attn.v_proj": (128, 256), "mlp.down_proj": (256, 768)}
@@ -86,6 +88,30 @@ def unload(base, name):
     return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0).post(
         "/unload_lora_adapter", body={"lora_name": name}, cast_to=str
     )
+
+
+def sagemaker(base, method, path, body=None, **headers):
+    """Returns the text of the reply."""
+    data = json.dumps(body).encode() if body is not None else None
+    named = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(base + path, data, named, method=method)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        return reply.read().decode()
+
+
+def test_sagemakers_routes_load_select_and_unload(base, client, folders):
+    loaded = sagemaker(base, "POST", "/adapters", {"name": "sage", "src": str(folders["a2"])})
+    assert loaded == "Adapter sage registered"
+    body = {"prompt": PROMPT, "max_tokens": 24, "temperature": 0}
+    selected = json.loads(sagemaker(base, "POST", "/invocations", body, X_Amzn_SageMaker_Adapter_Identifier="sage"))
+    assert selected["model"] == "sage" and selected["choices"][0]["text"] == answer(client, "sage")[0]
+    for request in (("POST", "/adapters", {"name": "sage", "src": str(folders["a2"])}), ("GET", "/adapters/sage")):
+        with pytest.raises(urllib.error.HTTPError):
+            sagemaker(base, *request)
+    assert sagemaker(base, "DELETE", "/adapters/sage") == "Adapter sage unregistered"
+    assert "sage" not in [model.id for model in client.models.list().data]
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        sagemaker(base, "DELETE", "/adapters/sage")
 
 
 def test_they_are_listed_with_their_parent(client, folders):

@@ -6,6 +6,8 @@ import http.server
 import json
 import os
 import pty
+import signal
+import socket
 import subprocess
 import threading
 
@@ -107,3 +109,29 @@ def test_a_terminal_dims_thoughts(scripted):
         while piece := os.read(terminal, 4096):
             seen += piece
     assert done.returncode == 0 and b"\x1b[2mHm.\x1b[0m\r\nYes.\r\n" in seen, seen
+
+
+@pytest.mark.parametrize("head", ["", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"])
+def test_an_interrupt_before_the_first_token_ends_the_answer_of_a_server(head):
+    models = '{"data": [{"id": "slow"}]}'
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        chat = subprocess.Popen([OCTAVO, "chat", "--url", f"127.0.0.1:{listening.getsockname()[1]}", "-q", "Well?"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            listening.settimeout(PATIENCE)
+            first, _ = listening.accept()
+            with first:
+                first.recv(1 << 16)
+                first.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(models)}\r\n\r\n{models}".encode())
+            asked, _ = listening.accept()
+            with asked:
+                asked.settimeout(PATIENCE)
+                received = b""
+                while b"Well?" not in received:
+                    received += asked.recv(1 << 16)
+                asked.sendall(head.encode())
+                chat.send_signal(signal.SIGINT)
+                assert asked.recv(1 << 16) == b"", "the connection is closed, so that the server ends the answer"
+            chat.wait(PATIENCE)
+        finally:
+            chat.kill()

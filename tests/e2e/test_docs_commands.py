@@ -104,6 +104,8 @@ ELSEWHERE = {
     "octavo serve MODEL --executor simulated=timing.json --port 9000": "test_one_process_stands_in_for_several_servers",
     "octavo serve MODEL --executor simulated=timing.json": "test_a_server_stands_in_for_a_model",
     "octavo serve MODEL --tensor-parallel-size 2 --nnodes 2": "test_two_hosts_give_the_bits_of_one",
+    "octavo serve MODEL --tensor-parallel-size 2 --device cuda":
+        "test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process",
     "octavo serve MODEL --data-parallel-size 4 --data-parallel-size-local 2 --data-parallel-address":
         "test_an_engine_of_another_host_dies_goes_and_comes",
     "octavo serve MODEL_DIR --reasoning-parser qwen3": "test_thoughts_and_text_are_apart",

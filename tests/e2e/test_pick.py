@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import openai
@@ -592,6 +593,42 @@ def test_the_picker_says_who_computes_a_long_prompt(tmp_path):
         assert (served(prefiller), served(decoder)) == (1, 4), "neither a short one nor one that is known there"
 
 
+@pytest.mark.parametrize("finds", ["by name", "all", "none by name"])
+def test_only_the_necessary_metrics_are_requested(finds):
+    """As vLLM, a server with Prometheus' Python client finds metrics by name; with several processes it finds none.
+    Other servers ignore the query."""
+    page = {"vllm:num_requests_waiting": 7, "vllm:num_requests_running": 1, "vllm:kv_cache_usage_perc": 0.5, "other": 3}
+    asked = []
+
+    class Replica(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            names = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("name[]")
+            asked.append(names)
+            found = page if not names or finds == "all" else {n: page[n] for n in names if n in page and finds == "by name"}
+            body = "".join(f"{name} {value}\n" for name, value in found.items()).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Replica) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            with picker([f"127.0.0.1:{server.server_address[1]}"]) as (_, _, metrics):
+                assert eventually(lambda: metric(metrics, "llm_d_epp_average_queue_size") == 7)
+                assert set(asked[0]) >= {"vllm:num_requests_waiting", "sglang:num_queue_reqs"} and "other" not in asked[0]
+                page["vllm:num_requests_waiting"] = 9
+                assert eventually(lambda: metric(metrics, "llm_d_epp_average_queue_size") == 9)
+                assert (asked[-1] is None) == (finds == "none by name")
+        finally:
+            server.shutdown()
+
+
 def test_nobody_there_is_503(tmp_path):
     ports = [free_port() for _ in range(3)]
     with picker([f"127.0.0.1:{port}" for port in ports]) as (grpc, _, metrics), envoy(tmp_path, grpc, ports) as base:
@@ -705,6 +742,8 @@ def test_requests_wait_for_room(replicas, tmp_path):
         (["--endpoints", "127.0.0.1:9", "--cert-path", "nowhere"], "cert-path"),
         (["--cert-path", "nowhere", "--secure-serving=false"], "cert-path"),
         (["--enable-cert-reload"], "cert-path"),
+        (["--endpoints", "127.0.0.1:9", "--grpc-port", "0", "--metrics-cert-dir", "nowhere"], "metrics-cert-dir: nowhere/tls.crt"),
+        (["--metrics-client-ca-file", "ca.crt"], "metrics-cert-dir"),
         (["--refresh-metrics-interval", "1ms"], "refresh-metrics-interval"),
     ],
 )

@@ -94,11 +94,31 @@ def test_the_cheapest_of_several_devices(trace, tmp_path):
     assert answer["offers"][answer["best"]]["device"] == "h100"
 
 
+def test_a_measured_timing_replaces_the_roofline_of_its_replicas(trace, tmp_path):
+    result, timing = tmp_path / "search.json", tmp_path / "timing.json"
+    flags = ["--trace", trace, "--slo", "ttft:2000", "tpot:200", "--model", "qwen3-32b", "--output-json", result,
+             "--devices", "h100", "--tensor-parallel-sizes", "2,4", "--batch-sizes", "64"]
+    assert plan(*flags).returncode == 0
+    estimated = json.loads(result.read_text())["offers"]
+    timing.write_text(json.dumps({"fixed_us": 40_000, "token_us": 900, "kv_token_us": 0.5}))
+    done = plan(*flags, "--timings", f"h100:2={timing}")
+    assert done.returncode == 0, done.stderr
+    offers = json.loads(result.read_text())["offers"]
+    assert [offer["timing"] for offer in estimated] == ["roofline", "roofline"]
+    assert [offer["timing"] for offer in offers] == ["measured", "roofline"]
+    assert offers[0].get("replicas", 1000) > estimated[0]["replicas"], "the measured device is ten times slower"
+    assert "measured" in done.stdout
+
+
 @pytest.mark.parametrize("flags, said", [
     (["--devices", "h100,l40s"], "prices"),
     (["--devices", "nonesuch"], "nonesuch"),
     (["--devices", "h100", "--device", "h100"], "--device"),
     (["--prices", "3"], "--devices"),
+    (["--devices", "h100", "--timings", "h100=timing.json"], "must be DEVICE:SIZE=FILE"),
+    (["--devices", "h100", "--timings", "l40s:2=timing.json"], "l40s' is not one of --devices"),
+    (["--devices", "h100", "--timings", "h100:3=timing.json"], "not one of --tensor-parallel-sizes"),
+    (["--devices", "h100", "--timings", "h100:2=/nowhere.json"], "/nowhere.json"),
 ])
 def test_mistakes_of_a_search_are_named(trace, flags, said):
     done = plan("--trace", trace, "--slo", "ttft:2000", *flags)

@@ -73,6 +73,22 @@ def test_logprobs(llm):
     assert output.prompt_logprobs[0] is None and len(output.prompt_logprobs) == len(output.prompt_token_ids)
 
 
+def test_listed_tokens_of_the_prompt_have_the_same_logprobs_as_the_whole_vocabulary(llm):
+    prompt = llm.get_tokenizer().encode("Once upon a time there was")
+    listed = [[prompt[(i + 2) % len(prompt)], 7, -1] for i in range(len(prompt) - 2)]
+    scores = llm.generate(prompt, SamplingParams(max_tokens=1, prompt_logprob_token_ids=listed,
+                                                 prompt_logprob_start=1))[0].prompt_token_id_logprobs
+    whole = llm.generate(prompt, SamplingParams(max_tokens=1, prompt_logprobs=-1))[0].prompt_logprobs
+    assert len(scores) == len(listed)
+    for row, (ids, values) in enumerate(zip(listed, scores)):
+        assert values[:2] == pytest.approx([whole[row + 2][token].logprob for token in ids[:2]], abs=1e-5)
+        assert values[2] == float("-inf")
+    with pytest.raises(ValueError, match="LLM.generate"):
+        llm.chat([{"role": "user", "content": "Hi"}], SamplingParams(prompt_logprob_token_ids=[[1]]))
+    with pytest.raises(InvalidInput, match="has 1 rows, but must have"):
+        llm.generate(prompt, SamplingParams(prompt_logprob_token_ids=[[1]]))
+
+
 def test_beam_search(llm):
     width, steps = 3, 4
     found = llm.beam_search(["Once upon a time", {"prompt": "Mira lives"}], BeamSearchParams(width, steps, ignore_eos=True))

@@ -11,7 +11,7 @@ import urllib.request
 import httpx
 import openai
 import pytest
-from conftest import eventually, fetch, http_client, metric, running
+from conftest import PATIENCE, eventually, fetch, free_port, http_client, metric, running
 
 SERVE = "build/release/octavo serve --port {port}"
 ROUTE = "build/release/octavo route --port {port} --worker-urls "
@@ -117,34 +117,38 @@ def test_a_tokenizer_that_is_not_the_replicas_is_noticed(replica, tokenizer):
 
 def test_a_long_prompt_holds_nobody_up(replica):
     text = " ".join(f"word{i * 7919 % 10007} of a long text" for i in range(38_000))[:1_000_000]
-    with running(ROUTE + f"{replica} --tokenizer-path models/demo --http-threads 1") as (_, base), httpx.Client(base_url=base) as client:
-        waits, done = [], threading.Event()
+    with running(ROUTE + f"{replica} --tokenizer-path models/demo --http-threads 1") as (_, base), httpx.Client(base_url=base, timeout=PATIENCE) as client:
+        def answers_meanwhile():
+            waits, done = [], threading.Event()
 
-        def send():
-            begun = time.monotonic()
-            httpx.post(base + "/v1/completions", json={"prompt": text}, timeout=120)
-            waits.append(time.monotonic() - begun)
-            done.set()
+            def send():
+                begun = time.monotonic()
+                httpx.post(base + "/v1/completions", json={"prompt": text}, timeout=120)
+                waits.append(time.monotonic() - begun)
+                done.set()
 
-        sender, longest = threading.Thread(target=send), 0
-        sender.start()
-        while not done.is_set():
-            begun = time.monotonic()
-            assert client.get("/liveness").status_code == 200
-            longest = max(longest, time.monotonic() - begun)
-        sender.join()
-        assert longest < waits[0] / 4, "the only loop answers while the prompt's tokens are found"
+            sender, longest = threading.Thread(target=send), 0
+            sender.start()
+            while not done.is_set():
+                begun = time.monotonic()
+                assert client.get("/liveness").status_code == 200
+                longest = max(longest, time.monotonic() - begun)
+            sender.join()
+            return longest < waits[0] / 4
+
+        # Repeats, because a busy machine may stop the router for a moment. A loop that is held up is so each time.
+        assert any(answers_meanwhile() for _ in range(5)), "the only loop answers while the prompt's tokens are found"
 
 
 def test_the_command_line_of_sglangs_router_starts(replicas):
     one, two = replicas
     command = (f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {one} 8998 "
                f"--prefill {one.replace('127.0.0.1', 'localhost')} none --decode {two} --policy cache_aware --eviction-interval 60 "
-               "--dp-aware --log-level info --prometheus-port 29000 --worker-startup-timeout-secs 300 --worker-startup-check-interval 1 "
+               f"--dp-aware --log-level info --prometheus-port {free_port()} --worker-startup-timeout-secs 300 --worker-startup-check-interval 1 "
                "--queue-size 10 --request-id-headers x-trace --cors-allowed-origins https://a.example")
     with running(command) as (_, base):
-        assert httpx.get(base + "/v1/loads").json()["workers"]
-        answer = httpx.get(base + "/flush_cache").json()
+        assert http_client.get(base + "/v1/loads").json()["workers"]
+        answer = http_client.get(base + "/flush_cache").json()
         assert len(answer["workers"]) == 3, "each worker was asked"
 
 
@@ -152,7 +156,7 @@ def test_flags_of_sglangs_router_for_other_parts_are_named(replicas):
     command = (f"build/release/octavo route --port {{port}} --worker-urls {replicas[0]} --policy manual --assignment-mode min_group "
                "--history-backend postgres --postgres-db-url postgres://x --tokenizer-cache-enable-l0 --prometheus-duration-buckets 1 2")
     with running(command) as (_, base):
-        assert httpx.get(base + "/v1/loads").json()["workers"]
+        assert http_client.get(base + "/v1/loads").json()["workers"]
     for flags in (["--jwt-issuer", "https://a"], ["--control-plane-api-keys", "k:n:admin:s"], ["--assignment-mode", "most"]):
         done = subprocess.run(["build/release/octavo", "route", "--worker-urls", "http://a:1", *flags], capture_output=True, text=True,
                               timeout=60)
@@ -296,8 +300,8 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
         prompt = f"Story {i}, please."
         fields = dict(model=model, temperature=i % 2, seed=i, stream=True, ignore_eos=True)
         if path == "/v1/messages":
-            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=300)
-        return fields | dict(input=prompt, max_output_tokens=300)
+            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=700)  # so that the replica is killed before it has sent all
+        return fields | dict(input=prompt, max_output_tokens=700)
 
     def ask(base, i, seen=lambda: None):
         events = []
@@ -346,7 +350,7 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
         assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') >= 2
         if path == "/v1/responses":  # also the responses that the killed replica began
             for events in got:
-                assert httpx.get(base + path + "/" + events[-1]["response"]["id"]).json()["status"] == "incomplete"
+                assert http_client.get(base + path + "/" + events[-1]["response"]["id"]).json()["status"] == "incomplete"
 
 
 @pytest.mark.parametrize("chat", [True, False])
@@ -354,7 +358,7 @@ def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
     model = client_of(replica).models.list().data[0].id
     prompts = [f"Story {i}, please." if chat else f"Once upon a time there were {i}" for i in range(12)]
     bodies = [
-        dict(model=model, max_tokens=300, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
+        dict(model=model, max_tokens=700, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
              stream=True, stream_options={"include_usage": True})
         | (dict(messages=[{"role": "user", "content": prompt}]) if chat else dict(prompt=prompt))
         for i, prompt in enumerate(prompts)

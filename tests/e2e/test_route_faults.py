@@ -16,7 +16,7 @@ import time
 import httpx
 import openai
 import pytest
-from conftest import eventually, free_port, running
+from conftest import eventually, free_port, http_client, running
 from test_route import ROUTE, SERVE, client_of, workers
 
 STREAMS = 64
@@ -208,9 +208,9 @@ def test_a_clients_deadlines_open_nothing(expected):
     with running(SERVE) as (_, one), running(SERVE) as (_, two), running(ROUTE + f"{one} {two}") as (_, base):
         assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
         for _ in range(30):
-            assert httpx.post(base + "/v1/completions", json=late).status_code == 503
+            assert http_client.post(base + "/v1/completions", json=late).status_code == 503
         assert all(w["is_healthy"] for w in workers(base))
-        assert httpx.post(base + "/v1/completions", json=dict(model=model, prompt="Once", max_tokens=1)).status_code == 200
+        assert http_client.post(base + "/v1/completions", json=dict(model=model, prompt="Once", max_tokens=1)).status_code == 200
 
 
 def test_a_router_that_is_killed_and_started_again(expected):

@@ -8,9 +8,8 @@ import subprocess
 import threading
 import urllib.request
 
-import httpx
 import pytest
-from conftest import eventually, fetch, free_port, running
+from conftest import eventually, fetch, free_port, http_client, running
 from test_route import SERVE, explained, post
 
 
@@ -134,7 +133,7 @@ def test_a_router_that_starts_knows_what_another_one_knows(tmp_path):
             for prompt in prompts:  # sent without the router, which knows only the reported load
                 post(replica, "/v1/completions", prompt=prompt, max_tokens=1)
             assert eventually(lambda: knows(one, prompts[-1] + [7]))
-            assert httpx.get(one + "/kv_index", params={"worker": "nobody:1"}).status_code == 404
+            assert http_client.get(one + "/kv_index", params={"worker": "nobody:1"}).status_code == 404
             with running(f"{route}{flags} --router-warm-from {one}") as (_, two):
                 assert eventually(lambda: (sample(two, "octavo_route_restored_blocks_total", replica) or 0) >= 30)
                 assert all(knows(two, prompt + [7]) for prompt in prompts), "the replica tells only of the last two steps again"

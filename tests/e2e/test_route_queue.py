@@ -7,9 +7,8 @@ import http.server
 import threading
 import time
 
-import httpx
 import pytest
-from conftest import eventually, running
+from conftest import eventually, http_client, running
 from test_route import ROUTE, workers
 from test_route_faults import Quiet
 
@@ -63,7 +62,7 @@ def narrow():
 
 def post(base, **fields):
     began = time.monotonic()
-    answer = httpx.post(base + "/v1/completions", json={"model": "m", "prompt": "x", **fields}, timeout=60)
+    answer = http_client.post(base + "/v1/completions", json={"model": "m", "prompt": "x", **fields})
     return answer, time.monotonic() - began
 
 
@@ -76,7 +75,7 @@ def test_forty_at_once_all_get_an_answer(narrow):
         assert ready(base)
         answers = list(pool.map(lambda _: post(base), range(40)))
         assert {answer.status_code for answer, _ in answers} == {200}
-        metrics = httpx.get(base + "/metrics").text
+        metrics = http_client.get(base + "/metrics").text
         assert 'octavo_route_flow_control_outcomes_total{outcome="Dispatched"}' in metrics
 
 

@@ -73,6 +73,29 @@ def test_https_before_server_and_router_and_between_them(certificate, server):
             pass
 
 
+def test_metrics_of_the_picker_over_tls(certificate, server, tmp_path):
+    (tmp_path / "tls.crt").write_bytes(certificate[0].read_bytes())
+    (tmp_path / "tls.key").write_bytes(certificate[1].read_bytes())
+    trusting = ssl.create_default_context(cafile=certificate[0])
+    known = ssl.create_default_context(cafile=certificate[0])
+    known.load_cert_chain(*certificate)
+
+    def page(base, context):
+        return urllib.request.urlopen(base + "/metrics", context=context, timeout=PATIENCE).read().decode()
+
+    pick = f"build/release/octavo pick --host 127.0.0.1 --grpc-port 0 --grpc-health-port 0 --endpoints {server.removeprefix('http://')}"
+    for flags, context in (("", trusting), (f"--metrics-client-ca-file {certificate[0]}", known)):
+        base = f"https://127.0.0.1:{free_port()}"
+        command = f"{pick} --metrics-port {base.rsplit(':', 1)[1]} --metrics-cert-dir {tmp_path} {flags}"
+        with started(command, lambda base=base, context=context: page(base, context)):
+            assert "llm_d_epp_ready_endpoints" in page(base, context)
+            with pytest.raises(OSError):
+                page(base.replace("https", "http"), None)
+            if flags:
+                with pytest.raises(OSError):
+                    page(base, trusting)  # the client has no certificate
+
+
 def test_a_unix_socket(tmp_path, server):
     path = tmp_path / "socket"
 

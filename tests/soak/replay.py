@@ -75,7 +75,7 @@ def main():
     arguments.add_argument("--images", type=int, default=500)
     options = arguments.parse_args()
     adapter = options.folder / "poet"
-    adapter.mkdir(parents=True)
+    options.folder.mkdir(parents=True)
     write_adapter(adapter, 1)
     lora = ["--enable-lora", "--lora-modules", f"poet={adapter}"]
     texts, pictures = options.folder / "texts", options.folder / "pictures"

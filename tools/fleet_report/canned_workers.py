@@ -3,7 +3,8 @@
 
     tools/fleet_report/canned_workers.py COUNT --port FIRST    # listens on FIRST .. FIRST + COUNT - 1
 
---metrics FILE: a JSON list with a page of /metrics for each worker, which is read again at SIGHUP.
+--metrics FILE: a JSON list with a page of /metrics for each worker, which is read again at SIGHUP. As in vLLM
+(Prometheus' Python client), /metrics?name[]=NAME has only the metrics with these names.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import pathlib
 import re
 import signal
+import urllib.parse
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.I)
 MODELS = {"object": "list", "data": [{"id": "canned", "object": "model", "created": 0, "owned_by": "octavo", "max_model_len": 1 << 20}]}
@@ -43,6 +45,15 @@ STREAM = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encod
 def page(body, status=b"200 OK"):
     data = json.dumps(body).encode()
     return b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (status, len(data), data)
+
+
+@functools.lru_cache(1024)
+def selected(text, query):
+    """Returns the lines of the page about the metrics in the query."""
+    names = set(urllib.parse.parse_qs(query).get("name[]", ()))
+    lines = text.splitlines(keepends=True)
+    name = lambda line: line.split()[2] if line.startswith("#") else re.split("[ {]", line, maxsplit=1)[0]  # noqa: E731
+    return "".join(line for line in lines if not names or name(line) in names).encode()
 
 
 class Worker(asyncio.Protocol):
@@ -79,11 +90,12 @@ class Worker(asyncio.Protocol):
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.missing = int(length[1])
             return
+        path, _, query = path.partition(b"?")
         if path == b"/metrics" and self.number < len(self.pages):
-            body = self.pages[self.number].encode()
+            body = selected(self.pages[self.number], query.decode())
             self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             return
-        known = PAGES.get(path.partition(b"?")[0])
+        known = PAGES.get(path)
         self.transport.write(page({}, b"404 Not Found") if known is None else page(known))
 
 

@@ -40,7 +40,10 @@ class EngineProcess:
         self.process = multiprocessing.get_context("fork").Process(target=serve, args=(theirs, self.make), daemon=True)
         self.process.start()
         theirs.close()
-        self.pid = self.pipe.recv()
+        try:
+            self.pid = self.pipe.recv()
+        except EOFError:
+            raise SystemExit("the engine did not start: its error is above") from None
 
     def call(self, name, argument):
         """Returns the engine's answer, or None if the limit was reached or the process has died; the next call then

@@ -206,12 +206,22 @@ for engine in engines:
     c = engine.count
     print(f"| {engine.name} | {c['schemas']} | {c['compiled']} | {c['right']} | {c['rejected']} | {c['accepted']} | {c['cut off']} | "
           + f"{engine.memory_mb:.0f} | {times_of(engine, files)}")
-for engine in engines[1:]:
-    both = [path for path in files if path in engines[0].masks and path in engine.masks]
-    print(f"\n| on the {len(both)} schemas that both compile | {columns}")
+
+
+def compare(title, pair, paths):
+    print(f"\n| {title} | {columns}")
     print("| --- " * 9 + "|")
-    for one in (engines[0], engine):
-        print(f"| {one.name} | {times_of(one, both)}")
+    for one in pair:
+        print(f"| {one.name} | {times_of(one, paths)}")
+
+
+for engine in engines[1:]:
+    pair = (engines[0], engine)
+    both = [path for path in files if all(path in one.masks and path in one.first for one in pair)]
+    compare(f"the {len(both)} schemas that both compile", pair, both)
+    for slow in pair:
+        slowest = sorted(both, key=slow.first.get, reverse=True)[:100]
+        compare(f"those {len(slowest)} of them whose first mask took {slow.name} longest", pair, slowest)
 for engine in engines:
     if engine.steps:
         times = percentiles(engine.steps)

@@ -323,7 +323,8 @@ class LLM:
         if priority is not None:
             body["priority"] = priority
         return Job(lambda request: self._engine.submit(request, body, stream=False),
-                   lambda request: Assembly(self._engine, str(request), text, n, lora=lora))
+                   lambda request: Assembly(self._engine, str(request), text, n, lora=lora,
+                                            scored="prompt_logprob_token_ids" in body))
 
     def _queue(self, jobs: list[Job]) -> list[str]:
         first = len(self._queued)

@@ -61,6 +61,8 @@ class RequestOutput:
     kv_transfer_params: Optional[dict[str, Any]] = None  # the engine keeps the KV blocks for another engine
     encoder_prompt: Optional[str] = None
     encoder_prompt_token_ids: Optional[list[int]] = None
+    # Log-probabilities of SamplingParams.prompt_logprob_token_ids, with the same shape; -inf for padding
+    prompt_token_id_logprobs: Optional[list[list[float]]] = None
 
 
 def _by_token(engine: Engine, position: Position) -> dict[int, Logprob]:
@@ -75,8 +77,11 @@ class Assembly:
     """Joins the pieces of one request into its RequestOutput."""
 
     def __init__(self, engine: Engine, request_id: str, prompt: Optional[str], n: int,
-                 kind: RequestOutputKind = RequestOutputKind.FINAL_ONLY, lora: Optional[LoRARequest] = None):
+                 kind: RequestOutputKind = RequestOutputKind.FINAL_ONLY, lora: Optional[LoRARequest] = None,
+                 scored: bool = False):
+        """scored: whether the request has prompt_logprob_token_ids."""
         self._engine = engine
+        self._scored = scored
         self._delta = kind is RequestOutputKind.DELTA
         self._answers = [CompletionOutput(index, lora_request=lora) for index in range(n)]
         stats = RequestStateStats(arrival_time=time.time(), queued_ts=time.monotonic())
@@ -92,7 +97,9 @@ class Assembly:
             out.prompt_token_ids = piece.prompt_token_ids
             if out.prompt is None and piece.prompt_token_ids:
                 out.prompt = self._engine.decode(piece.prompt_token_ids)
-        if piece.prompt_logprobs is not None:
+        if piece.prompt_logprobs is not None and self._scored:
+            out.prompt_token_id_logprobs = [[logprob for _, logprob in top] for *_, top in piece.prompt_logprobs]
+        elif piece.prompt_logprobs is not None:
             out.prompt_logprobs = [None, *(_by_token(self._engine, p) for p in piece.prompt_logprobs)]
         out.num_cached_tokens = piece.cached_tokens
         out.finished = piece.last

@@ -82,6 +82,10 @@ class SamplingParams:
     min_tokens: int = 0
     logprobs: Optional[int] = None
     prompt_logprobs: Optional[int] = None
+    # Token ids whose log-probabilities RequestOutput.prompt_token_id_logprobs reports: row i as predictions of prompt
+    # token prompt_logprob_start + i + 1. -1 is padding.
+    prompt_logprob_token_ids: Optional[list[list[int]]] = None
+    prompt_logprob_start: Optional[int] = None
     skip_special_tokens: bool = True
     spaces_between_special_tokens: bool = True
     include_stop_str_in_output: bool = False
@@ -126,6 +130,11 @@ class SamplingParams:
         for name in ("output_kind", "logprobs", "structured_outputs", "logit_bias", "detokenize", "stream_interval",
                      "extra_args"):
             out.pop(name, None)
+        if chat and self.prompt_logprob_token_ids is not None:
+            raise ValueError("prompt_logprob_token_ids: LLM.chat() cannot report them: render the chat to token ids, "
+                             "and call LLM.generate()")
+        if self.prompt_logprob_token_ids is not None:
+            out["prompt_logprob_token_ids"] = [[int(token) for token in row] for row in self.prompt_logprob_token_ids]
         out.update(self.extra_args or {})
         if self.repetition_detection is not None:
             out["repetition_detection"] = asdict(self.repetition_detection)

@@ -11,7 +11,7 @@ namespace {
 // Returns whether the request may use the prefix cache. With prompt logprobs, every position must be
 // computed.
 bool reads_cache(const Request& request) {
-  return request.read_prefix_cache && !request.sampling.logprobs.prompt;
+  return request.read_prefix_cache && !request.sampling.logprobs.of_prompt();
 }
 
 }  // namespace

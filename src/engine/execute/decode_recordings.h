@@ -3,8 +3,10 @@
 // fewer sequences is padded to the next size.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/execute/batch.h"
@@ -30,6 +32,13 @@ class DecodeRecordings {
   // Removes all CUDA graphs, because the memory that they use will be freed. No graph may be running.
   void forget();
 
+  // Sets the measured device memory of one CUDA graph, in bytes.
+  void measured(std::int64_t bytes_each) { bytes_each_ = bytes_each; }
+  // Returns the bytes of all CUDA graphs; nullopt: not measured.
+  std::optional<std::int64_t> bytes() const {
+    return bytes_each_ ? std::optional(std::ssize(sizes_) * *bytes_each_) : std::nullopt;
+  }
+
  private:
   struct Entry {
     bool ran = false;
@@ -37,6 +46,7 @@ class DecodeRecordings {
   };
   std::vector<int> sizes_;
   std::vector<Entry> entries_;  // [index in sizes_]
+  std::optional<std::int64_t> bytes_each_;
 };
 
 }  // namespace octavo

@@ -25,6 +25,7 @@
 #include "model/blocks/expert_exchange.h"
 #include "model/decoder.h"
 #include "model/model.h"
+#include "model/staged_group.h"
 
 namespace octavo {
 
@@ -41,8 +42,8 @@ struct LocalExecutorOptions {
   // The next two fields apply only to asynchronous devices.
   bool asynchronous = true;  // whether a step starts before the tokens of the previous step are known
   bool recorded = true;      // whether decoding steps run as CUDA graphs
-  // Groups of the ranks that have the other parts of the model; they must outlive the executor. null: there
-  // is a single rank.
+  // Groups of the ranks that have the other parts of the model, for host memory; they must outlive the
+  // executor. null: there is a single rank.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
   bool prompt_embeds = false;
@@ -123,8 +124,8 @@ class LocalExecutor final : public Executor, public BlockExchange {
   Result<> allocate();
   Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
-  // Sends rows to the next stage, or receives rows from the previous stage. `rows` is f32 [n, dim] in host
-  // memory. If `stages` is null, does nothing.
+  // Sends rows to the next stage, or receives rows from the previous stage. `rows` is f32 [n, dim]. If
+  // `stages` is null, does nothing.
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
   StepAdapters step_adapters() const;
@@ -135,6 +136,8 @@ class LocalExecutor final : public Executor, public BlockExchange {
   LocalExecutorOptions options_;
   std::shared_ptr<Backend> shared_backend_;
   Backend& backend_;
+  // Replaces options_.ranks on devices whose memory the host cannot access.
+  std::optional<RankGroups> staged_ranks_;
   std::unique_ptr<Model> model_;
   CacheLayout layout_;
 
@@ -148,7 +151,6 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::optional<ExpertExchange> experts_;     // nullopt: no experts shared with other engines
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move
   DecodeRecordings recordings_;
-  std::optional<std::int64_t> recording_bytes_;  // bytes of one CUDA graph, measured by rehearse()
   LocalAdapters adapters_;
   std::unique_ptr<LocalMedia> media_;  // null: the model has no images, sounds or cross attention
   std::optional<StepInputs> inputs_;   // set by allocate()

@@ -39,6 +39,8 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
       adapters_(*model_, backend_, options.max_adapters, options.max_adapter_rank),
       sampling_(backend_, options.sampler) {
   options_.asynchronous &= backend_.stream->asynchronous();
+  if (options_.ranks == nullptr || backend_.device->shares_host_memory()) return;
+  options_.ranks = &staged_ranks_.emplace(staged_groups(backend_, *options_.ranks));
 }
 
 Result<> LocalExecutor::allocate() {
@@ -112,12 +114,13 @@ Result<> LocalExecutor::rehearse() {
   const std::int64_t before = available();
   // the second run captures the CUDA graph
   if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));
-  recording_bytes_ = std::max<std::int64_t>(before - available(), 0);
+  const std::int64_t bytes_each = std::max<std::int64_t>(before - available(), 0);
+  recordings_.measured(bytes_each);
   recordings_.forget();
   cache_ = {};
   blocks_ = 0;
   log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB",
-           available() >> 20, backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
+           available() >> 20, backend_.device->memory_bytes() >> 20, bytes_each >> 10);
   return {};
 }
 
@@ -172,8 +175,7 @@ std::int64_t LocalExecutor::later_bytes() const {
   // rehearse() does not use, such as masks, histories, and kernels for other numbers of rows.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
-  const std::int64_t own =
-      recording_bytes_ ? kRest + std::ssize(recordings_.sizes()) * *recording_bytes_ : kRecordingsAndCode;
+  const std::int64_t own = recordings_.bytes() ? kRest + *recordings_.bytes() : kRecordingsAndCode;
   return adapters_.bytes_max() + media + (backend_.stream->asynchronous() ? own : 0);
 }
 

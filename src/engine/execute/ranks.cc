@@ -101,6 +101,20 @@ bool reads_early_layers(const EngineOptions& options) {
   return head != nullptr && head->kind == HeadOptions::Kind::eagle3;
 }
 
+// Checks features that do not work with several ranks on GPUs yet.
+Result<> check_ranks_on_gpus(const EngineOptions& options) {
+  const auto refuse = [](std::string_view field, std::string_view what) {
+    return field_failure(
+        field, ErrorCode::unsupported,
+        "{} is not supported with several ranks on GPUs: remove it, set --device cpu, or set "
+        "tensor_parallel_size and pipeline_parallel_size to 1",
+        what);
+  };
+  if (options.kv_transfer.enabled) return refuse("kv_transfer_config", "the transfer of KV blocks");
+  if (options.parallel.expert_balancing.enabled) return refuse("enable_eplb", "moving experts");
+  return {};
+}
+
 }  // namespace
 
 Result<> check_ranks(const EngineOptions& options) {
@@ -131,8 +145,8 @@ Result<> check_ranks(const EngineOptions& options) {
     return field_failure(stages ? "pipeline_parallel_size" : "tensor_parallel_size", ErrorCode::unsupported,
                          "must be 1 {}, got {}", with, stages ? layout.pipeline : layout.tensor);
   };
-  if (options.device.type != "cpu")
-    return refuse(fmt::format("on devices other than cpu, and this device is {}", options.device.type));
+  if (options.device.type == "reference") return refuse("on the device reference");
+  if (options.device.type == "cuda") TRY_VOID(check_ranks_on_gpus(options));
   if (options.kv_transfer.enabled && (options.parallel.mpi || options.parallel.nodes.count > 1))
     return refuse("with --kv-transfer-config over several hosts");
   if (stages && reads_early_layers(options))
@@ -293,6 +307,13 @@ Result<> Ranks::agree(const Result<>& ready) {
   for (ProcessGroup* group : groups_.list())
     if (rank_ == 0 || group != groups_.all.get()) group->set_timeout_ms(timeout_ms_);
   return {};
+}
+
+Result<std::int64_t> Ranks::least(std::int64_t own) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(layout_.size()));
+  groups_.all->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  TRY_VOID(groups_.all->status());
+  return std::ranges::min(all);
 }
 
 }  // namespace octavo

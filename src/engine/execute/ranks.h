@@ -56,6 +56,8 @@ class Ranks {
   // Afterwards, the timeout of a running engine applies. Returns the failure of this rank; on rank 0, also
   // the first failure or the end of another rank.
   Result<> agree(const Result<>& own);
+  // All ranks must call it. Returns the smallest value of all ranks.
+  Result<std::int64_t> least(std::int64_t own);
 
  private:
   Ranks(const EngineOptions& options, int rank);

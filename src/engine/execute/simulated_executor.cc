@@ -75,7 +75,7 @@ Result<> SimulatedExecutor::sample(std::span<const std::int32_t> tokens, std::sp
     if (last_of_token_[token] == broken_after_) result.id = -1;
     if (rows[i].forced < 0) last_sampled_[static_cast<std::uint64_t>(owner_[token])] = result.id;
     const SamplingParams& params = rows[i].sequence->params();
-    if (params.logprobs.output || params.logprobs.prompt)
+    if (params.logprobs.output || params.logprobs.of_prompt())
       result.logprobs = TokenLogprobs{result.id, -1.0f, 1, {}};
     results.push_back(std::move(result));
   }

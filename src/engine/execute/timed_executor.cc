@@ -43,7 +43,8 @@ Result<> TimedExecutor::sample(std::span<const std::int32_t>, std::span<const Sa
         row.forced >= 0 ? row.forced : SimulatedExecutor::allowed_from(drawn, row.mask, vocab_size_);
     SampledToken& token = sampled_.emplace_back(SampledToken{id, {}});
     const SamplingParams& params = row.sequence->params();
-    if (params.logprobs.output || params.logprobs.prompt) token.logprobs = TokenLogprobs{id, -1.0f, 1, {}};
+    if (params.logprobs.output || params.logprobs.of_prompt())
+      token.logprobs = TokenLogprobs{id, -1.0f, 1, {}};
   }
   return {};
 }

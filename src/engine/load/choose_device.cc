@@ -1,25 +1,35 @@
 #include "engine/load/choose_device.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "kernels/backends.h"
 
 namespace octavo {
 namespace {
 
-// Returns an error if several ranks are requested, or if `check` fails for a reason that does not depend on
-// the device.
-Result<Backend> choose_automatically(const EngineOptions& options, const CheckModel& check) {
+// Index of this process among the ranks of all engines of this host.
+int process_of_host(const EngineOptions& options, int rank) {
+  const int ranks = std::max(1, options.parallel.ranks_of_host());
+  return options.index * ranks + rank % ranks;
+}
+
+Result<Backend> choose_gpu(const EngineOptions& options, int rank) {
+  TRY(Backend gpu, make_cuda_backend(process_of_host(options, rank)));
+  const int processes = options.parallel.data_parallel_size * options.parallel.ranks_of_host();
+  if (const int devices = gpu.device->devices_of_host(); rank == 0 && processes > devices)
+    log_warning("{} processes share {} GPUs: each process uses a part of a GPU's memory", processes, devices);
+  return gpu;
+}
+
+// Returns an error if `check` fails for a reason that does not depend on the device.
+Result<Backend> choose_automatically(const EngineOptions& options, int rank, const CheckModel& check) {
   const auto on_cpu = [&](std::string_view why) {
     log_info("device: cpu, {}", why);
     return make_cpu_backend({.threads = options.device.threads, .isa = {}});
   };
-  auto gpu = make_cuda_backend();
+  auto gpu = choose_gpu(options, rank);
   if (!gpu) return on_cpu(fmt::format("no GPU can be used: {}", gpu.error().message));
-  if (const int ranks = options.parallel.rank_layout().size(); ranks > 1)
-    return field_failure("device", ErrorCode::unsupported,
-                         "{} ranks (tensor_parallel_size x pipeline_parallel_size) can run only on CPUs, but "
-                         "device auto chooses the GPU here: set --device cpu, or set both sizes to 1",
-                         ranks);
   if (const Result<> supported = check(*gpu); !supported) {
     const Error& error = supported.error();
     if (error.code != ErrorCode::unsupported || error.field != "device") return std::unexpected(error);
@@ -31,11 +41,11 @@ Result<Backend> choose_automatically(const EngineOptions& options, const CheckMo
 
 }  // namespace
 
-Result<Backend> choose_device(const EngineOptions& options, const CheckModel& check) {
+Result<Backend> choose_device(const EngineOptions& options, int rank, const CheckModel& check) {
   if (options.device.type == "reference") return make_reference_backend();
-  if (options.device.type == "cuda") return make_cuda_backend();
+  if (options.device.type == "cuda") return choose_gpu(options, rank);
   if (options.device.type == "cpu") return make_cpu_backend({.threads = options.device.threads, .isa = {}});
-  if (options.device.type == "auto") return choose_automatically(options, check);
+  if (options.device.type == "auto") return choose_automatically(options, rank, check);
   return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device.type);
 }
 

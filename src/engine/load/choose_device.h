@@ -13,9 +13,9 @@ namespace octavo {
 using CheckModel = std::function<Result<>(const Backend& gpu)>;
 
 // Returns the backend of options.device. "auto" selects a GPU if a GPU can run the model, and otherwise the
-// CPU. The log names the device and the reason. Returns invalid_argument if the device does not exist,
-// unsupported if "auto" selects a GPU but there are several ranks, and errors of `check` that do not depend
-// on the device.
-Result<Backend> choose_device(const EngineOptions& options, const CheckModel& check);
+// CPU. The log names the device and the reason. Process i of a host gets GPU i; if there are more processes
+// than GPUs, several processes share a GPU. Returns invalid_argument if the device does not exist, and errors
+// of `check` that do not depend on the device.
+Result<Backend> choose_device(const EngineOptions& options, int rank, const CheckModel& check);
 
 }  // namespace octavo

@@ -32,15 +32,15 @@ TEST(LoadEngine, UnknownQuantizationsAreRefusedWithTheKnownOnes) {
 }
 
 TEST(ChooseDevice, TakesTheOneThatIsNamed) {
-  EXPECT_EQ(choose_device(options_on("cpu"), runs)->name, "cpu");
-  EXPECT_EQ(choose_device(options_on("reference"), runs)->name, "reference");
-  EXPECT_THAT(choose_device(options_on("abacus"), runs).error().message,
+  EXPECT_EQ(choose_device(options_on("cpu"), 0, runs)->name, "cpu");
+  EXPECT_EQ(choose_device(options_on("reference"), 0, runs)->name, "reference");
+  EXPECT_THAT(choose_device(options_on("abacus"), 0, runs).error().message,
               HasSubstr("must be auto, cpu, cuda or reference"));
 }
 
 TEST(ChooseDevice, AutoIsAGpuWhereThereIsOne) {
   const bool gpu = make_cuda_backend().has_value();
-  EXPECT_EQ(choose_device(options_on("auto"), runs)->name, gpu ? "cuda" : "cpu");
+  EXPECT_EQ(choose_device(options_on("auto"), 0, runs)->name, gpu ? "cuda" : "cpu");
 }
 
 // In builds without CUDA, the GPU is emulated.
@@ -48,20 +48,18 @@ TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   EngineOptions ranks = options_on("auto");
   ranks.parallel.tensor_parallel_size = 2;
-  EXPECT_THAT(choose_device(ranks, runs).error().message, HasSubstr("set --device cpu"));
-  EXPECT_EQ(load_engine(ranks).error().field, "device");
-  EngineOptions engines = options_on("auto");
-  engines.parallel.data_parallel_size = 2;
-  const auto engine = load_engine(engines);
-  ASSERT_FALSE(engine.has_value());
-  EXPECT_EQ(engine.error().field, "data_parallel_size");
-  EXPECT_THAT(engine.error().message, HasSubstr("set --device cpu"));
+  EXPECT_EQ(choose_device(ranks, 1, runs)->name, "cuda");
+  ranks.parallel.enable_expert_parallel = ranks.parallel.expert_balancing.enabled = true;
+  const Error refused = load_engine(ranks).error();
+  EXPECT_EQ(refused.field, "enable_eplb");
+  EXPECT_THAT(refused.message,
+              HasSubstr("not supported with several ranks on GPUs: remove it, set --device cpu"));
 }
 
 TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
   EngineOptions ranks = options_on("cpu");
   ranks.parallel.tensor_parallel_size = 2;
-  EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
+  EXPECT_EQ(choose_device(ranks, 0, runs)->name, "cpu");
 }
 
 // The CPU is selected only if the GPU cannot run the model. An unsupported option or an unreadable model is
@@ -69,7 +67,7 @@ TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
 TEST(ChooseDevice, AutoIsTheCpuForAModelThatTheGpuLacksAPartOf) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   const auto with = [](std::string field, ErrorCode code) {
-    return choose_device(options_on("auto"), [&](const Backend&) -> Result<> {
+    return choose_device(options_on("auto"), 0, [&](const Backend&) -> Result<> {
       return std::unexpected(Error{.code = code, .message = "no", .field = field});
     });
   };

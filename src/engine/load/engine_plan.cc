@@ -99,7 +99,8 @@ void read_whole_texts(SchedulerOptions& s, bool prefixes) {
 }  // namespace
 
 SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options) {
-  SchedulerOptions s;
+  SchedulerOptions s{options.schedule};
+  s.max_num_seqs = std::min(s.max_num_seqs, s.max_num_batched_tokens);
   s.block_size = model.layout.block_size;
   s.groups.clear();
   for (const LayerGroup& group : model.layout.groups) s.groups.push_back({group.window});
@@ -110,13 +111,7 @@ SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& o
   const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
   s.mamba_block_size = options.cache.mamba_block_size.value_or(blocks * s.block_size);
   s.prefix_hash = {options.cache.prefix_hash, model.hash_seed};
-  s.max_num_batched_tokens = options.schedule.max_num_batched_tokens;
-  s.max_num_seqs = std::min(options.schedule.max_num_seqs, options.schedule.max_num_batched_tokens);
-  s.long_prefill_token_threshold = options.schedule.long_prefill_token_threshold;
-  s.enable_chunked_prefill = options.schedule.enable_chunked_prefill;
-  s.policy = options.schedule.policy;
   s.max_model_len = model.max_model_len;
-  s.watermark = options.schedule.watermark;
   if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
   if (model.pools) read_whole_texts(s, model.caches_prefixes);
   return s;
@@ -132,10 +127,11 @@ Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const Memory
 }
 
 MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
+  const int processes = options.parallel.data_parallel_size * options.parallel.ranks_of_host();
+  const int devices = device.devices_of_host(), sharers = (processes + devices - 1) / devices;
   return {.asked = options.cache.memory_bytes,
-          .all = static_cast<std::int64_t>(device.memory_bytes()),
-          .available = static_cast<std::int64_t>(device.available_bytes()) /
-                       (options.parallel.data_parallel_size * options.parallel.ranks_of_host()),
+          .all = static_cast<std::int64_t>(device.memory_bytes()) / sharers,
+          .available = static_cast<std::int64_t>(device.available_bytes()) / sharers,
           .shared_with_host = device.shares_host_memory(),
           .utilization = options.device.gpu_memory_utilization};
 }

@@ -46,7 +46,8 @@ SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& o
 Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
                                      const EngineOptions& options);
 
-// Returns this engine's part of the device memory. The engines of a server share the memory equally.
+// Returns this process's part of the memory of its device. The ranks and engines that share a device share
+// its memory equally.
 MemoryPlan memory_of(const EngineOptions& options, const Device& device);
 
 // Pooling models only: returns true if the output depends only on the last token and the cached tokens.

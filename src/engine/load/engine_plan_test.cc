@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/backends.h"
+
 namespace octavo {
 namespace {
 
@@ -95,6 +97,25 @@ TEST(EnginePlan, StatesTakeAtMostHalfOfTheMemory) {
   EXPECT_EQ(drafted.draft_states, 1);
   model.state_bytes = 33'000;
   EXPECT_EQ(plan_engine(model, memory, options).error().field, "kv_cache_memory_bytes");
+}
+
+// In builds without CUDA, there are two emulated GPUs.
+TEST(EnginePlan, ProcessesThatShareADeviceShareItsMemory) {
+  const auto gpu = make_cuda_backend();
+  if (!gpu) GTEST_SKIP() << gpu.error().message;
+  const Device& device = *gpu->device;
+  EngineOptions options = some_options();
+  const auto part = [&](int engines, int ranks) {
+    options.parallel.data_parallel_size = engines;
+    options.parallel.tensor_parallel_size = ranks;
+    return memory_of(options, device).all;
+  };
+  const auto whole = static_cast<std::int64_t>(device.memory_bytes());
+  const int devices = device.devices_of_host();
+  EXPECT_EQ(part(1, devices), whole);
+  EXPECT_EQ(part(devices, 1), whole);
+  EXPECT_EQ(part(1, devices + 1), whole / 2);
+  EXPECT_EQ(part(3, devices), whole / 3);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/draft/load_draft.h"
 #include "engine/execute/ranked_executor.h"
 #include "engine/execute/ranks.h"
@@ -21,13 +22,8 @@
 namespace octavo {
 namespace {
 
-Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineOptions& options,
-                                           const LoadHooks& hooks) {
+Result<std::unique_ptr<Ranks>> start_ranks(const EngineOptions& options, const LoadHooks& hooks) {
   TRY_VOID(check_ranks(options));
-  if (options.parallel.data_parallel_size > 1 && !backend.device->shares_host_memory())
-    return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 on devices other than cpu, got {} on {}: set --device cpu",
-                         options.parallel.data_parallel_size, backend.name);
   if (options.parallel.rank_layout().size() == 1 && !options.parallel.shares_experts()) return nullptr;
   return Ranks::start(options, hooks.rank_command);
 }
@@ -69,16 +65,29 @@ Result<std::optional<LoadedDraft>> load_draft_of(const std::shared_ptr<Backend>&
   return draft;
 }
 
+// Returns this rank's part of the free memory of its device, or the smallest part of any rank if ranks have
+// separate devices, because all ranks have the same number of blocks. All ranks must call it.
+Result<MemoryPlan> memory_of_ranks(const EngineOptions& options, const Device& device, Ranks* ranks) {
+  MemoryPlan memory = memory_of(options, device);
+  if (ranks != nullptr && !device.shares_host_memory()) {
+    TRY(memory.available, ranks->least(memory.available));
+  }
+  return memory;
+}
+
 Result<MemoryFigures> measure_memory(const EngineOptions& options, LoadedModel& loaded,
-                                     const std::optional<LoadedDraft>& draft, const KeptPlan& kept) {
+                                     const std::optional<LoadedDraft>& draft, const KeptPlan& kept,
+                                     Ranks* ranks) {
   LocalExecutor& executor = *loaded.executor;
   const Device& device = executor.device();
-  // A pooling model has a small cache or none, so an estimate of later allocations suffices.
+  // A pooling model has a small cache or none, so an estimate of later allocations suffices. Ranks record no
+  // graphs, which would need most of these allocations.
   if (!device.shares_host_memory() && options.cache.memory_bytes == 0 && !options.cache.num_blocks &&
-      !executor.pools())
+      !executor.pools() && ranks == nullptr)
     TRY_VOID(executor.rehearse());
+  TRY(const MemoryPlan plan, memory_of_ranks(options, device, ranks));
   MemoryFigures memory{
-      .memory = memory_of(options, device),
+      .memory = plan,
       .source_bytes = executor.source_bytes(),
       .draft_block_bytes = draft ? draft->block_bytes : 0,
       .steps_in_flight = std::max(executor.steps_in_flight(), options.parallel.pipeline_parallel_size)};
@@ -113,7 +122,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   info.vocab_size = model.spec.vocab;
   if (figures.pools) describe_head(model.spec, info);
   if (model.tower) describe_media(model.spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
-  info.max_queued = options.schedule.max_queued;
+  info.max_queued = options.max_queued;
   info.max_logprobs = options.logprobs.max;
   if (options.model.prompt_embeds) info.prompt_embeds = model.spec.dim;
   info.max_loras = options.lora.in_memory();
@@ -139,7 +148,10 @@ Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptio
 
 Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
-  TRY(std::unique_ptr<Ranks> ranks, start_ranks(*backend, options, hooks));
+  TRY(std::unique_ptr<Ranks> ranks, start_ranks(options, hooks));
+  if (ranks && !backend->device->shares_host_memory())
+    log_info("{} ranks exchange values through host memory, so steps run without CUDA graphs",
+             ranks->layout().size());
   // Loads weights and workspaces first, so that the free memory can be measured instead of estimated.
   auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
@@ -147,7 +159,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   LoadedModel& loaded = *loaded_or_not;
   TRY(std::optional<LoadedDraft> draft, load_draft_of(backend, options, loaded));
   const KeptPlan kept_plan(hooks.kept_memory, options, loaded, *backend);
-  TRY(const MemoryFigures memory, measure_memory(options, loaded, draft, kept_plan));
+  TRY(const MemoryFigures memory, measure_memory(options, loaded, draft, kept_plan, ranks.get()));
   TRY(SchedulerOptions scheduler, plan_engine(loaded.figures, memory, options));
   scheduler = kept_plan.keep_size(std::move(scheduler), loaded.figures, memory, options);
   EngineInfo info = describe(options, loaded, memory, draft, scheduler);
@@ -182,6 +194,14 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }
 
+// All ranks use it, so that "auto" selects the same type of device on each rank.
+CheckModel check_model_of(const EngineOptions& options) {
+  return [&options](const Backend& gpu) -> Result<> {
+    TRY(const LoadOptions load, load_options(options));
+    return check_support(options.model.dir, load, gpu);
+  };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const LoadHooks& hooks) {
@@ -190,10 +210,7 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const Lo
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
-  TRY(Backend backend, choose_device(options, [&](const Backend& gpu) -> Result<> {
-        TRY(const LoadOptions load, load_options(options));
-        return check_support(options.model.dir, load, gpu);
-      }));
+  TRY(Backend backend, choose_device(options, 0, check_model_of(options)));
   options.device.type = backend.name;
   return load_on(std::make_shared<Backend>(dressed(std::move(backend))), options, hooks);
 }
@@ -207,12 +224,13 @@ Result<> check_weights(const EngineOptions& options, const std::string& path) {
 
 Result<> run_rank(const EngineOptions& asked, int rank) {
   TRY(EngineOptions options, placed(asked, rank));
-  TRY(Backend backend, choose_device(options, [](const Backend&) { return Result<>(); }));
+  TRY(Backend backend, choose_device(options, rank, check_model_of(options)));
   options.device.type = backend.name;
   TRY_VOID(check_ranks(options));
   TRY(const auto ranks, Ranks::join(options, rank));
   auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());
   TRY_VOID(ranks->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
+  TRY_VOID(memory_of_ranks(options, loaded->executor->device(), ranks.get()));
   return follow_rank_0(*loaded->executor, *ranks);
 }
 

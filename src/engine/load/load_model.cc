@@ -196,19 +196,20 @@ ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, 
 
 LocalExecutorOptions executor_options(const EngineOptions& options, const SchedulerOptions& step, bool pools,
                                       const Ranks* ranks) {
-  return {.max_tokens = step.max_num_batched_tokens,
-          .max_sequences = step.max_num_seqs,
-          .max_adapters = options.lora.in_memory(),
-          .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
-          .sampler = {options.logprobs.processed},
-          // Drafting needs the sampled tokens of the last step on the host.
-          .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-          // With prompt embeddings, the emulated device reports a data race in captured steps while they
-          // store keys.
-          .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds,
-          .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-          .expert_balancing = options.parallel.expert_balancing,
-          .prompt_embeds = options.model.prompt_embeds};
+  return {
+      .max_tokens = step.max_num_batched_tokens,
+      .max_sequences = step.max_num_seqs,
+      .max_adapters = options.lora.in_memory(),
+      .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+      .sampler = {options.logprobs.processed},
+      // Drafting needs the sampled tokens of the last step on the host.
+      .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
+      // With prompt embeddings, the emulated device reports a data race in captured steps while they
+      // store keys. Ranks exchange values through host memory (StagedGroup).
+      .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds && ranks == nullptr,
+      .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
+      .expert_balancing = options.parallel.expert_balancing,
+      .prompt_embeds = options.model.prompt_embeds};
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.device = "simulated " + by;
   info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
-  info.max_queued = options.schedule.max_queued;
+  info.max_queued = options.max_queued;
   info.max_logprobs = options.logprobs.max;
   // Prefill and decode servers transfer blocks with the real protocol, but each block has only 8 bytes.
   std::optional<BlockFormat> exchanged;

@@ -276,8 +276,8 @@ void Engine::schedule(AnswerIndex index) {
          .max_total_tokens = max_total_tokens(request),
          .priority = request.priority,
          .identity = answer.accepted->identity,
-         .read_prefix_cache =
-             request.read_prefix_cache && !request.sampling.logprobs.prompt && !is_of_tokens(request.task),
+         .read_prefix_cache = request.read_prefix_cache && !request.sampling.logprobs.of_prompt() &&
+                              !is_of_tokens(request.task),
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),

@@ -244,7 +244,7 @@ TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
 TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   Rig rig(tight(GetParam()));
   for (unsigned i = 0; i < 12; ++i) {
-    Request request = request_for(some_prompt(i, 20), 60);
+    Request request = request_for(some_prompt(i, 20), 250);
     request.sampling.ignore_eos = true;
     request.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
                                              .text = "root ::= root root root | root root | [a-z] | [0-9]",

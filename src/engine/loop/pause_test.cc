@@ -122,9 +122,15 @@ TEST(Pause, WhoResumesFirstIsHeard) {
   rig.expect_empty();
 }
 
+// Takes 10 ms for each output, on the engine's thread, so that a request of 400 tokens takes 4 s.
+class SlowSink final : public OutputSink {
+ public:
+  void deliver(Output&&) noexcept override { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+};
+
 TEST(Pause, TheEndIsHeard) {
   Rig rig;
-  const auto running = submit(rig, 1, 100'000);
+  EXPECT_TRUE(rig.engine->submit(request_for(some_prompt(1, 40), 400), std::make_shared<SlowSink>()));
   auto paused = pause(*rig.engine, PauseMode::wait);
   const auto waiting = submit(rig, 2, 20);
   rig.engine.reset();

@@ -106,7 +106,7 @@ void StepLoop::choose_rows() {
     if (!scheduler_.contains(s.sequence)) continue;
     const int first_token = batch_.query_starts[i];
     const std::size_t rows_before = rows_.size();
-    if (answers_[s.tag].params().logprobs.prompt) chooser_.add_prompt_rows(s, first_token, rows_);
+    if (answers_[s.tag].params().logprobs.of_prompt()) chooser_.add_prompt_rows(s, first_token, rows_);
     if (!s.samples) continue;
     if (!guidance_.mask_is_ready(s.sequence, answers_[s.tag])) {
       scheduler_.retract(s.sequence);

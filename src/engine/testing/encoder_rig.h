@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -21,6 +20,7 @@
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
+#include "weights/testing/tensor_values.h"
 
 namespace octavo::encoder_rig {
 
@@ -31,17 +31,6 @@ struct Text {
   std::optional<int> second;
   std::vector<float> expected;
 };
-
-template <class T>
-inline std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view name) {
-  std::vector<T> values;
-  for (const StoredTensor& t : tensors) {
-    if (t.name != name) continue;
-    values.resize(t.bytes.size() / sizeof(T));
-    std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
-  }
-  return values;
-}
 
 // Returns the texts of a test case, with the outputs of transformers.
 inline std::vector<Text> read_texts(const std::string& directory, std::string_view expected) {

@@ -23,7 +23,7 @@ struct Told {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   bool tick_until(CommandConnector& connector, int replicas, std::string_view wanted) {
-    for (int i = 0; i < 10'000 && log() != wanted; ++i) {
+    for (int i = 0; i < 60'000 && log() != wanted; ++i) {
       connector.tick(replicas, now_us += 1000);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

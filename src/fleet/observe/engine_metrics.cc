@@ -242,6 +242,12 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
   return read_page(page, state, metrics, rank, engines);
 }
 
+std::vector<std::string> metric_names(const EngineMetrics& metrics) {
+  std::set<std::string> names{std::string(kStarted), std::string(kRunning)};
+  for (const EngineMetric& each : metrics) names.insert(each.metric.name);
+  return {names.begin(), names.end()};
+}
+
 EnginePage read_engine_page(const Member& member, std::string_view page, const EngineMetrics& metrics,
                             std::int64_t now_us) {
   EnginePage read;

@@ -58,6 +58,9 @@ const EngineKinds& known_engines();
 bool read_engine_metrics(std::string_view page, EndpointState& state,
                          const EngineMetrics& metrics = known_engines().any, std::optional<int> rank = {});
 
+// Names of all metrics that the functions of this file read from a page, each once.
+std::vector<std::string> metric_names(const EngineMetrics& metrics);
+
 inline constexpr int kRanksMax = 64;  // data-parallel ranks of one server
 
 struct EnginePage {

@@ -11,6 +11,9 @@
 namespace octavo::fleet {
 namespace {
 
+// bytes of a body in one response; Envoy recommends at most 64 KiB
+constexpr std::size_t kPieceBytes = 62'000;
+
 constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
 constexpr std::string_view kLoadBalancer = "envoy.lb";
@@ -93,6 +96,21 @@ void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer
   if (!told.emit_scores) return;
   auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
   for (const Choice::Picked& endpoint : choice.picked) scores[endpoint.name].set_number_value(endpoint.score);
+}
+
+void add_request_body(std::string_view body, bool has_trailers,
+                      std::vector<ext_proc::ProcessingResponse>& answers) {
+  do {
+    auto& streamed = *answers.emplace_back()
+                          .mutable_request_body()
+                          ->mutable_response()
+                          ->mutable_body_mutation()
+                          ->mutable_streamed_response();
+    const std::string_view piece = body.substr(0, kPieceBytes);
+    body.remove_prefix(piece.size());
+    streamed.set_body(std::string(piece));
+    streamed.set_end_of_stream(body.empty() && !has_trailers);
+  } while (!body.empty());
 }
 
 }  // namespace octavo::fleet

@@ -1,9 +1,10 @@
-// Writes the ext_proc response that sends a request to the chosen endpoint.
+// Writes the ext_proc responses that send a request to the chosen endpoint.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fleet/balance/choice.h"
 #include "http/message.h"
@@ -32,6 +33,9 @@ struct ChoiceAnswer {
 };
 
 void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer);
+// Adds the body in pieces, one for each response. The last piece ends the stream, unless trailers follow.
+void add_request_body(std::string_view body, bool has_trailers,
+                      std::vector<ext_proc::ProcessingResponse>& answers);
 
 // Returns llm-d's name for how the work is divided between endpoints.
 std::string_view split_of(const Choice& choice);

@@ -1,13 +1,18 @@
 #include "fleet/pick/grpc_body.h"
 
 #include "fleet/pick/test_processor.h"
+#include "fleet/pick/usage.h"
 #include "vllm_engine.pb.h"
 
 namespace octavo::fleet {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+constexpr std::string_view kPath = "/vllm.grpc.engine.VllmEngine/Generate";
 
 std::string framed(const std::string& message) {
   std::string frame(5, '\0');
@@ -50,7 +55,6 @@ TEST(GrpcBody, WhatIsNoMessageIsRefused) {
 }
 
 TEST_F(ProcessorTest, VllmsGrpcRequestsAreRead) {
-  constexpr std::string_view kPath = "/vllm.grpc.engine.VllmEngine/Generate";
   begin(2, {.parsers = {.openai = false, .anthropic = false, .vllm = false, .passthrough = false}},
         {{{"", "prefix-cache-scorer"}}, {{"prefix-cache-scorer"}}});
   vllm::GenerateRequest request;
@@ -69,6 +73,90 @@ TEST_F(ProcessorTest, VllmsGrpcRequestsAreRead) {
   ASSERT_TRUE(send(request_headers({{":path", std::string(kPath)}})));
   ASSERT_TRUE(send(request_body("{}")));
   expect_refused(400, "no prefix");
+}
+
+// A part of the output `index`: one new token.
+std::string part(std::uint32_t index) {
+  vllm::GenerateResponse answer;
+  answer.mutable_chunk()->add_token_ids(70'000);
+  answer.mutable_chunk()->set_prompt_tokens(90);
+  answer.mutable_chunk()->set_cached_tokens(64);
+  answer.mutable_chunk()->set_index(index);
+  return framed(answer.SerializeAsString());
+}
+
+std::string complete(std::uint32_t index, int ids) {
+  vllm::GenerateResponse answer;
+  for (int i = 0; i < ids; ++i) answer.mutable_complete()->add_output_ids(7);
+  answer.mutable_complete()->set_prompt_tokens(90);
+  answer.mutable_complete()->set_cached_tokens(64);
+  answer.mutable_complete()->set_index(index);
+  return framed(answer.SerializeAsString());
+}
+
+TEST(GrpcAnswer, TokensOfAllOutputsAreCountedInPiecesOfAnySize) {
+  // vLLM repeats the last part of an output in its end.
+  const std::string streamed =
+      part(0) + part(1) + part(0) + complete(0, 1) + part(1) + part(1) + complete(1, 1);
+  for (std::size_t size = 1; size <= streamed.size(); ++size) {
+    GrpcAnswer answer(kPath);
+    std::int64_t tokens = 0;
+    for (std::size_t at = 0; at < streamed.size(); at += size)
+      tokens += answer.read(streamed.substr(at, size));
+    EXPECT_EQ(tokens, 5);
+    const Usage usage = token_counts(answer.usage());
+    EXPECT_EQ(usage.input_tokens, 90);
+    EXPECT_EQ(usage.output_tokens, 5);
+    EXPECT_EQ(usage.cached_tokens, 64);
+  }
+  GrpcAnswer whole(kPath);
+  EXPECT_EQ(whole.read(complete(0, 30) + complete(1, 12)), 42);
+  EXPECT_EQ(token_counts(whole.usage()).output_tokens, 42);
+}
+
+TEST(GrpcAnswer, MessagesThatCannotBeReadAreLeftOut) {
+  std::string compressed = complete(0, 30), invalid_message = framed("\x0f"), large(5, '\0');
+  compressed[0] = 1;
+  large[1] = 1;  // 16 MiB
+  large.append(16 << 20, 'x');
+  GrpcAnswer answer(kPath);
+  EXPECT_EQ(answer.read(framed("") + invalid_message), 0);
+  EXPECT_EQ(answer.usage(), std::nullopt);
+  EXPECT_EQ(answer.read(compressed + large + complete(1, 12)), 12);
+  EXPECT_EQ(token_counts(answer.usage()).output_tokens, 12);
+}
+
+TEST(GrpcAnswer, EmbeddingsHavePromptTokens) {
+  vllm::EmbedResponse embedded;
+  embedded.set_prompt_tokens(11);
+  GrpcAnswer answer("/vllm.grpc.engine.VllmEngine/Embed");
+  EXPECT_EQ(answer.read(framed("\x0a\x04\x0f\x0f\x0f\x0f" + embedded.SerializeAsString())), 0);
+  EXPECT_EQ(token_counts(answer.usage()).input_tokens, 11);
+  EXPECT_EQ(token_counts(answer.usage()).output_tokens, 0);
+}
+
+TEST_F(ProcessorTest, TokensOfGrpcAnswersAreInTheMetricsAndAttributes) {
+  RequestAttribute output{.name = "output"};
+  output.expression = *UsageExpression::parse("usage.completion_tokens");
+  begin(1, {.attributes = {output}});
+  vllm::GenerateRequest request;
+  request.set_text("Once upon a time");
+  request.set_stream(true);
+  ASSERT_TRUE(send(request_headers({{":path", std::string(kPath)}, {"content-type", "application/grpc"}})));
+  ASSERT_TRUE(send(request_body(framed(request.SerializeAsString()))));
+  ProcessingRequest message;
+  message.mutable_response_headers();
+  ASSERT_TRUE(send(message));
+  ASSERT_TRUE(send(response_body(part(0) + part(0), false)));
+  ASSERT_TRUE(send(response_body(part(0) + complete(0, 1), false)));
+  message.mutable_response_trailers();
+  ASSERT_TRUE(send(message));
+  const auto& fields = answers_.at(0).dynamic_metadata().fields();
+  EXPECT_EQ(fields.at("envoy.lb").struct_value().fields().at("output").number_value(), 3);
+  EXPECT_THAT(context_->metrics.text(*balancer_->view()),
+              AllOf(ContainsRegex("llm_d_epp_request_input_tokens_sum.* 90\n"),
+                    ContainsRegex("llm_d_epp_request_output_tokens_sum.* 3\n"),
+                    ContainsRegex("llm_d_epp_request_cached_tokens_sum.* 64\n")));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ void PagePoller::start() {
 
 void PagePoller::tick() {
   const auto view = fleet_.view();
+  std::erase_if(whole_, [&](EndpointId id) { return view->find(id) == nullptr; });
   for (const Member& member : view->members)
     if ((!options_.at_node || !member.endpoint->node.empty()) && asked_.insert(member.id).second) ask(member);
   loop_.after(options_.interval_ms, [this] { tick(); });
@@ -29,8 +30,9 @@ void PagePoller::ask(const Member& member) {
   if (options_.port > 0) address.port = static_cast<std::uint16_t>(options_.port);
   if (options_.at_node) address.host = member.endpoint->node;
   if (options_.tls) address.tls = true;
+  const bool whole = !options_.part || whole_.contains(member.id);
   loop_.call({.address = std::move(address),
-              .target = options_.path,
+              .target = whole ? options_.path : options_.path + options_.part(*member.endpoint),
               .connect_ms = options_.timeout_ms,
               .timeout_ms = options_.timeout_ms,
               .tls = options_.tls},
@@ -52,6 +54,8 @@ void PagePoller::ask(const Member& member) {
                     return_body(std::move(whole->body));
                   }});
 }
+
+bool PagePoller::read_whole(EndpointId endpoint) { return options_.part && whole_.insert(endpoint).second; }
 
 std::string PagePoller::take_body() {
   if (bodies_.empty()) return {};

@@ -1,4 +1,4 @@
-// Reads one page, such as /metrics, from all endpoints at regular intervals.
+// Reads one page, such as /metrics, from all endpoints at regular intervals. Can request a part of the page.
 #pragma once
 
 #include <functional>
@@ -19,6 +19,8 @@ struct PollOptions {
   bool at_node = false;
   std::shared_ptr<SSL_CTX> tls = {};  // null: use the scheme of the endpoint's URL
   int timeout_ms = 2000;
+  // Returns the query that requests the necessary part of an endpoint's page; null: always the whole page.
+  std::function<std::string(const Endpoint&)> part = {};
 };
 
 // Must outlive the AsyncClient that owns `loop`.
@@ -31,6 +33,9 @@ class PagePoller {
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)
       : fleet_(fleet), loop_(loop), options_(std::move(options)), then_(std::move(then)) {}
   void start();
+  // Requests the whole page of this endpoint from now on, because the part was useless. Returns false if it
+  // was the whole page already. Call it on the loop's thread.
+  bool read_whole(EndpointId endpoint);
 
  private:
   void tick();
@@ -43,6 +48,7 @@ class PagePoller {
   const PollOptions options_;
   const Then then_;
   std::unordered_set<EndpointId> asked_;
+  std::unordered_set<EndpointId> whole_;  // endpoints whose whole page is requested
   // Buffers of earlier pages, reused because allocating them for each page would be slow.
   std::vector<std::string> bodies_;
 };

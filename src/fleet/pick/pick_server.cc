@@ -28,6 +28,7 @@ namespace {
 constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
 constexpr BreakerOptions kNoBreaker{.enabled = false};  // only the gateway knows the outcomes of requests
 constexpr int kSecondMs = 1000;
+constexpr int kPagePauseMs = 2;  // short, because pages are read every 50 ms
 
 Result<std::shared_ptr<SSL_CTX>> context_of(const TlsSource& tls) {
   http::ClientTlsOptions options{
@@ -66,6 +67,21 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   return pages;
 }
 
+// Renames the fields of http::Server's errors as the flags of the picker.
+Error metrics_error(Error error) {
+  constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
+      {"port", "metrics-port"},
+      {"ssl-certfile", "metrics-cert-dir"},
+      {"ssl-keyfile", "metrics-cert-dir"},
+      {"ssl-ca-certs", "metrics-client-ca-file"}};
+  for (const auto& [field, flag] : kFlags)
+    if (error.field == field) {
+      error.field = flag;
+      break;
+    }
+  return error;
+}
+
 std::string identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -82,7 +98,8 @@ struct PickServer::State {
         pool(options.kubernetes ? options.kubernetes->pool : ""),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
-        scraper(*balancer, loop, std::move(pages)) {}
+        page_client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.pause_ms = kPagePauseMs})),
+        scraper(*balancer, page_client->next_loop(), std::move(pages)) {}
   ~State() {
     collector.reset();
     subscriber.reset();
@@ -92,6 +109,7 @@ struct PickServer::State {
     sources.clear();
     grpc.reset();
     metrics.reset();
+    page_client.reset();
     client.reset();
   }
 
@@ -109,6 +127,7 @@ struct PickServer::State {
   const std::string pool;  // name of the InferencePool; "": no pool
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
+  std::unique_ptr<http::AsyncClient> page_client;
   Scraper scraper;
   std::unique_ptr<http::Server> metrics;
   std::unique_ptr<ExtProcServer> grpc;
@@ -226,10 +245,12 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   TRY_VOID(state->listen());
   state->scraper.start();
   state->loop.post([state = state.get()] { state->every_second(); });
-  TRY(state->metrics, http::Server::start(std::move(options.metrics),
-                                          [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
-                                            exchange->respond(state->answer(exchange->request()));
-                                          }));
+  auto metrics = http::Server::start(std::move(options.metrics),
+                                     [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+                                       exchange->respond(state->answer(exchange->request()));
+                                     });
+  if (!metrics) return std::unexpected(metrics_error(std::move(metrics.error())));
+  state->metrics = *std::move(metrics);
   TRY(state->grpc, ExtProcServer::start(options.grpc, state->context));
   state->follow(options);
   return std::unique_ptr<PickServer>(new PickServer(std::move(state)));

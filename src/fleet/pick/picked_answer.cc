@@ -12,8 +12,13 @@ void PickedAnswer::sent(Choice choice) {
   sent_us_ = now_us();
 }
 
+void PickedAnswer::grpc(std::string_view path, bool streams) {
+  grpc_.emplace(path);
+  streams_ = streams;
+}
+
 void PickedAnswer::content_type(std::string_view type) {
-  event_stream_ = type.starts_with("text/event-stream");
+  if (!grpc_) streams_ = type.starts_with("text/event-stream");
 }
 
 void PickedAnswer::piece(std::string_view bytes) {
@@ -23,18 +28,24 @@ void PickedAnswer::piece(std::string_view bytes) {
     if (picked()) balancer_.first_token(choice_.booking);
   }
   bytes_ += bytes.size();
-  if (event_stream_ && picked()) balancer_.grow(choice_.booking, 1);
+  const std::int64_t tokens = grpc_ ? grpc_->read(bytes) : 1;
+  if (streams_ && picked() && tokens > 0) balancer_.grow(choice_.booking, tokens);
+  if (grpc_) return;
   tail_ += bytes;
   if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
 }
 
+std::optional<boost::json::object> PickedAnswer::usage() const {
+  return grpc_ ? grpc_->usage() : usage_object(tail_);
+}
+
 void PickedAnswer::ended(std::int64_t arrived_us, PickedRequest& request) {
-  const Usage usage = find_usage(tail_);
-  request.input_tokens = usage.input_tokens;
-  request.output_tokens = usage.output_tokens;
-  request.cached_tokens = usage.cached_tokens;
+  const Usage counts = token_counts(usage());
+  request.input_tokens = counts.input_tokens;
+  request.output_tokens = counts.output_tokens;
+  request.cached_tokens = counts.cached_tokens;
   request.response_bytes = bytes_;
-  request.streamed = event_stream_;
+  request.streamed = streams_;
   if (first_byte_us_ > 0)
     request.first_byte_seconds = static_cast<double>(first_byte_us_ - arrived_us) * 1e-6;
   if (!picked()) return;
@@ -51,8 +62,8 @@ void PickedAnswer::report_latency(const PickedRequest& request) const {
   const std::int64_t now = now_us();
   const std::int64_t more = request.output_tokens - 1;
   if (first_byte_us_ == 0) return;
-  balancer_.took(choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_byte_us_ : now),
-                 event_stream_ && more > 0 ? ms(first_byte_us_, now) / static_cast<double>(more) : -1);
+  balancer_.took(choice_.booking, *choice_.inputs, ms(sent_us_, streams_ ? first_byte_us_ : now),
+                 streams_ && more > 0 ? ms(first_byte_us_, now) / static_cast<double>(more) : -1);
 }
 
 }  // namespace octavo::fleet

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "fleet/balance/balancer.h"
+#include "fleet/pick/grpc_body.h"
 #include "fleet/pick/pick_metrics.h"
 
 namespace octavo::fleet {
@@ -21,9 +23,12 @@ class PickedAnswer {
   // an endpoint was picked, and the response has not ended
   bool picked() const { return choice_.endpoint != nullptr; }
 
+  // The response is a gRPC response to a request for `path`. `streams`: it has a message for each token.
+  void grpc(std::string_view path, bool streams);
   void content_type(std::string_view type);
   void piece(std::string_view bytes);
-  std::string_view tail() const { return tail_; }
+  // Returns the usage in the received part of the response; nullopt: none.
+  std::optional<boost::json::object> usage() const;
   // Fills in the fields about the response, and ends the booking at the first call.
   void ended(std::int64_t arrived_us, PickedRequest& request);
 
@@ -34,8 +39,9 @@ class PickedAnswer {
   Choice choice_;
   std::int64_t sent_us_ = 0, first_byte_us_ = 0;
   std::uint64_t bytes_ = 0;
-  bool event_stream_ = false;
+  bool streams_ = false;
   std::string tail_;  // last bytes of the response, which contain the usage
+  std::optional<GrpcAnswer> grpc_;  // nullopt: an HTTP response
 };
 
 }  // namespace octavo::fleet

@@ -27,9 +27,6 @@ using ext_proc::ProcessingResponse;
 constexpr std::string_view kServedHeader = "x-conformance-test-served-endpoint";
 constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
 
-// bytes of a body in one response; Envoy recommends at most 64 KiB
-constexpr std::size_t kPieceBytes = 62'000;
-
 bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
   switch (protocol) {
     case openai::Protocol::openai:
@@ -64,21 +61,6 @@ std::string_view value_of(const HeaderValue& header) {
   return header.raw_value().empty() ? header.value() : header.raw_value();
 }
 
-// Adds the body in pieces, one for each response. The last piece ends the stream, unless trailers follow.
-void add_request_body(std::string_view body, bool has_trailers, std::vector<ProcessingResponse>& answers) {
-  do {
-    auto& streamed = *answers.emplace_back()
-                          .mutable_request_body()
-                          ->mutable_response()
-                          ->mutable_body_mutation()
-                          ->mutable_streamed_response();
-    const std::string_view piece = body.substr(0, kPieceBytes);
-    body.remove_prefix(piece.size());
-    streamed.set_body(std::string(piece));
-    streamed.set_end_of_stream(body.empty() && !has_trailers);
-  } while (!body.empty());
-}
-
 }  // namespace
 
 Processor::Processor(ProcessorContext& context, std::string_view traceparent)
@@ -111,6 +93,7 @@ Result<> Processor::process(const ProcessingRequest& message, Answers& answers) 
     on_response_body(message.response_body(), answers);
   } else if (message.has_response_trailers()) {
     answers.emplace_back().mutable_response_trailers();
+    report_attributes(context_.options.attributes, answer_.usage(), answers.back());
     response_ended();
   } else {
     return invalid("request", "the message has an unknown type");
@@ -208,6 +191,7 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   if (parsers.vllm_grpc && is_vllm_grpc(request_.path)) {
     if (const auto read = read_vllm_grpc(request_.body, route_); !read)
       return refuse({400, read.error().message}, answers);
+    answer_.grpc(request_.path, route_.stream);
   } else if (parsed && known->model == openai::ModelField::body) {
     if (!route_.body_error.empty())
       return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
@@ -482,7 +466,7 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
     answer.mutable_response()->mutable_body_mutation()->set_body(std::move(body));
   }
   if (!piece.end_of_stream()) return;
-  report_attributes(context_.options.attributes, answer_.tail(), answers.back());
+  report_attributes(context_.options.attributes, answer_.usage(), answers.back());
   response_ended();
 }
 

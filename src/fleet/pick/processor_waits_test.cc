@@ -103,7 +103,7 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
 
 TEST_F(ProcessorTest, RequestsOfAMomentWithOnePromptGoToOneEndpoint) {
   begin(3, {},
-        {{{"", "burst-prefix-cache-producer", {{"windowDurationMs", 500}}},
+        {{{"", "burst-prefix-cache-producer", {{"windowDurationMs", 2000}}},
           {"", "prefix-cache-scorer", {{"prefixMatchInfoProducerName", "burst-prefix-cache-producer"}}}},
          {{"prefix-cache-scorer"}}});
   http::AsyncClient client({.threads = 1});

@@ -3,14 +3,12 @@
 #include <cmath>
 
 #include "ext_proc.pb.h"
-#include "fleet/pick/usage.h"
 
 namespace octavo::fleet {
 
-void report_attributes(std::span<const RequestAttribute> attributes, std::string_view tail,
+void report_attributes(std::span<const RequestAttribute> attributes,
+                       const std::optional<boost::json::object>& usage,
                        envoy::service::ext_proc::v3::ProcessingResponse& answer) {
-  if (attributes.empty()) return;
-  const auto usage = usage_object(tail);
   if (!usage) return;
   for (const RequestAttribute& attribute : attributes) {
     if (attribute.condition && !attribute.condition->truth(*usage).value_or(false)) continue;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "fleet/pick/usage_expression.h"
 
@@ -22,9 +21,9 @@ struct RequestAttribute {
   std::optional<UsageExpression> condition = {};
 };
 
-// Adds the attributes to the gateway's response. `tail` is the end of the response body. As in llm-d, only
-// integers other than 0 are reported.
-void report_attributes(std::span<const RequestAttribute> attributes, std::string_view tail,
+// Adds the attributes to the gateway's response. As in llm-d, only integers other than 0 are reported.
+void report_attributes(std::span<const RequestAttribute> attributes,
+                       const std::optional<boost::json::object>& usage,
                        envoy::service::ext_proc::v3::ProcessingResponse& answer);
 
 }  // namespace octavo::fleet

@@ -1,5 +1,7 @@
 #include "fleet/pick/scraper.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +14,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kGatherMs = 2;
+constexpr int kGatherMs = 8;
 
 // Returns whether another endpoint has the same IP address and a different port. Ranks with separate ports
 // are already separate endpoints.
@@ -27,9 +29,13 @@ bool has_port_of_own(const FleetView& view, const Member& member) {
 
 Scraper::Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages)
     : balancer_(balancer), loop_(loop), engines_(std::move(pages.engines)) {
-  if (pages.metrics)
+  if (pages.metrics) {
+    // A query in the path is the user's.
+    if (!pages.metrics->path.contains('?'))
+      pages.metrics->part = [this](const Endpoint& endpoint) { return metrics_query(endpoint); };
     metrics_.emplace(balancer.fleet(), loop, *std::move(pages.metrics),
                      [this](const auto&... read) { metrics_read(read...); });
+  }
   if (pages.models)
     models_.emplace(balancer.fleet(), loop, *std::move(pages.models),
                     [this](const auto&... read) { models_read(read...); });
@@ -42,6 +48,17 @@ void Scraper::start() {
   if (metrics_) metrics_->start();
   if (models_) models_->start();
   if (gpus_) gpus_->start();
+}
+
+// Prometheus' Python client, which vLLM uses, then writes only these metrics: 1 KB instead of 20 KB. Other
+// servers ignore the query.
+const std::string& Scraper::metrics_query(const Endpoint& endpoint) {
+  const EngineMetrics& metrics = engines_.of(endpoint);
+  const auto [query, is_new] = queries_.try_emplace(&metrics);
+  if (is_new)
+    for (const std::string& name : metric_names(metrics))
+      query->second += fmt::format("{}name%5B%5D={}", query->second.empty() ? '?' : '&', name);
+  return query->second;
 }
 
 void Scraper::metrics_read(const Member& asked, const Result<http::Response>& page) {
@@ -59,6 +76,8 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
     }
     scrape.state = std::move(read.state);
   }
+  // With several processes, Prometheus' Python client finds no metric by its name.
+  if (page && !scrape.state && metrics_->read_whole(asked.id)) return;
   hand_over(std::move(scrape));
 }
 

@@ -2,7 +2,9 @@
 // to the balancer.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fleet/balance/balancer.h"
@@ -32,8 +34,11 @@ class Scraper {
 
   Balancer& balancer_;
   http::ClientLoop& loop_;
+  const std::string& metrics_query(const Endpoint& endpoint);
+
   const EngineKinds engines_;
   std::optional<PagePoller> metrics_, models_, gpus_;
+  std::map<const EngineMetrics*, std::string> queries_;  // for the pages of each engine type
   std::vector<Scrape> scrapes_;  // readings that are applied together
 };
 

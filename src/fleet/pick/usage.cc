@@ -41,8 +41,7 @@ std::optional<json::object> usage_object(std::string_view tail) {
   return std::nullopt;
 }
 
-Usage find_usage(std::string_view tail) {
-  const auto usage = usage_object(tail);
+Usage token_counts(const std::optional<json::object>& usage) {
   if (!usage) return {};
   return {number(*usage, "prompt_tokens", "input_tokens"),
           number(*usage, "completion_tokens", "output_tokens"), cached(*usage)};

@@ -20,6 +20,6 @@ inline constexpr std::size_t kUsageTailBytes = 4096;
 // Returns the last `"usage": {...}` in the end of a body, which is JSON or an event stream.
 std::optional<boost::json::object> usage_object(std::string_view tail);
 // Returns the token counts of the usage. Field names may be OpenAI's or Anthropic's.
-Usage find_usage(std::string_view tail);
+Usage token_counts(const std::optional<boost::json::object>& usage);
 
 }  // namespace octavo::fleet

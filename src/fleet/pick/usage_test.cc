@@ -6,7 +6,7 @@ namespace octavo::fleet {
 namespace {
 
 void expect(std::string_view tail, std::int64_t input, std::int64_t output) {
-  const Usage usage = find_usage(tail);
+  const Usage usage = token_counts(usage_object(tail));
   EXPECT_EQ(usage.input_tokens, input) << tail;
   EXPECT_EQ(usage.output_tokens, output) << tail;
 }
@@ -21,13 +21,15 @@ TEST(Usage, IsFoundAtTheEndOfAnAnswer) {
 }
 
 TEST(Usage, SaysWhatCameFromACache) {
-  EXPECT_EQ(find_usage(R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}})")
+  EXPECT_EQ(token_counts(
+                usage_object(R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}})"))
                 .cached_tokens,
             4);
-  EXPECT_EQ(find_usage(R"({"usage":{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}})")
+  EXPECT_EQ(token_counts(
+                usage_object(R"({"usage":{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}})"))
                 .cached_tokens,
             5);
-  EXPECT_EQ(find_usage(R"({"usage":{"prompt_tokens":9}})").cached_tokens, -1);
+  EXPECT_EQ(token_counts(usage_object(R"({"usage":{"prompt_tokens":9}})")).cached_tokens, -1);
 }
 
 TEST(Usage, OrIsNotThere) {

@@ -22,8 +22,11 @@ class Search {
       : trace_(trace), slo_(slo), rules_(rules), progress_(progress) {}
 
   Result<> offer(const ReplicaKind& kind, bool pools) {
-    Offer offer{
-        .device = kind.device, .devices = kind.devices, .max_num_seqs = kind.max_num_seqs, .pools = pools};
+    Offer offer{.device = kind.device,
+                .devices = kind.devices,
+                .max_num_seqs = kind.max_num_seqs,
+                .measured = kind.measured,
+                .pools = pools};
     if (!kind.options) {
       offer.why = kind.options.error().message;
     } else {
@@ -101,8 +104,11 @@ class Search {
   DeviceSearch found_;
 };
 
+const char* timing_name(const Offer& offer) { return offer.measured ? "measured" : "roofline"; }
+
 std::string row(const Offer& offer) {
-  std::string text = fmt::format("{:>16}{:>9}{:>7}", offer.device, offer.devices, offer.max_num_seqs);
+  std::string text = fmt::format("{:>16}{:>9}{:>7}{:>10}", offer.device, offer.devices, offer.max_num_seqs,
+                                 timing_name(offer));
   if (!offer.why.empty()) return text + fmt::format("  {}{}\n", offer.pools ? "pools: " : "", offer.why);
   const std::string replicas = offer.pools ? fmt::format("{} + {}", offer.prefill_replicas, offer.replicas)
                                            : std::to_string(offer.replicas);
@@ -116,6 +122,7 @@ json::object offer_json(const Offer& offer) {
   json::object out{{"device", offer.device},
                    {"tensor_parallel_size", offer.devices},
                    {"max_num_seqs", offer.max_num_seqs},
+                   {"timing", timing_name(offer)},
                    {"pools", offer.pools}};
   if (!offer.why.empty()) {
     out["reason"] = offer.why;
@@ -152,9 +159,9 @@ Result<DeviceSearch> search_devices(const std::vector<ReplicaKind>& kinds, const
 }
 
 std::string device_search_text(const DeviceSearch& search, const Slo& slo) {
-  std::string text =
-      fmt::format("{:>16}{:>9}{:>7}{:>12}{:>11}{:>13}{:>13}{:>11}{:>14}\n", "device", "devices", "batch",
-                  "replicas", "within SLO", "p99 TTFT ms", "p99 TPOT ms", "price/h", "per M tokens");
+  std::string text = fmt::format("{:>16}{:>9}{:>7}{:>10}{:>12}{:>11}{:>13}{:>13}{:>11}{:>14}\n", "device",
+                                 "devices", "batch", "timing", "replicas", "within SLO", "p99 TTFT ms",
+                                 "p99 TPOT ms", "price/h", "per M tokens");
   for (const Offer& offer : search.offers) text += row(offer);
   const Offer& best = search.offers[search.best];
   return text +

@@ -15,6 +15,7 @@ struct ReplicaKind {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
+  bool measured = false;              // the timing was measured; false: it is a roofline
   double price = 1;                   // per device and hour
   Result<SimulationOptions> options;  // error: why a replica of this kind cannot serve the model
 };
@@ -23,6 +24,7 @@ struct Offer {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
+  bool measured = false;  // as in ReplicaKind
   bool pools = false;
   std::string why = {};  // why no fleet was found; "": a fleet was found
   int replicas = 0;      // replicas of the only pool, or of the decode pool

@@ -70,6 +70,15 @@ TEST(DeviceSearch, AKindThatCannotServeTheModelIsListedWithTheReason) {
   EXPECT_GT(json.at("offers").at(1).at("tokens_per_second").as_double(), 0);
 }
 
+TEST(DeviceSearch, TheResultSaysWhichTimingsWereMeasured) {
+  ReplicaKind measured = kind("measured", 50, 1);
+  measured.measured = true;
+  const auto found = *search({measured, kind("estimated", 50, 1)});
+  const auto json = device_search_json(found, kSearchSlo);
+  EXPECT_EQ(json.at("offers").at(0).at("timing").as_string(), "measured");
+  EXPECT_EQ(json.at("offers").at(1).at("timing").as_string(), "roofline");
+}
+
 TEST(DeviceSearch, AnSloThatNoKindMeetsIsAnError) {
   const auto none = search({kind("slow", 10'000, 1)}, {.replicas_max = 2});
   ASSERT_FALSE(none);

@@ -70,11 +70,4 @@ std::string decode_body(std::string_view body, std::string_view params) {
   return with_field(body, kParams, params);
 }
 
-std::int64_t cached_tokens(std::string_view answer) {
-  const std::optional<json::object> reply = json_object(answer);
-  const json::value* cached =
-      reply ? find_path(*reply, {"usage", "prompt_tokens_details", "cached_tokens"}) : nullptr;
-  return cached && cached->is_int64() ? cached->get_int64() : 0;
-}
-
 }  // namespace octavo::fleet

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/json/object.hpp>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,9 +25,5 @@ std::optional<std::string> kv_transfer_params(std::string_view answer);
 // Returns the body of the decode request: the client's body with these kv_transfer_params. prefill_body()
 // must have accepted the client's body.
 std::string decode_body(std::string_view body, std::string_view params);
-
-// Returns the number of prompt tokens that the engine found in its cache, from the usage in its response.
-// Returns 0 if the response does not report it.
-std::int64_t cached_tokens(std::string_view answer);
 
 }  // namespace octavo::fleet

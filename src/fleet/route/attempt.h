@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "fleet/relay/event_cutter.h"
 #include "fleet/relay/request_trace.h"
 #include "fleet/route/route_context.h"
 #include "fleet/route/usage_report.h"
@@ -40,11 +41,14 @@ class Attempt {
   Choice choice;
   http::Response answer = {};             // received, but not forwarded yet
   std::optional<UsageReport> usage = {};  // last usage that the response contains
+  EventCutter events = {};                // used if the usage in the events must change
   const std::int64_t sent_us;
   bool hedges = false;     // this attempt is a hedge, the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
   bool failed = false;  // the prefill worker did not compute the prompt
+  std::string cost_id = {};   // value of kCostIdHeader
+  bool reports_cost = false;  // the response has reported the cost, or the bill reads it
 
  private:
   Balancer& balancer_;

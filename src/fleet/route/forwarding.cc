@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "batches/line.h"
 #include "fleet/relay/blind_wait.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/refusal.h"
@@ -57,6 +58,7 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
       in_(context, exchange, std::move(tenant)),
       back_(std::move(exchange)),
       cost_(in_.wants_cost()),
+      bill_(std::make_shared<Bill>(context.metrics, loop)),
       trace_(context.options.telemetry.tracer, "route", in_.request()),
       admitted_(!context.queue) {}
 
@@ -130,7 +132,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
           .excluded = history_.tried,
           .rested = history_.refusal.has_value() || history_.prefill_is_busy,
-          .computed = (prefilled_ || in_halves_) && part != Role::prefill,
+          .computed = (prefill_cached_ || in_halves_) && part != Role::prefill,
           .worker = part == Role::prefill ? std::string_view() : owner_,
           .explain = in_.explains(),
           .draw = part == Role::decode ? draw_ : std::nullopt};
@@ -170,6 +172,8 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
   history_.tried.push_back(choice.booking.endpoint);
   http::CallRequest call =
       in_.call_request(*choice.endpoint, std::move(body), timeout_ms, history_.sent++ > 0);
+  std::string cost_id = batches::random_hex();
+  call.headers.set(std::string(kCostIdHeader), cost_id);
   const RequestTrace::Call span = trace_.begin(call.headers);
   const auto self = shared_from_this();
   AttemptPointer opened = Attempt::open(
@@ -183,6 +187,7 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
            }},
       blind_wait());
   opened->span = span;
+  opened->cost_id = std::move(cost_id);
   return opened;
 }
 
@@ -219,6 +224,7 @@ std::vector<Forwarding::AttemptPointer> Forwarding::under_way() const {
 void Forwarding::settle(Attempt& attempt, Outcome outcome) {
   if (attempt.settled()) return;
   attempt.settle(outcome);
+  read_unread_cost(attempt, outcome == Outcome::success);
   trace_.end(attempt.span, attempt.worker().role == Role::prefill ? "prefill" : "answer",
              attempt.worker().url, attempt.answer.status);
   if (attempt.hedges) context_.metrics.hedged(is<Answering>());
@@ -245,7 +251,7 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
   if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
   const bool elsewhere = attempt.answer.status == 404 && !in_.route().stored_id.empty() && owner_.empty();
   if (elsewhere && !back_.begun()) {
-    cost_.take_head(attempt.answer);
+    attempt.reports_cost |= cost_.take_head(attempt.answer);
     history_.refusal = for_client(attempt, std::move(attempt.answer));
     settle(attempt, Outcome::success);
     if (is<Answering>()) state_ = Sent{};
@@ -259,7 +265,9 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
 void Forwarding::on_whole(Attempt& attempt) {
   if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
   if (back_.begun()) {
-    if (const std::string last = cost_.end_stream(); !last.empty()) back_.write(last);
+    const RequestCost::StreamEnd end = cost_.end_stream();
+    attempt.reports_cost |= end.reported;
+    if (const std::string last = attempt.events.rest() + end.last_line; !last.empty()) back_.write(last);
     if (!back_.end_events())
       return on_lost(attempt, {ErrorCode::io, "the answer itself reports an error", ""});
     check_usage(attempt);
@@ -267,7 +275,7 @@ void Forwarding::on_whole(Attempt& attempt) {
     blame_suspects(200);
     return finish();
   }
-  cost_.take_head(attempt.answer);
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
   blame_suspects(attempt.answer.status);
   note_usage(attempt, attempt.answer.body);
   check_usage(attempt);
@@ -335,7 +343,7 @@ void Forwarding::blame_suspects(int status) {
 }
 
 void Forwarding::on_refused(Attempt& attempt) {
-  cost_.take_head(attempt.answer);
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
   const int status = attempt.answer.status;
   const bool own = in_.past_own_deadline() || is_the_requests_own(attempt.answer.body);
   const auto pause_s = retry_after_s(attempt.answer);
@@ -370,6 +378,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
   const bool cut = back_.begun() && !late;
   context_.metrics.worker_failed(worker->url);
+  if (is<Answering>()) attempt.reports_cost |= cost_.end_stream().reported;
   settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
   if (is<Answering>()) state_ = Sent{};
   if (!unreachable && !silent && !cut) history_.suspects.push_back(worker);
@@ -426,7 +435,6 @@ void Forwarding::give_up(const std::string& reason) {
 
 // Continues the stream at another worker. Returns false if no worker can continue it.
 bool Forwarding::migrate() {
-  cost_.end_stream();
   if (const auto rest = back_.rest()) {
     back_.write_rest(*rest);
     finish();

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "fleet/route/attempt.h"
+#include "fleet/route/bill.h"
 #include "fleet/route/incoming.h"
 #include "fleet/route/request_cost.h"
 #include "fleet/route/route_context.h"
@@ -106,7 +107,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::expected<Choice, Refusal> choose_prefill();  // forwarding_nearness.cc
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
-  void decode(const std::optional<std::string>& params);
+  void decode(const std::optional<std::string>& params, std::int64_t cached = 0);
   // SGLang's KV transfer, with the request at two workers at once (forwarding_bootstrap.cc):
   bool is_bootstrapped() const;
   void begin_halves();
@@ -151,7 +152,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void finish();
   void client_gone();
   void end(int status);
-  void account(int status) const;
+  void read_unread_cost(Attempt& attempt, bool complete);
 
   const RouteContext context_;
   Balancer& balancer_;
@@ -160,6 +161,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   Incoming in_;
   StreamBack back_;
   RequestCost cost_;
+  const std::shared_ptr<Bill> bill_;
   const RequestTrace trace_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
@@ -176,7 +178,9 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // random bits to reuse, so that the next choice of a decode worker is the same
   std::optional<std::uint64_t> draw_ = {};
   bool admitted_;
-  bool prefilled_ = false;  // a prefill worker has computed the prompt
+  // number of prompt tokens that the prefill worker had cached; nullopt: no prefill worker has computed the
+  // prompt
+  std::optional<std::int64_t> prefill_cached_ = {};
 };
 
 }  // namespace octavo::fleet

@@ -1,6 +1,7 @@
 // The part of Forwarding that writes the response to the client.
 #include <fmt/format.h>
 
+#include "fleet/relay/cached_usage.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
@@ -15,6 +16,8 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   const bool own_cors = context_.options.http.cors.has_value();
   for (const auto& [name, value] : passed_back(answer.headers, attempt.worker().url))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
+  if (prefill_cached_ && out.status == 200 && !is_stream(out))
+    out.body = with_cached_tokens(out.body, *prefill_cached_);
   if (cost_.wanted() && cost_.reported() && !is_stream(out))
     out.headers.set(std::string(kCostHeader), cost_text(cost_.sum()));
   if (in_.explains()) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
@@ -39,7 +42,7 @@ void Forwarding::check_usage(const Attempt& attempt) const {
 }
 
 void Forwarding::start_stream(Attempt& attempt) {
-  cost_.take_head(attempt.answer);
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
   http::Response head = for_client(attempt, std::exchange(attempt.answer, {}));
   attempt.answer.status = head.status;
   blame_suspects(head.status);
@@ -53,6 +56,12 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
   note_usage(attempt, piece);
   if (back_.is_events()) piece = cost_.take_piece(piece);
+  std::string events;
+  if (back_.is_events() && prefill_cached_) {
+    for (const std::string& event : attempt.events.push(piece))
+      events += with_cached_tokens(event, *prefill_cached_);
+    piece = events;
+  }
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
@@ -103,7 +112,11 @@ void Forwarding::refuse_late() {
 }
 
 void Forwarding::finish() {
-  cost_.end_stream();
+  const bool reported = cost_.end_stream().reported;
+  for (const AttemptPointer& attempt : under_way()) {  // its stream broke after the last event
+    attempt->reports_cost |= reported;
+    read_unread_cost(*attempt, false);
+  }
   if (back_.is_events() && cost_.reported()) back_.write_own(cost_.comment());
   drop_attempts(Outcome::success);
   end(200);
@@ -120,21 +133,25 @@ void Forwarding::end(int status) {
   drop_attempts(Outcome::neither);
   if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   context_.metrics.answered(status, in_.seconds());
-  if (cost_.reported()) account(status);
+  bill_->close({.id = std::string(in_.id()),
+                .tenant = in_.account(),
+                .path = in_.request().path,
+                .model = in_.route().model,
+                .status = status,
+                .seconds = in_.seconds(),
+                .cost = cost_.sum(),
+                .reported = cost_.reported()});
   trace_.end(status, in_.route().model);
   state_ = Over{};
 }
 
-void Forwarding::account(int status) const {
-  const std::string tenant = in_.account();
-  context_.metrics.accounts.charge(tenant, cost_.sum(), 1);
-  context_.metrics.accounts.log({.id = in_.id(),
-                                 .tenant = tenant,
-                                 .path = in_.request().path,
-                                 .model = in_.route().model,
-                                 .status = status,
-                                 .seconds = in_.seconds(),
-                                 .cost = cost_.sum()});
+// Reads the cost from the worker if the response did not report it: it was cancelled or broke, or it is a
+// stream without comments. A complete response of another type has reported all that it cost.
+void Forwarding::read_unread_cost(Attempt& attempt, bool complete) {
+  if (in_.request().method != "POST" || (complete && (!back_.begun() || back_.is_events()))) return;
+  if (attempt.answer.status != 0 && attempt.answer.status / 100 != 2) return;
+  if (!std::exchange(attempt.reports_cost, true))
+    bill_->read_cost(in_.cost_request(attempt.worker(), attempt.cost_id));
 }
 
 }  // namespace octavo::fleet

@@ -57,7 +57,7 @@ void Forwarding::begin_halves() {
 }
 
 void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
-  cost_.take_head(attempt.answer);
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
   http::Response reply = std::move(attempt.answer);
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;

@@ -107,11 +107,17 @@ TEST_F(BootstrapTest, APrefillWorkerThatFailsIsReplacedInANewRoom) {
   pair_up({broken.url(), well.url()}, {decode.url()});
   for (int i = 0; i < 4; ++i) {
     is_met = false;
+    std::atomic<bool> is_answered = false;
     std::thread answering([&] {
       wait([&] { return is_met.load(); });
-      for (std::size_t k = 0; k < keeper.size(); ++k) keeper.at(k)->respond({.body = "met"});
+      // Repeats, because a decode request may be kept after is_met.
+      wait([&] {
+        for (std::size_t k = 0; k < keeper.size(); ++k) keeper.at(k)->respond({.body = "met"});
+        return is_answered.load();
+      });
     });
     EXPECT_EQ(post(R"({"prompt": "a"})").body, "met");
+    is_answered = true;
     answering.join();
   }
   EXPECT_GE(broken.requests, 1);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "fleet/relay/cached_usage.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/route/forwarding.h"
@@ -42,7 +43,7 @@ void Forwarding::prefill(std::shared_ptr<const std::string> body) {
 }
 
 void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
-  cost_.take_head(attempt.answer);
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
   http::Response reply = std::move(attempt.answer);
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
@@ -60,7 +61,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);
   if (params) {
     context_.metrics.prefilled("handed_over");
-    return decode(params);
+    return decode(params, cached_tokens(reply.body));
   }
   const std::string reason = fmt::format(
       "{}: {}", worker->url, result ? fmt::format("status {}", reply.status) : result.error().message);
@@ -89,14 +90,15 @@ void Forwarding::spill(const std::string& reason) {
   refuse(503, "no prefill worker could compute the prompt, and --enforce-disagg is set: " + reason);
 }
 
-// Sends the request to a decode worker. `params` are the kv_transfer_params of the prompt's blocks. If
-// `params` is nullopt, the decode worker computes the prompt.
-void Forwarding::decode(const std::optional<std::string>& params) {
+// Sends the request to a decode worker. `params` are the kv_transfer_params of the prompt's blocks, of
+// which the prefill worker had cached `cached` tokens. If `params` is nullopt, the decode worker computes
+// the prompt.
+void Forwarding::decode(const std::optional<std::string>& params, std::int64_t cached) {
   state_ = Sent{};
   history_.tried.clear();
   history_.prefill_is_busy = false;
   history_.refusal.reset();  // the refusal came from a prefill worker
-  prefilled_ = params.has_value();
+  prefill_cached_ = params ? std::optional(cached) : std::nullopt;
   if (params)
     body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));
   if (!send()) no_worker();

@@ -38,6 +38,31 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
             std::string::npos);
 }
 
+TEST_F(RouterTest, TheClientGetsTheCachedTokensOfThePrefillWorker) {
+  Replica prefill("p", [](auto e) {
+    e->respond({.body = R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":5}},)"
+                        R"("kv_transfer_params":{"remote_port":7}})"});
+  });
+  // The decode worker has fetched all blocks, so it reports the whole prompt as cached.
+  constexpr std::string_view kUsage =
+      R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":8}}})";
+  constexpr std::string_view kRight =
+      R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":5}}})";
+  Replica decode("d", [&](auto e) {
+    if (e->request().body.find("\"stream\"") == std::string::npos)
+      return e->respond({.body = std::string(kUsage)});
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: {\"choices\":[]}\n\nda");
+    e->write(fmt::format("ta: {}\n\n", kUsage));
+    e->write("data: [DONE]\n\n");
+    e->finish();
+  });
+  route_apart({prefill.url()}, {decode.url()});
+  EXPECT_EQ(post(R"({"prompt": "a"})").body, kRight);
+  EXPECT_EQ(post(R"({"prompt": "a", "stream": true})").body,
+            fmt::format("data: {{\"choices\":[]}}\n\ndata: {}\n\ndata: [DONE]\n\n", kRight));
+}
+
 // Prefill workers in the decode worker's zone and in a different zone.
 class NearnessTest : public RouterTest {
  protected:

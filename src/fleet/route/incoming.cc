@@ -116,6 +116,15 @@ http::CallRequest Incoming::call_request(const Endpoint& endpoint, std::shared_p
   return call;
 }
 
+http::CallRequest Incoming::cost_request(const Endpoint& endpoint, std::string_view cost_id) const {
+  constexpr int kTimeoutMs = 2'000;
+  http::CallRequest call = call_request(endpoint, nullptr, kTimeoutMs, false);
+  call.method = "GET";
+  call.target = fmt::format("/octavo/cost/{}", cost_id);
+  call.headers = without(call.headers, "Content-Type");
+  return call;
+}
+
 // The returned pointer shares ownership of the exchange, which owns the body.
 std::shared_ptr<const std::string> Incoming::body() const {
   if (request().body.empty() && request().method != "POST") return nullptr;

@@ -46,6 +46,8 @@ class Incoming {
   // client's deadline.
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
                                  int timeout_ms, bool again) const;
+  // Returns the request that reads the cost of an attempt from its worker.
+  http::CallRequest cost_request(const Endpoint& endpoint, std::string_view cost_id) const;
   // the client's body; null if it is empty and the method is not POST
   std::shared_ptr<const std::string> body() const;
 

@@ -11,21 +11,22 @@ constexpr std::size_t kTailBytes = 2048;  // more than the longest comment
 
 }  // namespace
 
-void RequestCost::add(std::string_view text) {
+bool RequestCost::add(std::string_view text) {
   const auto cost = parse_cost_text(text);
-  if (!cost) return;
+  if (!cost) return false;
   sum_ += *cost;
-  reported_ = true;
+  return reported_ = true;
 }
 
-void RequestCost::take_head(http::Response& answer) {
+bool RequestCost::take_head(http::Response& answer) {
   const auto text = answer.headers.find(kCostHeader);
-  if (!text) return;
-  add(*text);
+  if (!text) return false;
+  const bool added = add(*text);
   http::Headers rest;
   for (const auto& [name, value] : answer.headers)
     if (!http::equal_ignoring_case(name, kCostHeader)) rest.add(name, value);
   answer.headers = std::move(rest);
+  return added;
 }
 
 // The comment begins a line. Event data cannot contain the mark after a line feed, because JSON strings
@@ -58,13 +59,14 @@ std::string_view RequestCost::take_piece(std::string_view piece) {
   return out_;
 }
 
-std::string RequestCost::end_stream() {
+RequestCost::StreamEnd RequestCost::end_stream() {
+  bool reported = false;
   if (const std::size_t end = tail_.find('\n'); in_comment_ && end != std::string::npos)
-    add(std::string_view(tail_).substr(0, end));
+    reported = add(std::string_view(tail_).substr(0, end));
   tail_.clear();
   in_comment_ = false;
   at_line_ = true;
-  return std::exchange(held_, {});
+  return {.last_line = std::exchange(held_, {}), .reported = reported};
 }
 
 std::string RequestCost::comment() const {

@@ -20,8 +20,9 @@ class RequestCost {
   bool reported() const { return reported_; }
   const AnswerCost& sum() const { return sum_; }
 
-  // Adds the cost from the response's headers, and removes it from the headers.
-  void take_head(http::Response& answer);
+  // Adds the cost from the response's headers, and removes it from the headers. Returns false if they contain
+  // no cost.
+  bool take_head(http::Response& answer);
   // Reads the next piece of a stream. Returns the bytes for the client, which are valid until the next call:
   // the piece without the worker's cost comment, and without a last line that may be the comment's beginning.
   // Such a line comes with the next piece.
@@ -29,13 +30,17 @@ class RequestCost {
   // Must be called at the end of a worker's stream. Adds the cost from the stream's comment. Returns the last
   // line if take_piece() has kept it back. A broken stream may end within its comment, so the line is for the
   // client only if the stream is complete.
-  std::string end_stream();
+  struct StreamEnd {
+    std::string last_line;
+    bool reported = false;  // whether the stream's comment has a cost
+  };
+  StreamEnd end_stream();
   // Returns the comment with the total cost for the client. Returns "" if the client does not request the
   // cost.
   std::string comment() const;
 
  private:
-  void add(std::string_view text);
+  bool add(std::string_view text);
 
   const bool wanted_;
   bool reported_ = false;

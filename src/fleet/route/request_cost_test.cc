@@ -28,7 +28,7 @@ std::string pass(RequestCost& cost, std::string_view stream, std::size_t first, 
   std::string seen(cost.take_piece(stream.substr(0, first)));
   seen += cost.take_piece(stream.substr(first, second - first));
   seen += cost.take_piece(stream.substr(second));
-  return seen + cost.end_stream();
+  return seen + cost.end_stream().last_line;
 }
 
 TEST(RequestCost, HidesTheCommentOfAStreamThatIsCutAnywhere) {

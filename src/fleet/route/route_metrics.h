@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "accounts/accounts.h"
 #include "request/histogram.h"
-#include "serve/accounts.h"
 
 namespace octavo::fleet {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "fleet/decide/policies.h"
 #include "fleet/discover/endpoint_source.h"
 #include "fleet/discover/event_addresses.h"
@@ -18,7 +19,6 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/url.h"
-#include "serve/accounts.h"
 #include "trace/tracer.h"
 
 namespace octavo {

@@ -52,6 +52,9 @@ class Replica {
   // replaces the metrics page if it is not empty; must be set before the router starts
   std::string own_metrics = {};
   std::atomic<bool> has_more = false;
+  // cost of /octavo/cost/ID; "": the worker is another engine
+  std::string unread_cost = {};
+  std::atomic<int> costs_read = 0;
 
  private:
   std::string metrics() const {
@@ -86,6 +89,13 @@ class Replica {
       return void(++pages);
     }
     if (path == "/v1/models") return e->respond({.body = models()});
+    if (path.starts_with("/octavo/cost/")) {
+      const bool first = ++costs_read == 1;
+      if (unread_cost.empty()) return e->respond({.status = 404});
+      // the first time, the request has not ended yet
+      if (first) return e->respond({.body = R"({"cost":null})"});
+      return e->respond({.headers = {{std::string(kCostHeader), unread_cost}}, .body = "{}"});
+    }
     ++requests;
     if (behaviour_) return behaviour_(std::move(e));
     e->respond(

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/relay/blind_wait.h"
+#include "fleet/relay/cached_usage.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"

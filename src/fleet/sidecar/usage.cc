@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 
-#include "base/exact_json.h"
-#include "fleet/relay/event_cutter.h"
 #include "fleet/relay/json_body.h"
 #include "http/sse.h"
 
@@ -48,19 +46,6 @@ bool is_answer(const json::object& chunk) {
 }
 
 }  // namespace
-
-std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
-  if (answer.find("\"usage\"") == std::string::npos) return answer;
-  const std::optional<std::string_view> data = data_of(answer);
-  std::optional<json::object> read = json_object(data.value_or(answer));
-  json::value* usage = read ? read->if_contains("usage") : nullptr;
-  if (!usage || !usage->is_object()) return answer;
-  json::value& details = usage->get_object()["prompt_tokens_details"];
-  json::object& cached = details.is_object() ? details.get_object() : details.emplace_object();
-  cached["cached_tokens"] = tokens;
-  const std::string text = exact_json_text(*read);
-  return data ? http::sse_event(text) : text;
-}
 
 bool not_cached(std::string_view answer) {
   const std::optional<json::object> read = json_object(answer);

@@ -57,7 +57,7 @@ struct SimulationOptions {
   std::vector<FleetSize> sizes = {};
   ScalingLoop scaling = {};  // used instead of `sizes` if set
   std::int64_t startup_us = 0;
-  SchedulerOptions scheduler = {};
+  SchedulerOptions scheduler{{.max_num_seqs = 256}};
   StepTiming timing = {};
   PrefillPool prefill = {};  // additional replicas for prefill, of constant number
   std::string policy = "cache_aware";

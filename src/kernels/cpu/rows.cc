@@ -52,6 +52,18 @@ NormRow norm_row(const Norm& norm) {
 
 }  // namespace
 
+void own_ids(Stream&, const OwnIdsArgs& args) {
+  const auto* ids = args.ids.as<std::int32_t>();
+  std::transform(ids, ids + args.ids.size(0), args.own.as<std::int32_t>(),
+                 [&](std::int32_t id) { return args.rows.has(id) ? id - args.rows.first : 0; });
+}
+
+void keep_own_rows(Stream&, const KeepOwnRowsArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i)
+    if (!args.rows.has(args.ids.as<std::int32_t>()[i]))
+      std::fill_n(args.x.row<float>(i), args.x.size(1), 0.0F);
+}
+
 void embed(Stream& stream, const EmbedArgs& args) {
   check_indices("token id", args.ids, args.table.rows());
   if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());
@@ -95,6 +107,35 @@ void add_norm(Stream& stream, const AddNormArgs& args) {
                       .out = args.out ? row_address(args.out, i) : nullptr,
                       .out_format = args.out ? format_of(args.out.dtype) : Format::f32});
   });
+}
+
+void sum_squares(Stream& stream, const SumSquaresArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.x.dtype));
+  const std::int64_t dim = args.x.size(1);
+  for_rows(stream, args.x.size(0), dim, [&](std::int64_t row) {
+    alignas(64) float numbers[kColumns];
+    double sum = 0;
+    for (std::int64_t column = 0; column < dim; column += kColumns) {
+      const std::int64_t count = std::min(kColumns, dim - column);
+      kernels.widen(row_address(args.x, row) + column * element_bytes, format_of(args.x.dtype), numbers,
+                    count);
+      for (std::int64_t k = 0; k < count; ++k) sum += double{numbers[k]} * numbers[k];
+    }
+    *args.sums.row<float>(row) = static_cast<float>(sum * args.factor);
+  });
+}
+
+void norm_by_squares(Stream& stream, const NormBySquaresArgs& args) {
+  const auto* weight = args.weight.as<float>();
+  change_rows(
+      stream, args.x, args.x,
+      [&](const IsaKernels&, float* numbers, std::int64_t row, std::int64_t column, std::int64_t count) {
+        const float mean = *args.sums.row<float>(row) / static_cast<float>(args.count);
+        const float scale = 1 / std::sqrt(mean + args.eps);
+        for (std::int64_t k = 0; k < count; ++k) numbers[k] = numbers[k] * scale * weight[column + k];
+      });
 }
 
 void activate(Stream& stream, const ActivateArgs& args) {

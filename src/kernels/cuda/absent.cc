@@ -6,7 +6,7 @@ namespace octavo {
 
 const KvExchange* cuda_kv_exchange() { return nullptr; }
 
-Result<Backend> make_cuda_backend() {
+Result<Backend> make_cuda_backend(int) {
   return invalid("device", "this build has no CUDA backend: build Octavo with the preset cuda");
 }
 

@@ -104,8 +104,8 @@ constexpr Ops kCudaOps{.has = has,
 
 const KvExchange* cuda_kv_exchange() { return &cuda::kKvExchange; }
 
-Result<Backend> make_cuda_backend() {
-  TRY(cuda::runtime::DeviceInfo info, cuda::runtime::open());
+Result<Backend> make_cuda_backend(int number) {
+  TRY(cuda::runtime::DeviceInfo info, cuda::runtime::open(number));
   auto stream = std::make_unique<cuda::CudaStream>(info);
   TRY_VOID(stream->reserve_products());
   auto device = std::make_unique<cuda::CudaDevice>(std::move(info), *stream);

@@ -60,7 +60,10 @@ KvCache cache_of(const KvLayer& cache) {
   return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};
 }
 
-StreamHandle handle_of(Stream& stream) { return cuda_stream(stream).handle(); }
+StreamHandle handle_of(Stream& stream) {
+  runtime::enter_device();
+  return cuda_stream(stream).handle();
+}
 float* scratch_of(Stream& stream, std::int64_t count) {
   return static_cast<float*>(cuda_stream(stream).scratch(static_cast<std::size_t>(count) * sizeof(float)));
 }
@@ -144,6 +147,12 @@ void CudaDevice::copy(Stream& stream, const View& to, const View& from) {
   CHECK(to.contiguous() && from.contiguous() && to.bytes() == from.bytes());
   if (to.bytes() > 0)
     runtime::copy_on_device(handle_of(stream), to.data, from.data, static_cast<std::size_t>(to.bytes()));
+}
+
+void CudaDevice::clear(Stream& stream, const View& device) {
+  CHECK(device.contiguous());
+  if (device.bytes() > 0)
+    runtime::clear(handle_of(stream), device.data, static_cast<std::size_t>(device.bytes()));
 }
 
 Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& device,

@@ -69,11 +69,13 @@ class CudaDevice final : public Device {
   std::size_t memory_bytes() const override { return info_.memory_bytes; }
   std::size_t available_bytes() const override { return runtime::free_bytes(); }
   bool shares_host_memory() const override { return false; }
+  int devices_of_host() const override { return info_.devices_of_host; }
   Result<Buffer> allocate(std::size_t bytes) override;
   Result<Buffer> allocate_staging(std::size_t bytes) override;
   void upload(Stream& stream, const View& device, const void* host) override;
   void download(Stream& stream, void* host, const View& device) override;
   void copy(Stream& stream, const View& to, const View& from) override;
+  void clear(Stream& stream, const View& device) override;
 
   int processors() const { return info_.processors; }
   bool hopper() const { return info_.wgmma; }

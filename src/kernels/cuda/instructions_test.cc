@@ -15,7 +15,7 @@ namespace {
 // The two must agree, because prompts use warpgroup instructions (wgmma.h) and decoding uses warp
 // instructions (mma.h).
 TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
-  const auto device = runtime::open();
+  const auto device = runtime::open(0);
   if (!device || !(device->wgmma || device->name == "emulated")) GTEST_SKIP() << "no device with wgmma";
   constexpr std::size_t kOutputs = 2 * kProductRows * kProductSide;
   const StreamHandle stream = runtime::make_stream();
@@ -58,7 +58,7 @@ TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
 }
 
 TEST(CudaInstructions, Fp8IsConvertedExactly) {
-  if (!runtime::open()) GTEST_SKIP() << "no device";
+  if (!runtime::open(0)) GTEST_SKIP() << "no device";
   const StreamHandle stream = runtime::make_stream();
   for (const DType type : {DType::bf16, DType::f16}) {
     void* const device = runtime::allocate(512).value();

@@ -43,7 +43,7 @@ constexpr DType dtype_of_type = std::is_same_v<T, float> ? DType::f32 : DType::b
 class CudaLargeStrides : public testing::Test {
  protected:
   void SetUp() override {
-    const auto opened = runtime::open();
+    const auto opened = runtime::open(0);
     if (!opened) GTEST_SKIP() << opened.error().message;
     Memory::there_is_room = true;
     own_.emplace(*opened);

@@ -41,6 +41,20 @@ __device__ float normalized(const Norm& norm, const Moments& m, float x, std::in
   return norm.bias ? y + items<float>(norm.bias)[i] : y;
 }
 
+__global__ void own_ids_kernel(OwnIdsArgs p) {
+  wait_for_kernels();
+  const std::int64_t i = block_x() * kThreads + thread();
+  if (i >= p.own.size(0)) return;
+  const std::int32_t id = items<std::int32_t>(p.ids)[i];
+  items<std::int32_t>(p.own)[i] = p.rows.has(id) ? id - p.rows.first : 0;
+}
+
+__global__ void keep_own_rows_kernel(KeepOwnRowsArgs p) {
+  wait_for_kernels();
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k < p.x.size(1) && !p.rows.has(items<std::int32_t>(p.ids)[row])) element<float>(p.x, row, k) = 0;
+}
+
 // The tables of `p` are objects of the host.
 __global__ void embed_kernel(EmbedArgs p, WeightRows table, WeightRows position_table,
                              WeightRows type_table) {
@@ -85,6 +99,30 @@ __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormArgs p) {
     if (p.replace) element<float>(p.residual, row, i) = x;
     if (p.out) element<Out>(p.out, row, i) = from_float<Out>(x);
   }
+}
+
+template <class T>
+__global__ void sum_squares_kernel(SumSquaresArgs p) {
+  wait_for_kernels();
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  const std::int64_t row = block_x();
+  float sum = 0;
+  for (std::int64_t k = thread(); k < p.x.size(1); k += kThreads) {
+    const float x = to_float(element<T>(p.x, row, k));
+    sum = fmaf(x, x, sum);
+  }
+  sum = block_sum(sum, partials);
+  if (thread() == 0) element<float>(p.sums, row, 0) = sum * static_cast<float>(p.factor);
+}
+
+template <class T>
+__global__ void norm_by_squares_kernel(NormBySquaresArgs p) {
+  wait_for_kernels();
+  const std::int64_t row = block_x(), k = column_of_thread();
+  if (k >= p.x.size(1)) return;
+  const float mean = element<float>(p.sums, row, 0) / static_cast<float>(p.count);
+  T& x = element<T>(p.x, row, k);
+  x = from_float<T>(to_float(x) * (1.0f / sqrtf(mean + p.eps)) * items<float>(p.weight)[k]);
 }
 
 __device__ float activation(Activation kind, float x) {
@@ -270,6 +308,15 @@ void launch_columns(Stream& stream, const View& out, void (*kernel)(Args), const
 
 }  // namespace
 
+void run_own_ids(Stream& stream, const OwnIdsArgs& args) {
+  launch(handle_of(stream), row_grid((args.own.size(0) + kThreads - 1) / kThreads), kThreads, 0,
+         own_ids_kernel, args);
+}
+
+void run_keep_own_rows(Stream& stream, const KeepOwnRowsArgs& args) {
+  launch_columns(stream, args.x, keep_own_rows_kernel, args);
+}
+
 void run_embed(Stream& stream, const EmbedArgs& args) {
   const auto rows = [](const Weight* table) { return table != nullptr ? numbers_of(*table) : WeightRows{}; };
   launch(handle_of(stream), row_grid(args.out.size(0)), kThreads, 0, embed_kernel, args, rows(&args.table),
@@ -287,6 +334,17 @@ void run_add_norm(Stream& stream, const AddNormArgs& args) {
              args);
     });
   });
+}
+
+void run_sum_squares(Stream& stream, const SumSquaresArgs& args) {
+  for_activation(args.x.dtype, [&](auto t) {
+    launch(handle_of(stream), row_grid(args.x.size(0)), kThreads, 0, sum_squares_kernel<decltype(t)>, args);
+  });
+}
+
+void run_norm_by_squares(Stream& stream, const NormBySquaresArgs& args) {
+  for_activation(args.x.dtype,
+                 [&](auto t) { launch_columns(stream, args.x, norm_by_squares_kernel<decltype(t)>, args); });
 }
 
 void run_activate(Stream& stream, const ActivateArgs& args) {

@@ -3,12 +3,16 @@
 #include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+
 #include "base/check.h"
 
 namespace octavo::cuda {
 namespace {
 
 constexpr int kLeastMajor = 8;  // major compute capability that the kernels need
+
+std::atomic<int> chosen_device = 0;
 
 void must(cudaError_t status, const char* what) {
   CHECK(status == cudaSuccess, "CUDA failed to {}: {}", what, cudaGetErrorString(status));
@@ -39,7 +43,8 @@ void describe_tiles(const TileSource& source, void* map) {
 bool kernels_overlap() {
   static const bool can = [] {
     int major = 0;
-    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "read the device's properties");
+    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, chosen_device),
+         "read the device's properties");
     return major >= 9;
   }();
   return can;
@@ -48,7 +53,7 @@ void must_launch(cudaError_t status) { must(status, "launch a kernel"); }
 
 namespace runtime {
 
-Result<DeviceInfo> open() {
+Result<DeviceInfo> open(int number) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
@@ -58,16 +63,25 @@ Result<DeviceInfo> open() {
     return invalid("device", "this machine has no NVIDIA GPU");
   if (status != cudaSuccess) return invalid("device", "CUDA cannot be used: {}", cudaGetErrorString(status));
   cudaDeviceProp properties;
-  must(cudaSetDevice(0), "choose the device");
-  must(cudaGetDeviceProperties(&properties, 0), "read the device's properties");
+  chosen_device = number % count;
+  enter_device();
+  must(cudaGetDeviceProperties(&properties, chosen_device), "read the device's properties");
   if (properties.major < kLeastMajor)
     return invalid("device", "{} has compute capability {}.{}, at least {}.0 is needed", properties.name,
                    properties.major, properties.minor, kLeastMajor);
   return DeviceInfo{properties.name, properties.multiProcessorCount, properties.totalGlobalMem,
-                    properties.major == 9 && properties.minor == 0};
+                    properties.major == 9 && properties.minor == 0, count};
+}
+
+void enter_device() {
+  thread_local int entered = -1;
+  if (entered == chosen_device) return;
+  entered = chosen_device;
+  must(cudaSetDevice(entered), "choose the device");
 }
 
 std::size_t free_bytes() {
+  enter_device();
   std::size_t free = 0, all = 0;
   must(cudaMemGetInfo(&free, &all), "ask for its free memory");
   return free;
@@ -75,6 +89,7 @@ std::size_t free_bytes() {
 
 Result<void*> allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
+  enter_device();
   void* device = nullptr;
   if (const cudaError_t status = cudaMalloc(&device, bytes); status != cudaSuccess) {
     cudaGetLastError();  // clears the error of a failed allocation, so that later kernels do not report it
@@ -87,6 +102,7 @@ Result<void*> allocate(std::size_t bytes) {
 void release(void* device) { cudaFree(device); }
 
 Result<void*> allocate_pinned(std::size_t bytes) {
+  enter_device();
   void* host = nullptr;
   if (const cudaError_t status = cudaMallocHost(&host, bytes); status != cudaSuccess) {
     cudaGetLastError();
@@ -98,6 +114,7 @@ Result<void*> allocate_pinned(std::size_t bytes) {
 void release_pinned(void* host) { cudaFreeHost(host); }
 
 StreamHandle make_stream() {
+  enter_device();
   cudaStream_t stream = nullptr;
   must(cudaStreamCreate(&stream),
        "make a stream");  // waits until the default stream has cleared the memory
@@ -115,12 +132,18 @@ void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t
   must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy on the device");
 }
 
+void clear(StreamHandle stream, void* device, std::size_t bytes) {
+  must(cudaMemsetAsync(device, 0, bytes, stream), "clear memory");
+}
+
 void copy_at_once(void* to, const void* from, std::size_t bytes) {
+  enter_device();
   must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread), "copy a KV block");
   must(cudaStreamSynchronize(cudaStreamPerThread), "copy a KV block");
 }
 
 EventHandle make_event() {
+  enter_device();
   cudaEvent_t event = nullptr;
   must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
   return event;

@@ -24,11 +24,16 @@ struct DeviceInfo {
   int processors = 0;
   std::size_t memory_bytes = 0;
   bool wgmma = false;  // whether the device supports wgmma (Hopper)
+  int devices_of_host = 1;
 };
 
-// Initialises the first device. Returns a one-line error if there is no driver or no device, or if the device
-// is too old.
-Result<DeviceInfo> open();
+// Initialises device `number`, modulo the number of devices in CUDA_VISIBLE_DEVICES. All later calls of the
+// process use this device. Returns a one-line error if there is no driver or no device, or if the device is
+// too old.
+Result<DeviceInfo> open(int number);
+// Selects the process's device for the calling thread, because CUDA begins each thread with device 0. Must be
+// called before a launch; the other functions call it themselves.
+void enter_device();
 std::size_t free_bytes();
 
 Result<void*> allocate(std::size_t bytes);  // zeroed memory; nullptr if bytes is 0
@@ -44,6 +49,7 @@ void synchronize(StreamHandle stream);
 void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes);
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes);
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes);
+void clear(StreamHandle stream, void* device, std::size_t bytes);
 
 // Copies between host and device outside of all streams; returns after the copy. Thread-safe.
 void copy_at_once(void* to, const void* from, std::size_t bytes);

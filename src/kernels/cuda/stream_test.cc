@@ -57,6 +57,19 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   }
 }
 
+TEST_F(CudaStreams, MemoryIsClearedInOrder) {
+  Staging numbers;
+  ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
+  write(3, numbers);
+  Buffer before = staging(), after = staging();
+  read(before);
+  device().clear(stream(), all());
+  read(after);
+  stream().synchronize();
+  EXPECT_EQ(value(before), 3);
+  EXPECT_EQ(value(after), 0);
+}
+
 // wait() must wait only for its mark. Otherwise, a host that waits for the previous step would also wait for
 // the running step.
 TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {

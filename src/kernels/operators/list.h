@@ -6,8 +6,12 @@
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \
+  X(own_ids, OwnIdsArgs, all)                    \
   X(embed, EmbedArgs, all)                       \
+  X(keep_own_rows, KeepOwnRowsArgs, all)         \
   X(add_norm, AddNormArgs, all)                  \
+  X(sum_squares, SumSquaresArgs, all)            \
+  X(norm_by_squares, NormBySquaresArgs, all)     \
   X(matmul, MatmulArgs, all)                     \
   X(activate, ActivateArgs, all)                 \
   X(keep_tail, KeepTailArgs, all)                \

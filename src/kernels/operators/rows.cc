@@ -18,6 +18,19 @@ void check(const EmbedArgs& args) {
 }
 
 template <>
+void check(const OwnIdsArgs& args) {
+  expect("own_ids ids", args.ids, DType::i32, {args.own.size(0)});
+  expect("own_ids own", args.own, DType::i32, {args.own.size(0)});
+}
+
+template <>
+void check(const KeepOwnRowsArgs& args) {
+  CHECK(args.x.rank == 2);
+  expect("keep_own_rows x", args.x, DType::f32, {args.x.size(0), args.x.size(1)});
+  expect("keep_own_rows ids", args.ids, DType::i32, {args.x.size(0)});
+}
+
+template <>
 void check(const AddNormArgs& args) {
   CHECK(args.residual.rank == 2);
   const std::int64_t n = args.residual.size(0);
@@ -28,6 +41,21 @@ void check(const AddNormArgs& args) {
   expect_norm("add_norm delta_norm", args.delta_norm, {dim});
   expect_norm("add_norm norm", args.norm, {dim});
   if (args.residual_scale) expect("add_norm residual_scale", args.residual_scale, DType::f32, {1});
+}
+
+template <>
+void check(const SumSquaresArgs& args) {
+  CHECK(args.x.rank == 2);
+  expect_activation("sum_squares x", args.x, {args.x.size(0), args.x.size(1)});
+  expect("sum_squares sums", args.sums, DType::f32, {args.x.size(0), 1});
+}
+
+template <>
+void check(const NormBySquaresArgs& args) {
+  CHECK(args.x.rank == 2 && args.count > 0);
+  expect_activation("norm_by_squares x", args.x, {args.x.size(0), args.x.size(1)});
+  expect("norm_by_squares sums", args.sums, DType::f32, {args.x.size(0), 1});
+  expect("norm_by_squares weight", args.weight, DType::f32, {args.x.size(1)});
 }
 
 template <>

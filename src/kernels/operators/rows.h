@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/kinds.h"
+#include "kernels/on_device.h"
 #include "kernels/weight.h"
 #include "tensor/view.h"
 
@@ -29,6 +30,28 @@ struct EmbedArgs {
   View out;                                // f32 [n, dim]
 };
 
+// A rank's rows of an embedding table that is divided among ranks: those of the ids [first, first + count).
+struct OwnRows {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+
+  OCTAVO_HOST_DEVICE bool has(std::int32_t id) const { return id >= first && id < first + count; }
+};
+
+// Computes own[i] = ids[i] - first, or 0 if another rank has the row.
+struct OwnIdsArgs {
+  View ids;  // i32 [n]
+  OwnRows rows;
+  View own;  // i32 [n]
+};
+
+// Sets x[i] to 0 if another rank has the row of ids[i].
+struct KeepOwnRowsArgs {
+  View ids;  // i32 [n]
+  OwnRows rows;
+  View x;  // f32 [n, dim], in place
+};
+
 // Computes residual = (residual + delta_scale * delta_norm(delta)) * residual_scale and out = norm(residual).
 // With `replace`, the residual also becomes norm(residual): post-norm, as in BERT.
 struct AddNormArgs {
@@ -40,6 +63,22 @@ struct AddNormArgs {
   Norm norm = {};            // kind none: out is the residual, converted to the format of out
   bool replace = false;
   View out = {};  // act [n, dim]; optional
+};
+
+// Computes sums[i] = factor * sum of x[i, k]^2: a rank's part of an RMS norm over the heads of all ranks.
+struct SumSquaresArgs {
+  View x;  // act [n, dim]
+  double factor = 1;
+  View sums;  // f32 [n, 1]
+};
+
+// Computes x[i] = x[i] / sqrt(sums[i] / count + eps) * weight.
+struct NormBySquaresArgs {
+  View x;     // act [n, dim], in place
+  View sums;  // f32 [n, 1]
+  std::int64_t count = 0;
+  float eps = 0;
+  View weight;  // f32 [dim]
 };
 
 // Computes y = x * w^T + bias.

@@ -57,6 +57,19 @@ void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_o
     row[i] = (row[i] - mean) * scale * weight[i] + (bias != nullptr ? bias[i] : 0.0);
 }
 
+void own_ids(Stream&, const OwnIdsArgs& args) {
+  for (std::int64_t i = 0; i < args.ids.size(0); ++i) {
+    const std::int32_t id = args.ids.as<std::int32_t>()[i];
+    args.own.as<std::int32_t>()[i] = args.rows.has(id) ? id - args.rows.first : 0;
+  }
+}
+
+void keep_own_rows(Stream&, const KeepOwnRowsArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i)
+    if (!args.rows.has(args.ids.as<std::int32_t>()[i]))
+      for (std::int64_t k = 0; k < args.x.size(1); ++k) put(args.x, {i, k}, 0);
+}
+
 void embed(Stream&, const EmbedArgs& args) {
   check_indices("token id", args.ids, args.table.rows());
   if (args.position_table != nullptr) check_indices("position", args.positions, args.position_table->rows());
@@ -98,6 +111,22 @@ void add_norm(Stream&, const AddNormArgs& args) {
       if (args.replace) put(args.residual, {i, k}, unit(k));
       if (args.out) put(args.out, {i, k}, unit(k));
     }
+  }
+}
+
+void sum_squares(Stream&, const SumSquaresArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < args.x.size(1); ++k) sum += at(args.x, {i, k}) * at(args.x, {i, k});
+    put(args.sums, {i, 0}, sum * args.factor);
+  }
+}
+
+void norm_by_squares(Stream&, const NormBySquaresArgs& args) {
+  for (std::int64_t i = 0; i < args.x.size(0); ++i) {
+    const double scale = 1 / std::sqrt(at(args.sums, {i, 0}) / static_cast<double>(args.count) + args.eps);
+    for (std::int64_t k = 0; k < args.x.size(1); ++k)
+      put(args.x, {i, k}, at(args.x, {i, k}) * scale * at(args.weight, {k}));
   }
 }
 

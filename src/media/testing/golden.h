@@ -2,11 +2,14 @@
 // tools/goldens/make_vision_goldens.py and make_sound_goldens.py write them.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "media/image.h"
+#include "media/image_parts.h"
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
 
@@ -68,5 +71,20 @@ class VisionGolden {
   MappedFile file_;
   std::vector<StoredTensor> tensors_;
 };
+
+// Compares the pixels of images that the config does not cut with those of transformers.
+inline void expect_whole_images(const VisionGolden& golden, const ProcessorConfig& config) {
+  for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
+    SCOPED_TRACE(fmt::format("{}, {}", golden.directory, picture));
+    Image image = golden.image(fmt::format("decoded.{}", picture));
+    const PartGrid grid = part_grid(image.width, image.height, config).value();
+    const std::vector<Image> parts = cut_parts(std::move(image), grid, config);
+    const Image expected = golden.tiles(fmt::format("tiles.{}", picture)).at(0);
+    ASSERT_EQ(parts.size(), 1u);
+    EXPECT_EQ(parts[0].width, expected.width);
+    EXPECT_EQ(parts[0].height, expected.height);
+    EXPECT_EQ(parts[0].pixels, expected.pixels);
+  }
+}
 
 }  // namespace octavo::media

@@ -3,8 +3,6 @@
 
 #include "dist/process_group.h"
 #include "model/blocks/block.h"
-#include "tensor/dequantize.h"
-#include "weights/stored_tensor.h"
 
 namespace octavo {
 namespace {
@@ -264,7 +262,7 @@ class AttentionBlock final : public Block {
   void store_rows(const Step& step, const View& x) const override { project(step, x); }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    const auto [qkv, q, attended, gates, low, latent, within, squares, row] = project(step, x);
+    const auto [qkv, q, attended, gates, low, latent, within, squares] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.scores.temperature) {
@@ -320,7 +318,7 @@ class AttentionBlock final : public Block {
   }
 
   struct Work {
-    View qkv, q, attended, gates, low, latent, bounded, squares, row;
+    View qkv, q, attended, gates, low, latent, bounded, squares;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {.qkv = scratch.take(act, {n, q_up_.weight.rows + qkv_.weight.rows}),
@@ -330,8 +328,7 @@ class AttentionBlock final : public Block {
             .low = scratch.take(DType::f32, {n, spec_.q_rank}),
             .latent = scratch.take(act, {n, spec_.q_rank}),
             .bounded = scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols}),
-            .squares = scratch.take(DType::f32, {over_ranks_ ? n : 0, 2}),
-            .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
+            .squares = scratch.take(DType::f32, {over_ranks_ ? n : 0, 2})};
   }
 
   // Computes queries, keys and values into one row, which qkv_store() reads.
@@ -382,7 +379,7 @@ class AttentionBlock final : public Block {
   }
 
   // Applies RMS norms over the queries and keys of all heads on all ranks. Each rank computes its part of the
-  // sum of squares. Works only in host memory.
+  // sum of squares.
   void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
@@ -395,25 +392,18 @@ class AttentionBlock final : public Block {
     const Part parts[] = {
         {work.qkv.columns(0, spec_.q_dim()), q_norm_, 1, over_ranks_->q_dim},
         {work.qkv.columns(spec_.q_dim(), spec_.kv_dim()), k_norm_, over_ranks_->key_share, over_ranks_->kv_dim}};
-    auto* row = work.row.as<float>();
-    for (std::int64_t i = 0; i < step.tokens(); ++i)
-      for (int p = 0; p < 2; ++p) {
-        dequantize({.values = parts[p].rows}, i, row);
-        double sum = 0;
-        for (std::int64_t k = 0; k < parts[p].rows.size(1); ++k) sum += double{row[k]} * row[k];
-        work.squares.row<float>(i)[p] = static_cast<float>(sum * parts[p].share);
-      }
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    const auto sums = [&](const Part& part) { return work.squares.columns(&part - parts, 1); };
+    for (const Part& part : parts)
+      ops.sum_squares(stream, {.x = part.rows, .factor = part.share, .sums = sums(part)});
     step.ranks->all_reduce({work.squares.as<float>(), static_cast<std::size_t>(2 * step.tokens())});
-    for (std::int64_t i = 0; i < step.tokens(); ++i)
-      for (int p = 0; p < 2; ++p) {
-        const auto& [rows, norm, share, all] = parts[p];
-        const float mean = work.squares.row<float>(i)[p] / static_cast<float>(all);
-        const float factor = 1 / std::sqrt(mean + static_cast<float>(norm.spec.eps));
-        dequantize({.values = rows}, i, row);
-        auto* to = static_cast<std::byte*>(rows.rows(i, 1).data);
-        for (std::int64_t k = 0; k < rows.size(1); ++k)
-          put_number(to, rows.dtype, static_cast<std::size_t>(k), row[k] * factor * norm.weight.value.as<float>()[k]);
-      }
+    for (const Part& part : parts)
+      ops.norm_by_squares(stream, {.x = part.rows,
+                                   .sums = sums(part),
+                                   .count = part.all,
+                                   .eps = static_cast<float>(part.norm.spec.eps),
+                                   .weight = part.norm.weight.value});
   }
 
   // Keeps this rank's query heads with their KV heads. If there are fewer KV heads than ranks, several ranks

@@ -1,6 +1,7 @@
 #include "model/blocks/expert_spread.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/weight_memory.h"
@@ -121,6 +122,37 @@ void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
   for (std::int64_t i = 0; i < out.starts.size(0); ++i)
     out.starts.as<std::int32_t>()[i] =
         static_cast<std::int32_t>(place_rows_[static_cast<std::size_t>(first + i)] - first_row(rank_));
+}
+
+void ExpertSpread::arrange(Backend& backend, const RouteArgs& routed, const Arranged& out) {
+  if (backend.device->shares_host_memory()) return arrange(routed, out);
+  Device& device = *backend.device;
+  Stream& stream = *backend.stream;
+  const std::array views{routed.starts, routed.tokens, out.places, out.tokens, out.order, out.starts};
+  std::size_t count = 0;
+  for (const View& view : views) count += static_cast<std::size_t>(view.elements());
+  if (on_host_.size() < count) {
+    stream.synchronize();  // an upload of the last step may still read the memory
+    on_host_.resize(count);
+  }
+  std::array<View, views.size()> copies = views;
+  std::int32_t* next = on_host_.data();
+  for (View& copy : copies) {
+    copy.data = next;
+    next += copy.elements();
+  }
+  auto& [starts, tokens, places, row_tokens, order, own_starts] = copies;
+  device.download(stream, starts.data, routed.starts);
+  device.download(stream, tokens.data, routed.tokens);
+  device.download(stream, places.data, out.places);
+  stream.synchronize();
+  RouteArgs on_host = routed;
+  on_host.starts = starts;
+  on_host.tokens = tokens;
+  arrange(on_host, {places, row_tokens, order, own_starts});
+  device.upload(stream, out.places, places.data);
+  device.upload(stream, out.tokens, row_tokens.data);
+  device.upload(stream, out.starts, own_starts.data);
 }
 
 void ExpertSpread::gather(ProcessGroup& group, const View& rows) {

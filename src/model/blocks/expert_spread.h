@@ -24,6 +24,7 @@ class ExpertSpread {
 
   // Sorts the step's (token, expert) pairs after the router has run (RouteArgs). All views must be in host
   // memory. Each pair gets a row, and rows are sorted by slot. Afterwards `places` contains row indices.
+  // `places` is i32 [n, chosen].
   // `tokens` is i32 [n * chosen] and receives the token of each row.
   // `order` is a workspace, i32 [n * chosen].
   // `starts` is i32 [slots of this rank + 1] and receives the first row of each slot, counted from 0.
@@ -31,6 +32,9 @@ class ExpertSpread {
     View places, tokens, order, starts;
   };
   void arrange(const RouteArgs& routed, const Arranged& out);
+  // The same for views in the memory of this backend's device. If the host cannot access it, the views are
+  // copied to the host and back, and the call waits for the stream.
+  void arrange(Backend& backend, const RouteArgs& routed, const Arranged& out);
   // First row of a rank in the last step. The rank has the rows [first_row(r), first_row(r + 1)).
   std::int64_t first_row(int rank) const { return rank_rows_[static_cast<std::size_t>(rank)]; }
   // Sends each rank's rows to rank 0, which receives act [n * chosen, dim].
@@ -61,6 +65,7 @@ class ExpertSpread {
   // first row of each slot, and of each rank, in the last step
   std::vector<std::int64_t> place_rows_, rank_rows_;
   std::vector<std::size_t> rank_bytes_;
+  std::vector<std::int32_t> on_host_;  // copies of a device's views
 };
 
 }  // namespace octavo

@@ -1,6 +1,5 @@
 // Mixture of experts: a router selects a few of many MLPs for each token.
 #include <cmath>
-#include <cstring>
 #include <string_view>
 
 #include "model/adapter.h"
@@ -194,7 +193,7 @@ class ExpertsBlock final : public Block {
       return;
     }
     if (!sums_follow) return;
-    std::memset(out.data, 0, static_cast<std::size_t>(out.bytes()));
+    step.backend.device->clear(stream, out);
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
@@ -216,7 +215,7 @@ class ExpertsBlock final : public Block {
   void assist(const Step& step) const override {
     Step rest = step;
     const Work w = take(rest.scratch, tokens_of(step), step.experts->activation());
-    std::memset(w.starts.data, 0, static_cast<std::size_t>(w.starts.bytes()));
+    step.backend.device->clear(*step.backend.stream, w.starts);
     run_for_all(step, w, w.own,
                 {.logits = {},
                  .rule = spec_.router,
@@ -246,7 +245,7 @@ class ExpertsBlock final : public Block {
     View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down,
         everyone, sent, own, shared, gate, joined, lifted;
     struct {
-      View tokens, order, starts, up_bias, down_bias;
+      View tokens, order, starts, own, up_bias, down_bias;
     } spread;  // used if experts are spread over ranks
   };
   Work take(Scratch& scratch, const Tokens& tokens, DType act) const {
@@ -276,6 +275,7 @@ class ExpertsBlock final : public Block {
             .tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
             .order = scratch.take(DType::i32, {spread_ ? places : 0}),
             .starts = scratch.take(DType::i32, {std::ssize(up_.matrices) + 1}),
+            .own = scratch.take(DType::i32, {spread_ ? std::ssize(up_.matrices) : 0}),
             .up_bias = scratch.take(DType::f32, {spread_ && up_.bias.size > 0 ? std::ssize(up_.matrices) : 0,
                                                  spec_.expert.up_dim()}),
             .down_bias = scratch.take(
@@ -286,7 +286,7 @@ class ExpertsBlock final : public Block {
   // overwrite their outputs later. Ranks above 0 write zeros, because the ranks' outputs are added up.
   void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
-      std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
+      step.backend.device->clear(*step.backend.stream, w.down);
       return;
     }
     step.backend.ops.gather_rows(*step.backend.stream, {.x = x, .rows = w.tokens, .out = w.down});
@@ -305,7 +305,7 @@ class ExpertsBlock final : public Block {
                                 .rows = rows.tokens,
                                 .starts = rows.starts,
                                 .w = up_.weights,
-                                .bias = own_biases(step, up_.bias, w.spread.up_bias),
+                                .bias = own_biases(step, up_.bias, w.spread.own, w.spread.up_bias),
                                 .y = up});
     ExpertPlaces places{
         .index = up_.matrices[0].index, .rows = rows.tokens, .tokens = rows.tokens, .starts = rows.starts};
@@ -321,7 +321,7 @@ class ExpertsBlock final : public Block {
     ops.grouped_matmul(stream, {.x = hidden,
                                 .starts = rows.starts,
                                 .w = down_.weights,
-                                .bias = own_biases(step, down_.bias, w.spread.down_bias),
+                                .bias = own_biases(step, down_.bias, w.spread.own, w.spread.down_bias),
                                 .y = rows.y});
     places.index = down_.matrices[0].index;
     places.rows = {};
@@ -339,7 +339,7 @@ class ExpertsBlock final : public Block {
       run_experts(step, w, {x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
       return w.down;
     }
-    spread_->arrange(routed, {w.places, w.spread.tokens, w.spread.order, w.spread.starts});
+    spread_->arrange(step.backend, routed, {w.places, w.spread.tokens, w.spread.order, w.spread.starts});
     const std::int64_t first = spread_->first_row(shard_.rank),
                        count = spread_->first_row(shard_.rank + 1) - first;
     if (count > 0)
@@ -396,14 +396,13 @@ class ExpertsBlock final : public Block {
   }
 
   // Returns the biases of all experts. If experts are spread, returns the biases of this rank's slots.
-  View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
+  // `experts`, i32 [slots], and `own`, f32 [slots, ..], are workspaces.
+  View own_biases(const Step& step, const VectorParameter& biases, const View& experts,
+                  const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
-    const auto experts = spread_->own();
-    step.backend.ops.gather_rows(
-        *step.backend.stream,
-        {.x = biases.value,
-         .rows = View::of(const_cast<std::int32_t*>(experts.data()), DType::i32, {std::ssize(experts)}),
-         .out = own});
+    const Backend& backend = step.backend;
+    backend.device->upload(*backend.stream, experts, spread_->own().data());
+    backend.ops.gather_rows(*backend.stream, {.x = biases.value, .rows = experts, .out = own});
     return own;
   }
 

@@ -45,10 +45,10 @@ void LogitsHead::run(const Step& step, const View& rows, const View& out,
   ops.matmul(stream, {.x = x, .w = ends_.output(), .bias = bias_.value, .y = own});
   if (adapters != nullptr) add_changes(step.backend, *adapters, step.adapter_scratch, x, kOutputIndex, own);
   if (step.ranks != nullptr) {
-    for (std::int64_t row = 0; row < count; ++row)
-      step.ranks->gather(
-          std::as_writable_bytes(std::span(out.row<float>(row), static_cast<std::size_t>(out.size(1)))),
-          part_bytes_, 0);
+    CHECK(out.contiguous());
+    step.ranks->gather_rows(
+        std::as_writable_bytes(std::span(out.as<float>(), static_cast<std::size_t>(out.elements()))),
+        part_bytes_.back(), part_bytes_, 0);
     if (step.ranks->rank() > 0) return;
   }
   if (scale_ != 1 || soft_cap_ != 0)

@@ -76,9 +76,7 @@ void TokenInput::reserve(Arena arena) const {
 
 View TokenInput::own_ids(const Step& step) const {
   const View own = step.slot<OwnIds>();
-  const auto* ids = step.batch.ids.as<std::int32_t>();
-  std::transform(ids, ids + step.tokens(), own.as<std::int32_t>(),
-                 [&](std::int32_t id) { return is_own(id) ? id - first_id_ : 0; });
+  step.backend.ops.own_ids(*step.backend.stream, {.ids = step.batch.ids, .rows = own_rows(), .own = own});
   return own;
 }
 
@@ -103,8 +101,7 @@ void TokenInput::run(const Step& step) const {
                              .rows = image.rows,
                              .out = residual.rows(image.token, image.rows.size(0))});
   if (!split_) return;
-  for (std::int64_t i = 0; i < step.tokens(); ++i)
-    if (!is_own(batch.ids.as<std::int32_t>()[i])) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
+  ops.keep_own_rows(stream, {.ids = batch.ids, .rows = own_rows(), .x = residual});
   step.ranks->all_reduce({residual.as<float>(), static_cast<std::size_t>(residual.elements())});
 }
 

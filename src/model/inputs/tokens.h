@@ -33,7 +33,7 @@ class TokenInput final : public Phase {
   void run(const Step& step) const override;
 
  private:
-  bool is_own(std::int32_t id) const { return id >= first_id_ && id < first_id_ + ends_.table().rows(); }
+  OwnRows own_rows() const { return {first_id_, static_cast<std::int32_t>(ends_.table().rows())}; }
   View own_ids(const Step& step) const;
 
   const Ends& ends_;

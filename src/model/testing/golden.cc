@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -11,20 +10,10 @@
 
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
+#include "weights/testing/tensor_values.h"
 
 namespace octavo::golden {
 namespace {
-
-template <class T>
-std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view name) {
-  std::vector<T> values;
-  for (const StoredTensor& t : tensors) {
-    if (t.name != name) continue;
-    values.resize(t.bytes.size() / sizeof(T));
-    std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
-  }
-  return values;
-}
 
 template <class T>
 Buffer uploaded(Backend& backend, std::span<const T> items) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "http/sse.h"
+#include "serve/openai/prompt_scores.h"
 #include "serve/openai/reply.h"
 #include "text/utf8.h"
 
@@ -94,6 +95,8 @@ class CompletionReply final : public Reply {
       const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
       one["prompt_logprobs"] =
           options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
+      if (options_.return_prompt_scores)
+        one["prompt_token_id_logprobs"] = prompt_scores_base64(prompt.logprobs);
       // As in vLLM, fields that the request did not enable are null.
       if (!options_.return_token_ids) one["token_ids"] = nullptr;
       one["prompt_token_ids"] = nullptr;

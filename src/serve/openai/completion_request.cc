@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "serve/openai/prompt_embeds.h"
+#include "serve/openai/prompt_scores.h"
 
 namespace octavo::openai {
 
@@ -87,6 +88,7 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   if (request.suffix) return refuse("suffix");
   if (p.truncate_prompt_tokens) return refuse("truncate_prompt_tokens");
   if (p.logprobs.prompt) return refuse("prompt_logprobs");
+  if (p.logprobs.of_prompt()) return refuse("prompt_logprob_token_ids");
   if (request.generation.beam.enabled) return refuse("use_beam_search");
   return {};
 }
@@ -153,11 +155,14 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs.output));
+  TRY_VOID(read_prompt_scores(fields, rules, out.sampling.logprobs));
   TRY_VOID(read_suffix(fields, request));
   TRY_VOID(check_prompt(fields, request));
   TRY_VOID(refuse_other(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
   TRY_VOID(check_embeds_alone(request));
+  if (request.echo && !out.sampling.logprobs.prompt_token_ids.empty())
+    return invalid("prompt_logprob_token_ids", "cannot be combined with echo: send two requests");
   if (request.echo && out.sampling.logprobs.output)
     out.sampling.logprobs.prompt = out.sampling.logprobs.output;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();

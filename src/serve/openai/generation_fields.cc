@@ -114,6 +114,7 @@ Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
       {"min_tokens", p.min_tokens != 0},
       {"repetition_detection", p.repetition_detection.max_pattern_size != 0},
       {"prompt_logprobs", p.logprobs.prompt.has_value()},
+      {"prompt_logprob_token_ids", !p.logprobs.prompt_token_ids.empty()},
       {"logprob_token_ids", !p.logprobs.token_ids.empty()},
       {"thinking_token_budget", out.thinking.token_budget.has_value()},
       {"kv_transfer_params", out.kv_transfer.has_value()},
@@ -225,6 +226,8 @@ Result<> finish_reading(const Fields& fields, const RequestRules& rules, Generat
   const SamplingParams& p = out.sampling;
   if (out.stream.enabled && p.logprobs.prompt)
     return invalid("prompt_logprobs", "is not available with stream = true");
+  if (out.stream.enabled && p.logprobs.of_prompt())
+    return invalid("prompt_logprob_token_ids", "is not available with stream = true");
   out.report.prompt_logprobs = p.logprobs.prompt.has_value();
   if (!p.logprobs.token_ids.empty() && !p.logprobs.output)
     return invalid("logprob_token_ids", "needs logprobs");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "http/sse.h"
+#include "serve/openai/prompt_scores.h"
 
 namespace octavo::openai {
 
@@ -53,6 +54,9 @@ class InferenceReply final : public Reply {
     out["prompt_logprobs"] = nullptr;
     if (options_.return_prompt_logprobs)
       out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, prompts.front());
+    out["prompt_token_id_logprobs"] = nullptr;
+    if (options_.return_prompt_scores)
+      out["prompt_token_id_logprobs"] = prompt_scores_base64(prompts.front().logprobs);
     out["kv_transfer_params"] = nullptr;
     add_kv_transfer(parts, out);
     return json::serialize(out);

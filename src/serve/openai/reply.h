@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "accounts/accounts.h"
 #include "base/error.h"
 #include "request/answer_cost.h"
-#include "serve/accounts.h"
 #include "serve/openai/output_processor.h"
 #include "serve/openai/tool_choice.h"
 #include "text/tokenizer.h"
@@ -59,6 +59,7 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
+  bool return_prompt_scores = false;  // logprobs of prompt_logprob_token_ids
   bool include_usage = false;  // whether to report the usage at the end of a stream
   ToolUse tools{};             // only for chats
   int n = 1;

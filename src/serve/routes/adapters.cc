@@ -1,4 +1,6 @@
-// /v1/load_lora_adapter and /v1/unload_lora_adapter.
+// /v1/load_lora_adapter and /v1/unload_lora_adapter, and SageMaker's /adapters, which does the same.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "openai/errors.h"
@@ -34,44 +36,74 @@ AdapterDone answer(const ExchangePtr& exchange, std::string success) {
   };
 }
 
-}  // namespace
+// Names of the fields in the request, and the reply's text.
+struct LoadForm {
+  std::string_view name_field, path_field;
+  fmt::format_string<const std::string&> success;
+};
 
-Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
+Result<> load(const ServicePtr& service, const ExchangePtr& exchange, const LoadForm& form) {
   TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
-  TRY(const std::string name, required_text(fields, "lora_name", kNameBytesMax));
-  TRY(const std::string path, required_text(fields, "lora_path", 4096));
+  TRY(const std::string name, required_text(fields, form.name_field, kNameBytesMax));
+  TRY(const std::string path, required_text(fields, form.path_field, 4096));
   bool in_place = false;
   TRY_VOID(fields.boolean("load_inplace", in_place));
-  if (is_model(*service, name)) return invalid("lora_name", "`{}` is the name of the base model", name);
+  if (is_model(*service, name)) return invalid(form.name_field, "`{}` is the name of the base model", name);
   if (!in_place && service->adapters->find(name))
-    return invalid("lora_name",
+    return invalid(form.name_field,
                    "the LoRA adapter '{}' has already been loaded; set load_inplace to replace it", name);
-  const AdapterDone done =
-      [service, name, path,
-       answer = answer(exchange, fmt::format("Success: LoRA adapter '{}' added successfully", name))](
-          const Result<>& loaded) {
-        if (loaded) service->offer_adapter({.name = name, .path = path, .parent = {}});
-        answer(loaded);
-      };
-  const bool taken = service->fetchers.pool.try_post([service, name, path, done] {
+  const AdapterDone done = [service, name, path, answer = answer(exchange, fmt::format(form.success, name))](
+                               const Result<>& loaded) {
+    if (loaded) service->offer_adapter({.name = name, .path = path, .parent = {}});
+    answer(loaded);
+  };
+  const bool taken = service->fetchers.pool.try_post([service, name, path, done, field = form.path_field] {
     const Result<std::string> folder = service->options.find_adapter(path);
-    if (!folder) return done(field_failure("lora_path", folder.error().code, "{}", folder.error().message));
+    if (!folder) return done(field_failure(field, folder.error().code, "{}", folder.error().message));
     service->engine.load_adapter({name, *folder}, done);
   });
   if (!taken) return failure(ErrorCode::unavailable, "too many adapters are loading: retry later");
   return {};
 }
 
+Result<> unload(Service& service, const std::string& name, AdapterDone done) {
+  if (!service.adapters->remove(name))
+    return field_failure("lora_name", ErrorCode::not_found, "the LoRA adapter '{}' does not exist", name);
+  service.engine.unload_adapter(name, std::move(done));
+  return {};
+}
+
+}  // namespace
+
+Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
+  return load(service, exchange, {"lora_name", "lora_path", "Success: LoRA adapter '{}' added successfully"});
+}
+
 Result<> unload_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
   TRY(const std::string name, required_text(fields, "lora_name", kNameBytesMax));
-  if (!service->adapters->remove(name))
-    return field_failure("lora_name", ErrorCode::not_found, "the LoRA adapter '{}' does not exist", name);
-  service->engine.unload_adapter(
-      name, answer(exchange, fmt::format("Success: LoRA adapter '{}' removed successfully", name)));
-  return {};
+  return unload(*service, name,
+                answer(exchange, fmt::format("Success: LoRA adapter '{}' removed successfully", name)));
+}
+
+Result<> register_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
+  return load(service, exchange, {"name", "src", "Adapter {} registered"});
+}
+
+Result<> unregister_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
+  const http::Request& request = exchange->request();
+  constexpr std::string_view kRoute = "/adapters/";
+  if (request.method != "DELETE") {
+    http::Response response = openai::error_response(
+        405, fmt::format("{} is not allowed for {}NAME: use DELETE", request.method, kRoute));
+    response.headers.add("Allow", "DELETE");
+    exchange->respond(std::move(response));
+    return {};
+  }
+  const std::string name = request.path.substr(request.path.rfind(kRoute) + kRoute.size());
+  return unload(*service, name, answer(exchange, fmt::format("Adapter {} unregistered", name)));
 }
 
 }  // namespace octavo::routes

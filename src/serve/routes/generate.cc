@@ -141,6 +141,8 @@ RequestAccount account_of(const Service& service, const http::Request& request) 
   const auto named = access.client_header.empty() ? std::nullopt : request.headers.find(access.client_header);
   RequestAccount account{.path = request.path,
                          .in_header = request.headers.find(kCostHeader) == std::string_view("1")};
+  const std::string_view id = request.headers.find(kCostIdHeader).value_or("");
+  if (id.size() <= kCostIdBytesMax) account.cost_id = id;
   if (request.origin != http::Request::Origin::client) {
     if (client.size() > kLine.size()) account.tenant = "tenant-" + client.substr(kLine.size(), 12);
     return account;

@@ -44,6 +44,7 @@ http::Response api_document(Service&, std::string_view);
 Result<> sleep(const ServicePtr&, const ExchangePtr&);
 Result<> wake_up(const ServicePtr&, const ExchangePtr&);
 http::Response is_sleeping(Service&, std::string_view);
+http::Response unread_cost(Service&, std::string_view id);
 
 Result<> pause(const ServicePtr&, const ExchangePtr&);
 Result<> resume(const ServicePtr&, const ExchangePtr&);
@@ -110,6 +111,8 @@ Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 Result<> render_messages(const ServicePtr&, const ExchangePtr&);
 Result<> render_response(const ServicePtr&, const ExchangePtr&);
 
+Result<> generative_scoring(const ServicePtr&, const ExchangePtr&);
+
 Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
 
 // The second function aborts all requests if the body contains no ids.
@@ -152,6 +155,10 @@ http::Response ollama_version(Service&, std::string_view);
 
 Result<> load_adapter(const ServicePtr&, const ExchangePtr&);
 Result<> unload_adapter(const ServicePtr&, const ExchangePtr&);
+
+// SageMaker's POST /adapters and DELETE /adapters/NAME
+Result<> register_adapter(const ServicePtr&, const ExchangePtr&);
+Result<> unregister_adapter(const ServicePtr&, const ExchangePtr&);
 
 Result<> tokenize(const ServicePtr&, const ExchangePtr&);
 Result<> detokenize(const ServicePtr&, const ExchangePtr&);

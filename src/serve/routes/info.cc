@@ -88,8 +88,19 @@ http::Response server_info(Service& service, std::string_view) {
                                                {"engine", engine}})};
 }
 
+// A request that has not ended gets no cost yet, so an unknown id is no error.
+http::Response unread_cost(Service& service, std::string_view id) {
+  Accounts& accounts = service.metrics.accounts;
+  const auto cost = accounts.unread.take(id);
+  if (!cost) return {.body = R"({"cost":null})"};
+  http::Response response{.body =
+                              json::serialize(json::object{{"cost", cost_json(*cost, accounts.prices())}})};
+  response.headers.set(std::string(kCostHeader), cost_text(*cost));
+  return response;
+}
+
 void live(const ServicePtr& service, const ExchangePtr& exchange) {
-  if (!service->live.add(exchange))
+  if (!service->views.live.add(exchange))
     exchange->respond(openai::error_response(503, "too many clients watch the engine already"));
 }
 

@@ -9,13 +9,13 @@ Result<> start_profile(const ServicePtr& service, const ExchangePtr& exchange) {
   if (const std::string body = exchange->take_body(); !body.empty()) {
     TRY(session, openai::parse_body(body));
   }
-  TRY_VOID(service->step_trace.start(session));
+  TRY_VOID(service->views.steps.start(session));
   exchange->respond({.content_type = "", .body = ""});
   return {};
 }
 
 Result<> stop_profile(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY_VOID(service->step_trace.stop());
+  TRY_VOID(service->views.steps.stop());
   exchange->respond({.content_type = "", .body = ""});
   return {};
 }

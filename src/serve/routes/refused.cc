@@ -19,7 +19,6 @@ constexpr RefusedRoute kRefused[] = {
     {"/docs", "the server has no documentation page; /openapi.json describes the routes"},
     {"/fault_tolerance/apply", kFaults},
     {"/fault_tolerance/status", kFaults},
-    {"/generative_scoring", "use /v1/completions with max_tokens 1, logprobs 0 and logprob_token_ids"},
     {"/get_world_size", "weights are sent as safetensors and not by NCCL, so no client joins the ranks"},
     {"/kv_event_sources", "the flag --kv-events-config names the addresses of KV events"},
     {"/release_kv_cache_memory", "POST /sleep?level=1 frees the KV cache"},

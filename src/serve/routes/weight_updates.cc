@@ -169,22 +169,10 @@ Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exch
   TRY(std::string folder, service->weights.change([](WeightUpdate& update) { return update.finish(); }));
   // The callback runs before the engine delivers the first token that the new weights computed.
   service->engine.reload_weights(std::move(folder), [service, exchange, version](const Result<>& read) {
-    const auto refuse = [service, exchange, read] {
-      service->weights.settle(false);
-      exchange->respond(openai::error_response(read.error()));
-    };
-    if (read) {
-      if (version) service->weights.set_version(*version);
-      service->weights.settle(true);
-      return answer_message(exchange, "Weight update finished");
-    }
-    if (service->engine.info().engines == 1) return refuse();
-    // Some of the engines may use the new weights.
-    service->engine.reload_weights(service->weights.in_use(), [refuse](const Result<>& restored) {
-      if (!restored)
-        log_error("the engines may use different weights: {}: reload them", restored.error().message);
-      refuse();
-    });
+    if (read && version) service->weights.set_version(*version);
+    service->weights.settle(read.has_value());
+    if (!read) return exchange->respond(openai::error_response(read.error()));
+    answer_message(exchange, "Weight update finished");
   });
   return {};
 }

@@ -2,6 +2,7 @@
 // (kv_transfer_params). The decode engine fetches the blocks (vLLM's NixlConnector, also in `octavo
 // serve`).
 #include "base/log.h"
+#include "fleet/relay/cached_usage.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/sidecar/connector.h"

@@ -27,6 +27,9 @@ void set_device_contents(const std::vector<std::byte>& contents);
 // launch on.
 constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size_t{256} << 10;
 
+// Number of emulated devices. Each process has the memory of one of them.
+constexpr int kDevicesOfHost = 2;
+
 // Sets whether devices that are opened later support wgmma; the default is false.
 void set_wgmma(bool there);
 

@@ -170,7 +170,10 @@ void set_device_contents(const std::vector<std::byte>& contents) {
 namespace runtime {
 
 constexpr std::size_t kMemoryBytes = std::size_t{8} << 30;
-Result<DeviceInfo> open() { return DeviceInfo{"emulated", 4, kMemoryBytes, has_wgmma}; }
+Result<DeviceInfo> open(int) {
+  return DeviceInfo{"emulated", 4, kMemoryBytes, has_wgmma, emulated::kDevicesOfHost};
+}
+void enter_device() {}
 std::size_t free_bytes() {
   const std::lock_guard lock(memory().mutex);
   const std::size_t used = emulated::device_bytes() + memory().graphs * emulated::kGraphBytes +
@@ -233,6 +236,13 @@ void copy_to_host(StreamHandle stream, void* host, const void* device, std::size
 }
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes) {
   copy(stream, to, from, bytes);
+}
+
+void clear(StreamHandle stream, void* device, std::size_t bytes) {
+  emulated::enqueue(stream, [=] {
+    const emulated::DeviceMemoryAccess access;
+    std::memset(device, 0, bytes);
+  });
 }
 
 void copy_at_once(void* to, const void* from, std::size_t bytes) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "accounts/unread_costs.h"
 #include "base/error.h"
 #include "request/answer_cost.h"
 #include "request/engine_stats.h"
@@ -104,6 +105,8 @@ class Accounts {
   }
   void log(const AccessEntry& entry) const;
   std::string metrics() const { return tenants_.metrics(options_.prices); }
+
+  UnreadCosts unread;
 
  private:
   const AccountOptions options_;

@@ -1,4 +1,4 @@
-#include "serve/accounts.h"
+#include "accounts/accounts.h"
 
 #include <fcntl.h>
 #include <fmt/chrono.h>

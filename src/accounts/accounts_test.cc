@@ -1,4 +1,4 @@
-#include "serve/accounts.h"
+#include "accounts/accounts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,130 @@
+"""Ranks and engines on GPUs. The program has an emulated GPU, and each process has the memory of one device: answers
+equal those of one GPU, have the same bits each time, and continue when a process dies."""
+
+import base64
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE, at_once, eventually, running, tiny
+from test_engine_process import processes
+from test_tensor_parallel import client_of, ranks
+
+PROGRAM = "build/release/octavo_emulated"
+# The emulated device is slow, so steps are small, and a rank may take long.
+FLAGS = ("--device", "cuda", "--dtype", "float32", "--served-model-name", "demo", "--distributed-timeout-seconds", "100",
+         "--max-model-len", "96", "--max-num-seqs", "4", "--max-num-batched-tokens", "64")
+PROMPTS = ["".join(chr(0x100 + (7 * i + k) % 100) for i in range(12 + k)) for k in range(3)]
+
+pytestmark = pytest.mark.skipif(not Path(PROGRAM).exists(), reason="this build has no emulated GPU")
+
+
+@contextlib.contextmanager
+def on_gpus(*flags):
+    command = shlex.join([PROGRAM, "serve", *FLAGS, *flags])
+    with running(command + " --port {port}") as (process, base):
+        yield base
+        process.terminate()
+        assert process.wait(timeout=PATIENCE) == 0
+
+
+def answer(base, prompt, each=lambda: None):
+    """Returns the text and the log-probabilities of a greedy answer. Calls `each` for every piece."""
+    text, logprobs = "", []
+    with client_of(base).completions.create(
+        model="demo", prompt=prompt, max_tokens=10, temperature=0, logprobs=1, stream=True, extra_body={"ignore_eos": True}
+    ) as stream:
+        for chunk in stream:
+            text += chunk.choices[0].text
+            logprobs += chunk.choices[0].logprobs.token_logprobs if chunk.choices[0].logprobs else []
+            each()
+    return text, logprobs
+
+
+def answers(base):
+    return at_once(lambda prompt: answer(base, prompt), PROMPTS)
+
+
+def nearly(one):
+    return [(text, pytest.approx(logprobs, abs=1e-3)) for text, logprobs in one]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return tiny("qwen3_moe", tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def one(model):
+    with on_gpus(model) as base:
+        found = answers(base)
+    assert all(len(logprobs) == 10 for _, logprobs in found)
+    return found
+
+
+def workers(base, layout):
+    return ranks(base) if "-dp" not in layout else processes("--engine-index", base.rsplit(":", 1)[1])
+
+
+@pytest.mark.parametrize("layout", ["-tp 2", "-pp 2", "-tp 2 -pp 2", "-tp 2 -ep", "-dp 2"])
+def test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process(layout, model, one):
+    with on_gpus(model, *layout.split()) as base:
+        expected = answers(base)
+        assert expected == (nearly(one) if "-tp" in layout else one)
+        assert answers(base) == expected, "with the prefix cache"
+        assert [answer(base, prompt) for prompt in PROMPTS] == expected, "alone"
+        before = workers(base, layout)
+        assert len(before) == {"-tp 2 -pp 2": 3, "-dp 2": 2}.get(layout, 1)
+        killed = []
+
+        def kill_once():
+            if not killed:
+                killed.append(before[-1])
+                os.kill(before[-1], signal.SIGKILL)
+
+        assert answer(base, PROMPTS[0], kill_once) == expected[0]
+        assert eventually(lambda: len(now := workers(base, layout)) == len(before) and before[-1] not in now, PATIENCE)
+        assert answers(base) == expected, "after the restart"
+
+
+def test_ranks_of_one_gpu_have_the_logprobs_of_a_cpu(model, one):
+    with running(shlex.join([PROGRAM, "serve", *FLAGS, "--device", "cpu", model]) + " --port {port}") as (_, base):
+        assert answers(base) == nearly(one)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("-tp", "2", "--kv-transfer-config", '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}'),
+         "kv_transfer_config: the transfer of KV blocks is not supported with several ranks on GPUs"),
+        (("-tp", "2", "-ep", "--enable-eplb"), "enable_eplb: moving experts is not supported with several ranks on GPUs"),
+        (("-dp", "2", "-ep"), "device: is cuda; it cannot be combined with --enable-expert-parallel and --data-parallel-size 2"),
+    ],
+)
+def test_what_does_not_work_on_gpus_is_refused_by_name(flags, said, model):
+    ended = subprocess.run([PROGRAM, "serve", "--port", "0", *FLAGS, model, *flags], capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode != 0 and said in ended.stderr, ended.stderr
+
+
+def test_ranks_on_gpus_see_images():
+    case = Path("tests/data/vision/qwen3_vl")
+    pixels = base64.b64encode((case / "rgb.png").read_bytes()).decode()
+    content = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{pixels}"}}, {"type": "text", "text": "What is it?"}]
+
+    def seen(*flags):
+        with on_gpus(str(case), "--max-model-len", "512", "--max-num-batched-tokens", "512", *flags) as base:
+            reply = client_of(base).chat.completions.create(
+                model="demo", messages=[{"role": "user", "content": content}], temperature=0, max_tokens=4, logprobs=True, extra_body={"ignore_eos": True})
+        return [token.logprob for token in reply.choices[0].logprobs.content]
+
+    assert seen("-tp", "2") == pytest.approx(seen(), abs=1e-3)
+
+
+def test_ranks_on_gpus_take_draft_tokens(model, one):
+    config = '{"method": "suffix", "num_speculative_tokens_per_batch_size": [[1, 64, 4]]}'
+    with on_gpus(model, "-tp", "2", "--speculative-config", config) as base:
+        assert answers(base) == nearly(one)
