@@ -169,6 +169,7 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
     engine.resume();
   } else if (auto* sessions = std::get_if<CommandSessions>(&message)) {
     engine.command_sessions(std::move(sessions->command), [this, id = sessions->id](auto result) {
+      if (id == 0) return;  // a session of an earlier engine
       send(result ? SessionsChanged{.id = id, .sessions = *std::move(result)}
                   : SessionsChanged{.id = id, .error = result.error()});
     });

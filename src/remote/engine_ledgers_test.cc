@@ -5,6 +5,7 @@
 
 #include "remote/adapter_ledger.h"
 #include "remote/pause_ledger.h"
+#include "remote/session_ledger.h"
 
 namespace octavo::remote {
 namespace {
@@ -89,6 +90,52 @@ TEST(PauseLedger, APauseInForceIsSentBeforeRequestsAndAPendingOneAfter) {
   ASSERT_EQ(results.size(), 2u);
   EXPECT_TRUE(results[0]);
   EXPECT_EQ(results[1].error().message, "the engine was resumed before it paused");
+}
+
+Request turn_of(const std::string& id, std::vector<TokenId> prompt) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.session = SessionUse{.key = {"o", id}};
+  return request;
+}
+
+TEST(SessionLedger, ANewEngineGetsTheSessionsInTheOrderOfTheirTurns) {
+  constexpr std::int64_t kSecond = 1'000'000;
+  SessionLedger ledger;
+  for (const char* id : {"a", "b", "c", "a"}) ledger.turn_ended(turn_of(id, {1, 2}), {1, 2, 3}, kSecond);
+  Request adapted = turn_of("d", {1});
+  adapted.identity.adapter = "x";
+  ledger.turn_ended(adapted, {1, 2}, kSecond);
+  std::vector<Result<std::vector<SessionInfo>>> results;
+  const auto run = [&](SessionCommand command) {
+    const CommandSessions sent = ledger.add(command, [&](auto result) { results.push_back(std::move(result)); });
+    ledger.take({.id = sent.id, .sessions = {{.key = command.key}}}, kSecond);
+  };
+  run({.verb = SessionVerb::pin, .key = {"o", "c"}, .ttl_s = 60});
+  run({.verb = SessionVerb::fork, .key = {"o", "c"}, .fork_id = "f"});
+  run({.verb = SessionVerb::release, .key = {"o", "b"}});
+  const CommandSessions pending = ledger.add({.verb = SessionVerb::list, .key = {"o", ""}}, [](const auto&) {});
+  std::string frames;
+  ledger.append_all(frames, 11 * kSecond);
+  std::vector<std::pair<std::string, int>> restored;
+  for (const ToEngine& message : read_all(frames)) {
+    const auto& sent = std::get<CommandSessions>(message);
+    if (sent.id == pending.id) continue;
+    EXPECT_EQ(sent.command.verb, SessionVerb::restore);
+    EXPECT_EQ(sent.command.text->tokens, (std::vector<TokenId>{1, 2, 3}));
+    restored.emplace_back(sent.command.key.id, sent.command.text->pin_ttl_s);
+  }
+  EXPECT_EQ(restored, (std::vector<std::pair<std::string, int>>{{"c", 50}, {"a", 0}, {"f", 0}}));
+  EXPECT_EQ(results.size(), 3u);
+}
+
+TEST(SessionLedger, ForgetsTheOldestTexts) {
+  SessionLedger ledger;
+  for (const char* id : {"a", "b", "c"})
+    ledger.turn_ended(turn_of(id, {1}), std::vector<TokenId>(SessionLedger::kTokensMax / 2, 1), 1);
+  std::string frames;
+  ledger.append_all(frames, 1);
+  EXPECT_EQ(read_all(frames).size(), 2u);
 }
 
 }  // namespace

@@ -20,7 +20,11 @@ EngineProcess::EngineProcess(EngineProcessOptions options)
         const std::lock_guard lock(mutex_);
         shared_.answers -= answers;
         if (shared_.answers == 0) emptied_.notify_all();
-      }) {}
+      }) {
+  requests_.tell_turns([this](const Request& request, std::vector<TokenId> text) {
+    sessions_.turn_ended(request, std::move(text), now_us());
+  });
+}
 
 Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
   std::unique_ptr<EngineProcess> process(new EngineProcess(std::move(options)));

@@ -88,7 +88,7 @@ Result<> EngineProcess::take(FromEngine&& message) {
   } else if (const auto* paused = std::get_if<Paused>(&message)) {
     pauses_.take(*paused);
   } else if (auto* sessions = std::get_if<SessionsChanged>(&message)) {
-    sessions_.take(std::move(*sessions));
+    sessions_.take(std::move(*sessions), now_us());
   } else if (const auto* loading = std::get_if<Loading>(&message)) {
     if (!start_reported_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
@@ -123,7 +123,7 @@ Result<> EngineProcess::greet(const Ready& ready) {
   if (woken) woken({});
   end_change_of_weights();
   adapters_.append_all(child_.socket.out, requests_);
-  sessions_.append_all(child_.socket.out);
+  sessions_.append_all(child_.socket.out, now_us());
   pauses_.append_before_requests(child_.socket.out);
   requests_.append_all(child_.socket.out);
   pauses_.append_after_requests(child_.socket.out);

@@ -47,6 +47,13 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
     mine.sink->deliver(std::move(output));
     return has_tokens;
   }
+  const Request& request = mine.message.request;
+  if (turned_ && request.session && answers.size() == 1 && output.finished != FinishReason::error) {
+    std::vector<TokenId> text = request.prompt;
+    text.insert(text.end(), answer->tokens.begin(), answer->tokens.end());
+    text.insert(text.end(), output.token_ids.begin(), output.token_ids.end());
+    turned_(request, std::move(text));
+  }
   answers.erase(answer);
   mine.sink->deliver(std::move(output));
   if (!answers.empty()) return has_tokens;

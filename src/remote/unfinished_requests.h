@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "remote/wire.h"
@@ -28,6 +30,11 @@ class UnfinishedRequests {
 
   // Engine index for outputs that this client creates.
   void set_engine(int engine) { engine_ = engine; }
+
+  // `turned` is called when the last answer of a request with a session ends without an error. `text` has the
+  // tokens of prompt and output.
+  using Turned = std::function<void(const Request& request, std::vector<TokenId> text)>;
+  void tell_turns(Turned turned) { turned_ = std::move(turned); }
 
   // Returns the message to send, valid until the request ends.
   const Submit& add(RequestId id, Request request, std::shared_ptr<OutputSink> sink, std::int64_t arrived_us);
@@ -62,6 +69,7 @@ class UnfinishedRequests {
   void end(Requests::iterator request, FinishReason reason, const std::optional<Error>& error);
 
   const std::function<void(int)> freed_;
+  Turned turned_;
   int engine_ = 0;
   Requests requests_;  // ids count up, so requests are in order of arrival
 };

@@ -55,8 +55,8 @@ struct Pause {           // see EngineClient::pause
 };
 struct Resume {};
 struct CommandSessions {  // see EngineClient::command_sessions
-  std::uint64_t id = 0;   // number for the response
-  SessionCommand command;
+  std::uint64_t id = 0;   // number for the response; 0: no response
+  SessionCommand command{};
 };
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
                               Resume, LookAtPrefixes, LogState, CommandSessions>;

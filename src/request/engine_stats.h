@@ -199,6 +199,7 @@ struct PrefixCacheStats {
   std::int64_t queries = 0;  // counter: number of tokens looked up
   std::int64_t hits = 0;
   PrefixTree tree{};  // the tree at the last call of EngineClient::look_at_prefixes()
+  SessionStats sessions{};
 };
 
 struct DraftStats {
@@ -238,7 +239,6 @@ struct EngineStats {
   WorkStats work{};
   CostStats costs{};
   MediaCacheStats media_cache{};
-  SessionStats sessions{};
 };
 
 }  // namespace octavo

@@ -4,10 +4,13 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "request/cache_identity.h"
+#include "request/sampling_params.h"
 
 namespace octavo {
 
@@ -23,7 +26,7 @@ struct SessionKey {
   auto operator<=>(const SessionKey&) const = default;
 };
 
-// What a request says about its session.
+// The session of a request, and hints about its blocks.
 struct SessionUse {
   SessionKey key{};
   int ttl_s = 0;  // time in seconds after the last turn for which blocks are held; 0: the default
@@ -32,13 +35,23 @@ struct SessionUse {
   bool demote = false;  // holds no blocks after the answer, because the session will not continue soon
 };
 
-enum class SessionVerb : std::uint8_t { list, pin, retain, demote, release, fork };
+// `restore` is for a restarted engine, which holds the blocks of an earlier engine's session again.
+enum class SessionVerb : std::uint8_t { list, pin, retain, demote, release, fork, restore };
+
+// A session of an earlier engine.
+struct SessionText {
+  std::vector<TokenId> tokens;  // prompt and output of the last turn
+  CacheIdentity identity{};
+  int priority = 0;
+  int pin_ttl_s = 0;  // remaining time of the pin; 0: not pinned
+};
 
 struct SessionCommand {
   SessionVerb verb = SessionVerb::list;
   SessionKey key{};       // list with an empty id: all sessions of the owner
   std::string fork_id{};  // name of the new session, for SessionVerb::fork
-  int ttl_s = 0;        // for pin and retain; 0: keeps the time of the session
+  int ttl_s = 0;          // for pin, retain and restore; 0: keeps the time of the session, or the default
+  std::optional<SessionText> text{};  // for restore
 };
 
 struct SessionInfo {

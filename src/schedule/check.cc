@@ -49,7 +49,7 @@ void Scheduler::check() const {
     for (const Flight& flight : in_flight_.steps)
       writing += static_cast<int>(
           std::ranges::count_if(flight.sequences, [](const Launched& l) { return l.state_to != kNoState; }));
-    for (const PrefixHold& hold : holds_) writing += hold.state_slot != kNoState && !hold.is_whole();
+    for (const PrefixHold& hold : holds_.all) writing += hold.state_slot != kNoState && !hold.is_whole();
     CHECK(writing == cache_.saved_states->writing(), "{} states of {} are being written", writing,
           cache_.saved_states->writing());
   }
@@ -58,7 +58,7 @@ void Scheduler::check() const {
       waiting_, [&](Slot s) { return at(s).recurrent.slot == kNoState && at(s).recurrent.drafts.empty(); }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
-  for (const PrefixHold& hold : holds_)
+  for (const PrefixHold& hold : holds_.all)
     for (int g = 0; g < cache_.group_count(); ++g)
       for (const BlockId block : hold.blocks.table(g))
         if (block != kNoBlock) ++references[static_cast<std::size_t>(block)];

@@ -31,7 +31,7 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
     cache_.saved_states->pin(state_slot);
   }
 
-  PrefixHold& hold = holds_.emplace_back();
+  PrefixHold& hold = holds_.all.emplace_back();
   hold.tokens.assign(prompt.begin(), prompt.begin() + tokens);
   hold.identity = identity;
   hold.extras.assign(extras.begin(), extras.end());
@@ -56,7 +56,7 @@ void Scheduler::publish(PrefixHold& hold, int blocks) {
 
 PrefixHold* Scheduler::share(const PrefixHold& hold) {
   CHECK(hold.is_whole(), "{} of {} blocks", hold.cached, hold.keys.size());
-  PrefixHold& other = holds_.emplace_back(hold);
+  PrefixHold& other = holds_.all.emplace_back(hold);
   for (int g = 0; g < cache_.group_count(); ++g)
     for (const BlockId block : other.blocks.table(g))
       if (block != kNoBlock) cache_.pool.acquire(block);
@@ -88,7 +88,7 @@ void Scheduler::let_go(PrefixHold* hold) {
   given_up_.clear();
   hold->blocks.give_up(given_up_);
   for (const BlockId block : given_up_) cache_.pool.release(block);
-  std::erase_if(holds_, [&](const PrefixHold& other) { return &other == hold; });
+  std::erase_if(holds_.all, [&](const PrefixHold& other) { return &other == hold; });
 }
 
 }  // namespace octavo

@@ -29,7 +29,7 @@ void Scheduler::plan(StepPlan& plan) {
     if (!at(slot).drafts.in_flight) give_back_draft_states(at(slot));
   }
   // Draft tokens use only spare blocks, so one spare block for each running sequence is kept.
-  if (reserve_ != nullptr) reclaim(static_cast<int>(running_.size()) - spare());
+  if (holds_.reserve != nullptr) reclaim(static_cast<int>(running_.size()) - spare());
 
   plan_decodes(plan);
   plan_prefills(plan);
@@ -318,7 +318,7 @@ bool Scheduler::have_blocks(Sequence& s, int promised) {
   };
   int more = missing();
   if (more <= 0) return true;
-  if (reserve_ == nullptr || more > reserve_->reclaimable()) return false;
+  if (holds_.reserve == nullptr || more > holds_.reserve->reclaimable()) return false;
   while (more > 0 && reclaim(more)) {
     look_up_prefix(s);
     more = missing();

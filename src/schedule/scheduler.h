@@ -130,7 +130,7 @@ class Scheduler {
   bool can_shorten() const;
   // Before a sequence waits for blocks or is preempted, the scheduler takes blocks from the reserve. The
   // reserve must outlive this object.
-  void take_from(BlockReserve& reserve) { reserve_ = &reserve; }
+  void take_from(BlockReserve& reserve) { holds_.reserve = &reserve; }
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
@@ -204,7 +204,7 @@ class Scheduler {
   int promise(const Sequence& s) const;
   int spare() const;
   bool have_blocks(Sequence& s, int promised);
-  bool reclaim(int blocks) { return blocks > 0 && reserve_ != nullptr && reserve_->reclaim(blocks); }
+  bool reclaim(int blocks) { return blocks > 0 && holds_.reserve != nullptr && holds_.reserve->reclaim(blocks); }
   void look_up_prefix(Sequence& s);
   void order_by_prefix();
   bool computed_elsewhere(const Sequence& s) const;
@@ -230,8 +230,10 @@ class Scheduler {
   InFlight in_flight_;
   std::vector<BlockId> given_up_;  // scratch memory
   PrefixMatch match_;              // scratch memory: result of the last look-up
-  std::list<PrefixHold> holds_;
-  BlockReserve* reserve_ = nullptr;
+  struct {
+    std::list<PrefixHold> all;
+    BlockReserve* reserve = nullptr;
+  } holds_;
   std::vector<Frontier> frontier_;  // next blocks that the step being planned computes
 
   std::uint64_t last_arrival_ = 0;

@@ -69,9 +69,9 @@ class FakeEngine final : public EngineClient {
   void command_sessions(SessionCommand command, SessionsDone done) override {
     {
       const std::lock_guard lock(mutex_);
-      session_commands.push_back(std::move(command));
+      sessions.commands.push_back(std::move(command));
     }
-    done(sessions);
+    done(sessions.result);
   }
 
   // The test calls `done` itself.
@@ -81,8 +81,8 @@ class FakeEngine final : public EngineClient {
   }
 
   void reload_weights(std::string path, Done done) override {
-    reloads.push_back(std::move(path));
-    done(reload_result);
+    reloads.folders.push_back(std::move(path));
+    done(reloads.result);
   }
 
   EngineInfo info() const override { return described; }
@@ -116,10 +116,14 @@ class FakeEngine final : public EngineClient {
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
-  std::vector<std::string> reloads{};  // folders given to reload_weights()
-  Result<> reload_result{};
-  std::vector<SessionCommand> session_commands{};
-  Result<std::vector<SessionInfo>> sessions{};  // result of all session commands
+  struct {
+    std::vector<std::string> folders{};  // given to reload_weights()
+    Result<> result{};
+  } reloads;
+  struct {
+    std::vector<SessionCommand> commands{};
+    Result<std::vector<SessionInfo>> result{};  // of all commands
+  } sessions;
   std::atomic<int> delivered = 0;  // number of output tokens
   Request last_request{};          // read it only while no request is being submitted
 

@@ -35,8 +35,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.engine = plan.engine;
   request.report_progress = asked.stream.enabled && asked.stream.include_progress;
   request.kv_transfer = asked.kv_transfer;
-  // Several prompts have no common prefix that one session could name.
-  if (plan.prompts.size() == 1 && !asked.beam.enabled) request.session = asked.session;
+  request.session = asked.session;
   // A grammar does not apply to reasoning at the beginning of an answer.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)
     request.grammar_after = plan.thinking->end;

@@ -248,6 +248,9 @@ Result<> bind_final_message(const openai::HarmonyReader& reader, openai::Generat
 Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
                                        std::vector<std::vector<TokenId>> prompts, PromptMedia media,
                                        std::string_view id_prefix, const ReplyMaker& reply) {
+  // Several prompts or beams have no prefix that one session could name.
+  if (prompts.size() > 1 || request.beam.enabled || (request.session && request.session->key.id.empty()))
+    request.session.reset();
   TRY(StopSplitter stops,
       StopSplitter::create(request.sampling.stop, request.sampling.include_stop_str_in_output));
   TRY_VOID(tokenize_bad_words(service.tokenizer, request.sampling));

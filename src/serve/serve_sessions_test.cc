@@ -8,7 +8,7 @@ class SessionRoutes : public ServeTest {
  protected:
   void SetUp() override {
     serve([](const Request&, int) { return Script{.tokens = ending("yes")}; });
-    engine_->sessions = std::vector<SessionInfo>{{.key = {"anonymous", "s"},
+    engine_->sessions.result = std::vector<SessionInfo>{{.key = {"anonymous", "s"},
                                                   .tokens = 64,
                                                   .length = 70,
                                                   .blocks = 4,
@@ -33,15 +33,15 @@ TEST_F(SessionRoutes, ListAndDescribe) {
   const json::object list = json::parse(ask("GET", "/v1/sessions").body).as_object();
   EXPECT_EQ(list.at("data").at(0).at("id"), "s");
   EXPECT_EQ(list.at("data").at(0).at("state"), "pinned");
-  EXPECT_EQ(engine_->session_commands.back().key, (SessionKey{"anonymous", ""}));
+  EXPECT_EQ(engine_->sessions.commands.back().key, (SessionKey{"anonymous", ""}));
   const json::object one = json::parse(ask("GET", "/v1/sessions/s").body).as_object();
   EXPECT_EQ(one.at("held_tokens"), 64);
   EXPECT_EQ(one.at("tokens"), 70);
-  EXPECT_EQ(engine_->session_commands.back().key.id, "s");
+  EXPECT_EQ(engine_->sessions.commands.back().key.id, "s");
 }
 
 TEST_F(SessionRoutes, SendTheVerbs) {
-  const auto last = [&] { return engine_->session_commands.back(); };
+  const auto last = [&] { return engine_->sessions.commands.back(); };
   EXPECT_EQ(ask("POST", "/v1/sessions/a%2Fb/pin", R"({"ttl_seconds": 60})").status, 200);
   EXPECT_EQ(last().verb, SessionVerb::pin);
   EXPECT_EQ(last().key.id, "a/b");
@@ -66,9 +66,9 @@ TEST_F(SessionRoutes, RefuseWhatTheyDoNotKnow) {
   const http::Response refused = ask("DELETE", "/v1/sessions");
   EXPECT_EQ(refused.status, 405);
   EXPECT_EQ(refused.headers.find("Allow"), "GET, HEAD");
-  engine_->sessions = failure(ErrorCode::not_found, "no session");
+  engine_->sessions.result = failure(ErrorCode::not_found, "no session");
   EXPECT_EQ(ask("GET", "/v1/sessions/x").status, 404);
-  engine_->sessions = failure(ErrorCode::resource_exhausted, "quota");
+  engine_->sessions.result = failure(ErrorCode::resource_exhausted, "quota");
   EXPECT_EQ(ask("POST", "/v1/sessions/x/pin").status, 429);
 }
 
@@ -138,7 +138,7 @@ TEST_F(SessionRoutes, TenantsHaveSeparateSessions) {
   EXPECT_EQ(a->key.id, b->key.id);
   EXPECT_NE(a->key.owner, b->key.owner);
   ask("GET", "/v1/sessions", "", {{"X-Tenant", "a"}});
-  EXPECT_EQ(engine_->session_commands.back().key.owner, a->key.owner);
+  EXPECT_EQ(engine_->sessions.commands.back().key.owner, a->key.owner);
 }
 
 TEST_F(SessionRoutes, UsageAndMetricsReportTheSession) {

@@ -46,8 +46,8 @@ TEST_F(ServeWeightsTest, AnUpdateNamesTheVersionOfLaterTokens) {
   EXPECT_EQ(client().request("POST", "/start_weight_update")->status, 200);
   EXPECT_EQ(send(safetensors_text({{"b", {30}}})).status, 200);
   EXPECT_EQ(post("/finish_weight_update", R"({"weight_version":"step 7"})").status, 200);
-  ASSERT_EQ(engine_->reloads.size(), 1U);
-  EXPECT_TRUE(std::filesystem::exists(engine_->reloads[0] + "/model.safetensors.index.json"));
+  ASSERT_EQ(engine_->reloads.folders.size(), 1U);
+  EXPECT_TRUE(std::filesystem::exists(engine_->reloads.folders[0] + "/model.safetensors.index.json"));
   EXPECT_EQ(version(), "step 7");
   const json::value spans = json::parse(R"([{"version":"step 7","start":0,"end":3}])");
   const json::object answer =
@@ -93,7 +93,7 @@ TEST_F(ServeWeightsTest, PartsAndFilesOfThisHost) {
 }
 
 TEST_F(ServeWeightsTest, AnEngineThatRefusesKeepsWeightsAndVersion) {
-  engine_->reload_result = failure(ErrorCode::corrupt, "the shape is wrong");
+  engine_->reloads.result = failure(ErrorCode::corrupt, "the shape is wrong");
   ASSERT_EQ(post("/start_weight_update", "").status, 200);
   ASSERT_EQ(send(safetensors_text({{"b", {30}}})).status, 200);
   EXPECT_THAT(error(post("/finish_weight_update", R"({"weight_version":"2"})"), 500), HasSubstr("shape"));

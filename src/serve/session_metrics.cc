@@ -44,7 +44,7 @@ std::string session_metrics(std::span<const EngineStats> engines, std::string_vi
                    metric.help, metric.name, metric.type);
     for (const EngineStats& e : engines)
       fmt::format_to(std::back_inserter(out), "octavo:{}{{model_name=\"{}\",engine=\"{}\"}} {}\n",
-                     metric.name, model_name, e.engine, metric.value(e.sessions));
+                     metric.name, model_name, e.engine, metric.value(e.prefix_cache.sessions));
   }
   return out;
 }

@@ -104,13 +104,18 @@ def test_a_fork_and_a_prefill(server):
     assert call(base, "DELETE", "/branch").status_code == 200
 
 
-def test_a_crash_leaves_the_blocks_and_the_name_returns_with_the_next_turn(server):
+def test_a_crash_leaves_sessions_and_pins(server):
     process, base = server
     text = some_tokens(7, 300)
     ids, _ = turn(base, text, "crash")
+    engine = call(base, "POST", "/crash/pin", {"ttl_seconds": 600}).json()["engine"]
     before = engine_of(process)
     os.kill(before, signal.SIGKILL)
     assert eventually(lambda: engine_of(process) not in (None, before))
-    again, _ = turn(base, text, "crash")
+    session = call(base, "GET", "/crash").json()
+    assert session["engine"] == engine and session["state"] == "pinned" and session["held_tokens"] == 304
+    evict(base, 500, 12)
+    again, usage = turn(base, text, "crash")
     assert again == ids
-    assert call(base, "GET", "/crash").json()["turns"] >= 1
+    assert cached(usage) == 288
+    assert call(base, "DELETE", "/crash").status_code == 200

@@ -107,12 +107,16 @@ Result<std::vector<SessionInfo>> SessionTable::command(const SessionCommand& com
     return found;
   }
   auto it = sessions_.find(command.key);
-  if (it == sessions_.end())
+  if (command.verb == SessionVerb::restore) {
+    TRY(it, restore(command));
+  } else if (it == sessions_.end()) {
     return failure(ErrorCode::not_found,
                    "the session {} does not exist: a request with this session_id creates it",
                    name_of(command.key));
+  }
   switch (command.verb) {
     case SessionVerb::list:
+    case SessionVerb::restore:
       break;
     case SessionVerb::pin:
       TRY_VOID(pin(it, command.ttl_s > 0 ? command.ttl_s : it->second.ttl_s));
@@ -278,6 +282,24 @@ Result<> SessionTable::pin(Sessions::iterator session, int ttl_s) {
   s.pinned_until_us = now_us_ + std::int64_t{ttl_s} * 1'000'000;
   count(session->first, s, 1);
   return {};
+}
+
+// A session that has begun again before is left as it is.
+Result<SessionTable::Sessions::iterator> SessionTable::restore(const SessionCommand& command) {
+  const bool known = sessions_.contains(command.key);
+  if (held_max_ == 0 || find_or_add(command.key) == nullptr)
+    return failure(ErrorCode::resource_exhausted, "all {} sessions are in use", limits_.sessions_max);
+  const auto it = sessions_.find(command.key);
+  if (known || !command.text || command.text->tokens.empty()) return it;
+  Session& s = it->second;
+  const SessionText& text = *command.text;
+  if (command.ttl_s > 0) s.ttl_s = command.ttl_s;
+  s.priority = text.priority;
+  s.length = std::ssize(text.tokens);
+  if (PrefixHold* held = scheduler_.hold(text.tokens, text.identity.digest(), 0)) hold(it, held);
+  if (text.pin_ttl_s > 0 && !pin(it, text.pin_ttl_s)) ++stats_.refused_pins;
+  keep_limits();
+  return it;
 }
 
 Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator session,

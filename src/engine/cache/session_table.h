@@ -79,6 +79,7 @@ class SessionTable final : public BlockReserve {
   void unpin(Sessions::iterator session);
   Result<> check_pin(const SessionKey& key, const Session& session, int blocks) const;
   Result<> pin(Sessions::iterator session, int ttl_s);
+  Result<Sessions::iterator> restore(const SessionCommand& command);
   Result<Sessions::iterator> fork(Sessions::iterator session, const std::string& id);
   void keep_limits();
   template <class Done>

@@ -231,6 +231,29 @@ TEST(Sessions, KeepOnlyHalfOfTheRecurrentStates) {
   EXPECT_GT(desk.turn_of("", count_from(50'000, 40)), -1);
 }
 
+TEST(Sessions, ARestoredSessionHoldsTheBlocksThatAreLeft) {
+  Desk desk(200);
+  desk.turn({}, count_from(0, 60));
+  std::vector<TokenId> text = count_from(0, 60);
+  const auto restore = [&](const std::string& id, std::vector<TokenId> tokens, int pin_ttl_s) {
+    desk.table.advance(desk.now_us);
+    return desk.table.command({.verb = SessionVerb::restore,
+                               .key = {"o", id},
+                               .ttl_s = 60,
+                               .text = SessionText{.tokens = std::move(tokens), .pin_ttl_s = pin_ttl_s}});
+  };
+  ASSERT_TRUE(restore("s", text, 0));
+  EXPECT_EQ(desk.info("s").blocks, 14);
+  EXPECT_FALSE(desk.info("s").pinned);
+  ASSERT_TRUE(restore("gone", count_from(9000, 60), 60));
+  EXPECT_EQ(desk.info("gone").blocks, 0);
+  text.resize(40);
+  ASSERT_TRUE(restore("pinned", text, 60));
+  EXPECT_TRUE(desk.info("pinned").pinned);
+  for (int i = 1; i < 20; ++i) desk.turn({}, count_from(1000 * i, 100));
+  EXPECT_EQ(desk.turn_of("s", count_from(0, 60)), 56);
+}
+
 // A load in virtual time: each session has a turn, and then a pause. Returns the fraction of the prompt
 // tokens that were cached.
 struct AgentLoad {

@@ -50,10 +50,9 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                EngineInfo info, EngineParts parts)
     : info_(std::move(info)),
       seed_(parts.seed),
-      after_step_(std::move(parts.after_step)),
       executor_(std::move(parts.executor)),
       proposer_(std::move(parts.proposer)),
-      observers_{.events = std::move(events), .residency = {}, .kept = std::move(parts.kept)},
+      observers_{.events = std::move(events), .residency = {}, .kept = std::move(parts.kept), .after_step = std::move(parts.after_step)},
       scheduler_(std::move(scheduler)),
       sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures)),
       inbox_(scheduler_->options().max_sequences),
@@ -181,7 +180,7 @@ void Engine::thread_main() {
     if (mail.look_at_prefixes) publish_prefixes();
     if (mail.log_state) write_state(LogLevel::info);
     publish_events();
-    if (after_step_) after_step_();
+    if (observers_.after_step) observers_.after_step();
   }
   // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
@@ -194,7 +193,7 @@ void Engine::thread_main() {
   end_pauses(failure(ErrorCode::unavailable, "the engine was stopped"));
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
-  if (after_step_) after_step_();
+  if (observers_.after_step) observers_.after_step();
   watch_.stop();  // stops here, because the watch reads the CPU clock of this thread
 }
 
@@ -465,8 +464,8 @@ void Engine::publish_stats(bool healthy) {
   stats_.requests.deferred = stats_.requests.waiting - s.waiting;
   stats_.blocks.total = s.blocks_total;
   // Idle blocks of sessions are cached blocks, because requests can take them.
-  stats_.sessions = sessions_.stats();
-  const int idle = std::min(stats_.sessions.idle_blocks, s.blocks_used);
+  stats_.prefix_cache.sessions = sessions_.stats();
+  const int idle = std::min(stats_.prefix_cache.sessions.idle_blocks, s.blocks_used);
   stats_.blocks.used = s.blocks_used - idle;
   stats_.blocks.cached = s.blocks_cached + idle;
   stats_.preemptions = s.preemptions;

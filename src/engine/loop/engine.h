@@ -119,13 +119,13 @@ class Engine final : public EngineClient {
 
   const EngineInfo info_;
   const std::uint64_t seed_;
-  const std::function<void()> after_step_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
     std::optional<KvResidency> residency;      // nullopt: not measured
     std::unique_ptr<KeptCache> kept;           // null: blocks do not outlive the process
+    std::function<void()> after_step;          // see EngineParts
   } observers_;
   std::unique_ptr<Scheduler> scheduler_;
   SessionTable sessions_;

@@ -100,7 +100,7 @@ TEST(SessionEngine, IdleBlocksCountAsCached) {
   for (int i = 0; i < 60'000 && stats().blocks.used > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(stats().blocks.used, 0);
-  EXPECT_EQ(stats().sessions.held_blocks, 6);
+  EXPECT_EQ(stats().prefix_cache.sessions.held_blocks, 6);
   EXPECT_GE(stats().blocks.cached, 6);
 }
 

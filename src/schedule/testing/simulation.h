@@ -115,16 +115,10 @@ class Simulation final : public BlockReserve {
 
   bool reclaim(int blocks) override {
     const int before = scheduler_->cache().pool.free();
-    while (scheduler_->cache().pool.free() < before + blocks)
-      if (!shorten() && !let_go()) break;
+    while (scheduler_->cache().pool.free() < before + blocks && (shorten() || let_go())) continue;
     return scheduler_->cache().pool.free() > before;
   }
-  int reclaimable() const override {
-    int sum = 0;
-    for (const PrefixHold* hold : holds_) sum += hold->blocks.held();
-    return sum;
-  }
-
+  int reclaimable() const override { return scheduler_->options().num_blocks; }  // an upper bound
   Scheduler& scheduler() { return *scheduler_; }
   int finished() const { return finished_; }
   int refused() const { return refused_; }
@@ -275,12 +269,11 @@ class Simulation final : public BlockReserve {
 
   bool shorten() {
     if (holds_.empty() || !scheduler_->can_shorten()) return false;
-    PrefixHold& hold = *holds_[static_cast<std::size_t>(choose_(static_cast<int>(holds_.size())))];
-    if (!hold.is_whole() || hold.blocks.published() < hold.cached || hold.cached == 0) return false;
+    PrefixHold& hold = *holds_.back();
+    if (!hold.is_whole() || hold.cached == 0) return false;
     scheduler_->shorten(hold, hold.cached - 1);
     return true;
   }
-
   bool let_go() {
     if (holds_.empty()) return false;
     const auto hold = holds_.begin() + choose_(static_cast<int>(holds_.size()));

@@ -104,7 +104,7 @@ struct GenerationRequest {
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  // Hints without a session name are dropped by read_headers(), which may add the name.
+  // plan_generation() drops hints without a session name, which a header may add before.
   std::optional<SessionUse> session;
   std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them
   std::vector<std::string> unknown_fields;

@@ -133,7 +133,8 @@ Result<SessionHints> read_session(Fields& fields, std::vector<std::string>& unkn
       TRY_VOID(fields.text(name, hints.use.key.id));
       named_by = name;
     }
-  if (!named_by.empty()) TRY_VOID(check_session_id(named_by, hints.use.key.id));
+  // OpenAI's clients send an empty prompt_cache_key for none.
+  if (!hints.use.key.id.empty()) TRY_VOID(check_session_id(named_by, hints.use.key.id));
   return hints;
 }
 

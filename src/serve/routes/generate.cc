@@ -105,11 +105,10 @@ Result<> read_session_header(const http::Request& request, openai::GenerationReq
   if (!generation.session) generation.session.emplace();
   std::string& id = generation.session->key.id;
   for (const std::string_view name : kSessionHeaders)
-    if (const auto given = request.headers.find(name); given && id.empty()) {
+    if (const auto given = request.headers.find(name); given && id.empty() && !given->empty()) {
       TRY_VOID(openai::check_session_id(name, *given));
       id = *given;
     }
-  if (id.empty()) generation.session.reset();
   return {};
 }
 
