@@ -127,10 +127,10 @@ TEST_F(GenerativeScoringTest, PromptScoresAreAnArrayWithARowForEachPosition) {
       reply("/inference/v1/generate", R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
                                       R"("prompt_logprob_start":1,"prompt_logprob_token_ids":[[16]]}})");
   EXPECT_THAT(decoded(later.at("prompt_token_id_logprobs")).values, testing::ElementsAre(-0.25F));
-  const json::object both = reply("/inference/v1/generate",
-                                  R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
-                                  R"("prompt_logprobs":0,"prompt_logprob_start":1,)"
-                                  R"("prompt_logprob_token_ids":[[16]]}})");
+  const json::object both =
+      reply("/inference/v1/generate", R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
+                                      R"("prompt_logprobs":0,"prompt_logprob_start":1,)"
+                                      R"("prompt_logprob_token_ids":[[16]]}})");
   EXPECT_THAT(decoded(both.at("prompt_token_id_logprobs")).values, testing::ElementsAre(-0.25F));
   const json::array& positions = both.at("prompt_logprobs").as_array();
   ASSERT_EQ(positions.size(), 3U);
