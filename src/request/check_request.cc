@@ -25,7 +25,7 @@ Result<> check_prompt_logprobs(const Request& request) {
   const std::int64_t rows = std::max<std::int64_t>(std::ssize(request.prompt) - 1 - asked.prompt_start, 0);
   if (rows == std::ssize(asked.prompt_token_ids)) return {};
   return invalid(field,
-                 "has {} rows, but must have {}: the {} tokens of the prompt, less 1, less "
+                 "has {} rows, but the prompt has {} scored rows: its {} tokens, less 1, less "
                  "prompt_logprob_start = {}",
                  asked.prompt_token_ids.size(), rows, request.prompt.size(), asked.prompt_start);
 }

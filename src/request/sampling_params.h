@@ -41,9 +41,9 @@ struct LogprobRequest {
   std::optional<int> output;
   std::optional<int> prompt;
   std::vector<TokenId> token_ids{};  // tokens to report instead of the most likely ones
-  // Tokens to report for each prompt position, instead of `prompt`. Row i has the tokens whose logprobs are
-  // reported as predictions of prompt token prompt_start + i + 1. All rows have the same length; -1 is
-  // padding, with logprob -infinity. Empty: not requested.
+  // Tokens to report for each prompt position; `prompt` must be nullopt or 0. Row i has the tokens whose
+  // logprobs are reported as predictions of prompt token prompt_start + i + 1. All rows have the same length;
+  // -1 is padding, with logprob -infinity. Empty: not requested.
   std::vector<std::vector<TokenId>> prompt_token_ids{};
   int prompt_start = 0;
 

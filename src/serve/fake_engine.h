@@ -221,12 +221,14 @@ class FakeEngine final : public EngineClient {
   }
 
   static void add_prompt_logprobs(const Active& active, Output& output) {
-    const auto& listed = active.logprobs.prompt_token_ids;
-    const auto start = static_cast<std::size_t>(active.logprobs.prompt_start);
-    for (std::size_t i = 1 + start; i < active.prompt.size(); ++i)
+    const LogprobRequest& asked = active.logprobs;
+    const auto start = static_cast<std::size_t>(asked.prompt_start);
+    for (std::size_t i = asked.prompt ? 0 : start; i + 1 < active.prompt.size(); ++i) {
+      const bool listed = !asked.prompt_token_ids.empty() && i >= start;
       output.prompt_logprobs.push_back(
-          logprobs_of(active.prompt[i], active.logprobs.output.value_or(0),
-                      listed.empty() ? std::vector<TokenId>() : listed[i - 1 - start]));
+          logprobs_of(active.prompt[i + 1], asked.prompt_token_ids.empty() ? asked.output.value_or(0) : 0,
+                      listed ? asked.prompt_token_ids[i - start] : std::vector<TokenId>()));
+    }
   }
 
   // The logprob of each listed token is -id / 64; padding has -infinity.

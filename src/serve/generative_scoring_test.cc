@@ -127,6 +127,17 @@ TEST_F(GenerativeScoringTest, PromptScoresAreAnArrayWithARowForEachPosition) {
       reply("/inference/v1/generate", R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
                                       R"("prompt_logprob_start":1,"prompt_logprob_token_ids":[[16]]}})");
   EXPECT_THAT(decoded(later.at("prompt_token_id_logprobs")).values, testing::ElementsAre(-0.25F));
+  const json::object both =
+      reply("/inference/v1/generate", R"({"token_ids":[72,105,33],"sampling_params":{"max_tokens":1,)"
+                                      R"("prompt_logprobs":0,"prompt_logprob_start":1,)"
+                                      R"("prompt_logprob_token_ids":[[16]]}})");
+  EXPECT_THAT(decoded(both.at("prompt_token_id_logprobs")).values, testing::ElementsAre(-0.25F));
+  const json::array& positions = both.at("prompt_logprobs").as_array();
+  ASSERT_EQ(positions.size(), 3U);
+  EXPECT_TRUE(positions[0].is_null());
+  EXPECT_EQ(positions[1].as_object().size(), 1U);
+  EXPECT_EQ(positions[2].as_object().size(), 1U) << "only the token of the prompt";
+  EXPECT_TRUE(positions[2].as_object().contains("33"));
   const json::object none =
       reply("/inference/v1/generate", R"({"token_ids":[72],"sampling_params":{"max_tokens":1}})");
   EXPECT_TRUE(none.at("prompt_token_id_logprobs").is_null());
@@ -148,7 +159,7 @@ TEST_F(GenerativeScoringTest, ErrorsOfPromptScoresNameTheLimit) {
   EXPECT_THAT(message(R"("prompt_logprob_token_ids":[[1],[-2]])"), HasSubstr("prompt_logprob_token_ids[1]"));
   EXPECT_THAT(message(R"("prompt_logprob_start":1)"), HasSubstr("needs prompt_logprob_token_ids"));
   EXPECT_THAT(message(R"("prompt_logprobs":1,"prompt_logprob_token_ids":[[1],[1]])"),
-              HasSubstr("cannot be combined with prompt_logprobs"));
+              HasSubstr("prompt_logprobs: must be 0 with prompt_logprob_token_ids"));
   EXPECT_THAT(message(R"("echo":true,"prompt_logprob_token_ids":[[1],[1]])"),
               HasSubstr("cannot be combined with echo"));
   EXPECT_THAT(message(R"("stream":true,"prompt_logprob_token_ids":[[1],[1]])"),

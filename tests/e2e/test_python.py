@@ -79,13 +79,17 @@ def test_listed_tokens_of_the_prompt_have_the_same_logprobs_as_the_whole_vocabul
     scores = llm.generate(prompt, SamplingParams(max_tokens=1, prompt_logprob_token_ids=listed,
                                                  prompt_logprob_start=1))[0].prompt_token_id_logprobs
     whole = llm.generate(prompt, SamplingParams(max_tokens=1, prompt_logprobs=-1))[0].prompt_logprobs
+    both = llm.generate(prompt, SamplingParams(max_tokens=1, prompt_logprobs=0, prompt_logprob_token_ids=listed,
+                                               prompt_logprob_start=1))[0]
+    assert both.prompt_token_id_logprobs == scores and len(both.prompt_logprobs) == len(prompt)
+    assert [set(position) for position in both.prompt_logprobs[1:]] == [{token} for token in prompt[1:]]
     assert len(scores) == len(listed)
     for row, (ids, values) in enumerate(zip(listed, scores)):
         assert values[:2] == pytest.approx([whole[row + 2][token].logprob for token in ids[:2]], abs=1e-5)
         assert values[2] == float("-inf")
     with pytest.raises(ValueError, match="LLM.generate"):
         llm.chat([{"role": "user", "content": "Hi"}], SamplingParams(prompt_logprob_token_ids=[[1]]))
-    with pytest.raises(InvalidInput, match="has 1 rows, but must have"):
+    with pytest.raises(InvalidInput, match="has 1 rows, but the prompt has"):
         llm.generate(prompt, SamplingParams(prompt_logprob_token_ids=[[1]]))
 
 

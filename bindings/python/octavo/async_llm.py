@@ -61,7 +61,7 @@ class AsyncLLM:
         reader = _Reader(asyncio.get_running_loop(), asyncio.Queue())
         request = self._register(request_id, reader)
         assembly = Assembly(self._engine, request_id, text, sampling_params.n, kind, lora_request,
-                            "prompt_logprob_token_ids" in body)
+                            body)
         try:
             stream = kind is not RequestOutputKind.FINAL_ONLY
             # on another thread, since it tokenises and compiles grammars

@@ -324,7 +324,7 @@ class LLM:
             body["priority"] = priority
         return Job(lambda request: self._engine.submit(request, body, stream=False),
                    lambda request: Assembly(self._engine, str(request), text, n, lora=lora,
-                                            scored="prompt_logprob_token_ids" in body))
+                                            body=body))
 
     def _queue(self, jobs: list[Job]) -> list[str]:
         first = len(self._queued)

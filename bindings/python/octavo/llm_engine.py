@@ -40,7 +40,7 @@ class LLMEngine:
             body["priority"] = priority
         request = next(self._ids)
         assembly = Assembly(self._engine, request_id, text, params.n, params.output_kind, lora_request,
-                            "prompt_logprob_token_ids" in body)
+                            body)
         self._engine.submit(request, body, stream=params.output_kind is not RequestOutputKind.FINAL_ONLY)
         self._running[request] = (request_id, assembly, params.output_kind)
         return request_id

@@ -78,10 +78,10 @@ class Assembly:
 
     def __init__(self, engine: Engine, request_id: str, prompt: Optional[str], n: int,
                  kind: RequestOutputKind = RequestOutputKind.FINAL_ONLY, lora: Optional[LoRARequest] = None,
-                 scored: bool = False):
-        """scored: whether the request has prompt_logprob_token_ids."""
+                 body: Optional[dict[str, Any]] = None):
+        """body: the request, which decides what the log-probabilities of the prompt are."""
         self._engine = engine
-        self._scored = scored
+        self._body = body or {}
         self._delta = kind is RequestOutputKind.DELTA
         self._answers = [CompletionOutput(index, lora_request=lora) for index in range(n)]
         stats = RequestStateStats(arrival_time=time.time(), queued_ts=time.monotonic())
@@ -97,10 +97,8 @@ class Assembly:
             out.prompt_token_ids = piece.prompt_token_ids
             if out.prompt is None and piece.prompt_token_ids:
                 out.prompt = self._engine.decode(piece.prompt_token_ids)
-        if piece.prompt_logprobs is not None and self._scored:
-            out.prompt_token_id_logprobs = [[logprob for _, logprob in top] for *_, top in piece.prompt_logprobs]
-        elif piece.prompt_logprobs is not None:
-            out.prompt_logprobs = [None, *(_by_token(self._engine, p) for p in piece.prompt_logprobs)]
+        if piece.prompt_logprobs is not None:
+            self._take_prompt(piece.prompt_logprobs)
         out.num_cached_tokens = piece.cached_tokens
         out.finished = piece.last
         out.kv_transfer_params = piece.details.get("kv_transfer_params")
@@ -111,6 +109,14 @@ class Assembly:
             return RequestOutput(**{**vars(out), "outputs": [answer]})
         self._append(self._answers[piece.index], piece)
         return out
+
+    def _take_prompt(self, positions: list[Position]) -> None:
+        scored = "prompt_logprob_token_ids" in self._body
+        if scored:
+            self._output.prompt_token_id_logprobs = [[logprob for _, logprob in top] for *_, top in positions if top]
+            positions = [(token, logprob, rank, []) for token, logprob, rank, _ in positions]
+        if not scored or "prompt_logprobs" in self._body:
+            self._output.prompt_logprobs = [None, *(_by_token(self._engine, p) for p in positions)]
 
     def _count(self, stats: RequestStateStats, piece: Piece) -> None:
         stats.num_generation_tokens += len(piece.token_ids)

@@ -36,10 +36,11 @@ void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowL
   const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
   const LogprobRequest& asked = answer.params().logprobs;
   const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
-  for (int p = std::max({s.first, answer.prompt_logprobs_count, asked.prompt_start}); p < end; ++p) {
+  const int begin = asked.prompt ? 0 : asked.prompt_start;
+  for (int p = std::max({s.first, answer.prompt_logprobs_count, begin}); p < end; ++p) {
     SampleRow row;
     row.forced = prompt[static_cast<std::size_t>(p) + 1];
-    if (!asked.prompt_token_ids.empty())
+    if (!asked.prompt_token_ids.empty() && p >= asked.prompt_start)
       row.listed = asked.prompt_token_ids[static_cast<std::size_t>(p - asked.prompt_start)];
     add(s, {.sequence = s.sequence, .answer = s.tag, .prompt = true}, first_token + p - s.first, row, rows);
   }

@@ -97,7 +97,7 @@ class ChatReply final : public Reply {
     out["prompt_logprobs"] = nullptr;
     out["prompt_token_ids"] = nullptr;
     if (options_.return_prompt_logprobs)
-      out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, prompts.front());
+      out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, options_, prompts.front());
     if (options_.return_token_ids) out["prompt_token_ids"] = json::value_from(prompts.front().token_ids);
     return json::serialize(out);
   }

@@ -93,8 +93,9 @@ class CompletionReply final : public Reply {
     for (const AnswerPart& part : parts) {
       json::object one = choice(part);
       const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
-      one["prompt_logprobs"] =
-          options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
+      one["prompt_logprobs"] = options_.return_prompt_logprobs
+                                   ? prompt_logprobs_json(*tokenizer_, options_, prompt)
+                                   : json::value(nullptr);
       if (options_.return_prompt_scores)
         one["prompt_token_id_logprobs"] = prompt_scores_base64(prompt.logprobs);
       // As in vLLM, fields that the request did not enable are null.

@@ -53,7 +53,7 @@ class InferenceReply final : public Reply {
     out["usage"] = usage_json(usage);
     out["prompt_logprobs"] = nullptr;
     if (options_.return_prompt_logprobs)
-      out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, prompts.front());
+      out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, options_, prompts.front());
     out["prompt_token_id_logprobs"] = nullptr;
     if (options_.return_prompt_scores)
       out["prompt_token_id_logprobs"] = prompt_scores_base64(prompts.front().logprobs);

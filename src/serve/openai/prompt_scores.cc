@@ -35,7 +35,8 @@ Result<> read_prompt_scores(Fields& fields, const RequestRules& rules, LogprobRe
   TRY(const json::array* rows, fields.array(kIds));
   if (!rows && out.prompt_start > 0) return invalid("prompt_logprob_start", "needs {}", kIds);
   if (!rows) return {};
-  if (out.prompt) return invalid(kIds, "cannot be combined with prompt_logprobs: send two requests");
+  if (out.prompt && *out.prompt != 0)
+    return invalid("prompt_logprobs", "must be 0 with {}, got {}: send two requests", kIds, *out.prompt);
   const auto rows_max = static_cast<std::size_t>(std::max(rules.max_model_len - 1, 0));
   if (rows->empty() || rows->size() > rows_max)
     return invalid(kIds, "must have 1 to {} rows (max_model_len - 1), got {}", rows_max, rows->size());
@@ -58,6 +59,7 @@ Result<> read_prompt_scores(Fields& fields, const RequestRules& rules, LogprobRe
 std::string prompt_scores_base64(std::span<const TokenLogprobs> rows) {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::size_t kPrefixBytes = 10, kAlignment = 64;  // magic, version and the header's size
+  while (!rows.empty() && rows.front().top.empty()) rows = rows.subspan(1);
   const std::size_t columns = rows.empty() ? 0 : rows.front().top.size();
   std::string header =
       fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows.size(), columns);

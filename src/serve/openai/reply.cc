@@ -161,7 +161,8 @@ json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& 
   return all;
 }
 
-json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt) {
+json::value prompt_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
+                                 const EchoedPrompt& prompt) {
   json::array out{nullptr};
   for (const TokenLogprobs& entry : prompt.logprobs) {
     json::object position;
@@ -172,7 +173,7 @@ json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt&
                                     {"decoded_token", shown_token(tokenizer, id, false)}});
     };
     add(entry.id, entry.logprob, entry.rank);
-    for (std::size_t i = 0; i < entry.top.size(); ++i)
+    for (std::size_t i = 0; i < entry.top.size() && !options.return_prompt_scores; ++i)
       add(entry.top[i].first, entry.top[i].second, static_cast<int>(i) + 1);
     out.push_back(std::move(position));
   }

@@ -126,7 +126,9 @@ boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
 // Returns vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank",
 // "decoded_token"}}.
-boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt);
+// With ReplyOptions::return_prompt_scores, a position has only the prompt's token.
+boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
+                                        const EchoedPrompt& prompt);
 
 // Returns {"token", "logprob", "bytes", "top_logprobs"} for each position, for chats and responses.
 boost::json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
