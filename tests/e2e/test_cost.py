@@ -204,3 +204,28 @@ def test_the_router_sums_prefill_and_decode_workers_and_keeps_tenants(tmp_path, 
         entries = lines(tmp_path / "access.jsonl")
         assert [entry["tenant"] for entry in entries] == ["bolt", "acme", "acme", "bolt", "acme", "acme"]
         assert all(entry["status"] == 200 for entry in entries)
+
+
+def test_the_router_counts_clients_that_leave_and_streams_without_comments():
+    with serve("--device", "cpu", "--served-model-name", "demo") as worker:
+        with running(f"build/release/octavo route --port {{port}} --worker-urls {worker}", ready="/readiness") as (_, base):
+            for number in range(3):
+                body = {"model": "demo", "prompt": f"Number {number}:", "max_tokens": 400, "ignore_eos": True, "stream": True}
+                with http_client.stream("POST", base + "/v1/completions", json=body) as response:
+                    next(response.iter_lines())
+            reply = post(base, "/api/chat", messages=[{"role": "user", "content": "Hello"}], options={"num_predict": 7})
+            assert json.loads(reply.text.splitlines()[-1])["done"] and "Cost" not in reply.text
+            post(base, prompt="Once", max_tokens=5, ignore_eos=True)
+            assert eventually(lambda: tenants(base, "finished_requests", "octavo_route") == {"anonymous": 5})
+            assert tenants(base, "output_tokens", "octavo_route")["anonymous"] >= 3 + 1 + 5
+            for name in "output_tokens", "prompt_tokens_computed", "prompt_tokens_cached", "kv_block_seconds", "compute_seconds":
+                assert tenants(base, name, "octavo_route") == pytest.approx(tenants(worker, name), rel=1e-6), name
+
+
+def test_a_cost_is_read_once():
+    with serve("--device", "cpu", "--served-model-name", "demo") as base:
+        post(base, headers={"X-Octavo-Cost": "1", "X-Octavo-Cost-Id": "me"}, prompt="Once", max_tokens=4, ignore_eos=True)
+        reply = http_client.get(base + "/octavo/cost/me")
+        assert reply.json()["cost"]["output_tokens"] == 4 == parse(reply.headers["X-Octavo-Cost"])["output_tokens"]
+        assert http_client.get(base + "/octavo/cost/me").json() == {"cost": None}
+        assert http_client.get(base + "/octavo/cost/another").json() == {"cost": None}

@@ -118,6 +118,19 @@ def test_other_batches_threads_and_chunks_change_no_answer(log, lora, flags):
             assert "aborted before the first token" in line
 
 
+@pytest.mark.parametrize("layout", [["--tensor-parallel-size", "2"], ["--pipeline-parallel-size", "2"]])
+def test_ranks_repeat_their_own_answers_and_name_another_layout(layout, tmp_path):
+    with serve("--device", "cpu", "--served-model-name", "demo", "--record", str(tmp_path / "records"), *layout) as base:
+        for i in range(6):
+            send(base, completion(i, seed=i))
+        assert eventually(lambda: len(records(tmp_path / "records")) == written(base) == 6)
+    done = replay(tmp_path / "records", *layout)
+    assert done.returncode == 0 and "6 identical, 0 different, 0 cannot be replayed" in done.stdout, done.stdout + done.stderr
+    alone = replay(tmp_path / "records")
+    for line in alone.stdout.splitlines():
+        assert ": answer " not in line or "other layout" in line, line
+
+
 def test_a_difference_names_its_token_and_the_known_reason(log, lora, adapter, tmp_path):
     whole = [record for record in records(log) if all(a["count"] > 3 and a["finish"] != "abort" for a in record["answers"])]
     changed = [record for record in whole if "adapter" not in record][:3]
