@@ -456,6 +456,7 @@ class AttentionBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<AttentionBlock>(spec, name, dim);
 }

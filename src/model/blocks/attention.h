@@ -2,16 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/norm_spec.h"
 
 namespace octavo {
-
-class Block;
-class Namer;
 
 // Order of rows in a fused matrix of queries, keys and values.
 enum class QkvOrder : std::uint8_t {
@@ -103,7 +99,5 @@ struct Attention {
   int stored_value_dim() const { return value_dim > 0 ? value_dim : head_dim; }
   int qkv_dim() const { return q_dim() + 2 * kv_dim(); }
 };
-
-std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -100,6 +100,9 @@ BoundsParameter gate_bounds(const Mlp& mlp);
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
                                 const std::vector<std::string>& up, const std::string& down);
 
+// Makes the block that a spec describes. The source file of each block type has its specialisation.
+template <class Kind>
+std::unique_ptr<Block> make_block(const Kind& spec, const Namer& name, std::int64_t dim);
 // Called for an empty half of a layer.
 inline std::unique_ptr<Block> make_block(std::monostate, const Namer&, std::int64_t) { return nullptr; }
 

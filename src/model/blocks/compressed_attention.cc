@@ -287,6 +287,7 @@ class CompressedAttentionBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const CompressedAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<CompressedAttentionBlock>(spec, name, dim);
 }

@@ -1,8 +1,6 @@
 // DeepSeek-V4's compressed attention: its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,9 +9,7 @@
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // Attention over the last tokens and over compressed entries, each of which covers several tokens
 // (CompressArgs; DeepSeek-V4, 2026). A token has one key, which is also its value. See
@@ -42,7 +38,5 @@ struct CompressedAttention {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const CompressedAttention& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -76,6 +76,7 @@ class CrossAttentionBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<CrossAttentionBlock>(spec, name, dim);
 }

@@ -1,15 +1,10 @@
 // Cross attention: its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 namespace octavo {
-
-class Block;
-class Namer;
 
 // Attention to an encoder's rows. Queries are computed from the layer's input, keys and values from the
 // encoder's rows. Each query head has a separate KV head. See blocks/cross_attention.cc.
@@ -30,7 +25,5 @@ struct CrossAttention {
     std::string out = {};
   };
 };
-
-std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

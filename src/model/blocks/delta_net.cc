@@ -148,6 +148,7 @@ class DeltaNetBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<DeltaNetBlock>(spec, name, dim);
 }

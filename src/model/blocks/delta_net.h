@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,9 +9,7 @@
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // A gated delta net (GatedDeltaArgs) after a short convolution. A sequence has a state of fixed size and no
 // KV cache.
@@ -45,7 +42,5 @@ struct DeltaNet {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -422,6 +422,7 @@ class ExpertsBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<ExpertsBlock>(spec, name, dim);
 }

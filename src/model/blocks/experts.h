@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +12,7 @@
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // How the experts' matrices are stored in a checkpoint.
 enum class ExpertStorage : std::uint8_t {
@@ -76,7 +73,5 @@ struct Experts {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -106,6 +106,7 @@ class KimiDeltaBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<KimiDeltaBlock>(spec, name, dim);
 }

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "model/norm_spec.h"
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net whose state has a separate decay
 // for each row. Decays are computed with two matrices of rank head_dim, and so are output gates.
@@ -28,7 +25,5 @@ struct KimiDelta {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -278,6 +278,7 @@ class LatentAttentionBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<LatentAttentionBlock>(spec, name, dim);
 }

@@ -1,8 +1,6 @@
 // Latent attention (MLA): its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,9 +9,7 @@
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // Multi-head latent attention; blocks/latent_attention.cc describes it.
 struct LatentAttention {
@@ -52,7 +48,5 @@ struct LatentAttention {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

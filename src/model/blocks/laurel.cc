@@ -55,6 +55,7 @@ class LaurelBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<LaurelBlock>(spec, name, dim);
 }

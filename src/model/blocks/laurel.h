@@ -1,17 +1,13 @@
 // Laurel: its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 
 #include "model/norm_spec.h"
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // Learned augmented residual layer (Gemma 3n, 2025): computes x + norm(W_right W_left x) in parallel to
 // attention. See blocks/laurel.cc.
@@ -24,7 +20,5 @@ struct Laurel {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

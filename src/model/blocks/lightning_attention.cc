@@ -112,6 +112,7 @@ class LightningAttentionBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<LightningAttentionBlock>(spec, name, dim);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,9 +9,7 @@
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax. The state of a
 // head decays by a fixed factor with every token. A sequence has a state and no KV cache.
@@ -38,7 +35,5 @@ struct LightningAttention {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

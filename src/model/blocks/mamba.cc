@@ -109,6 +109,7 @@ class MambaBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<MambaBlock>(spec, name, dim);
 }

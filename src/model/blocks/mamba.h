@@ -1,17 +1,13 @@
 // Mamba: its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 
 #include "model/norm_spec.h"
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // A Mamba mixer (ChannelScanArgs). A projection of the input gives x and a gate. After the convolution, a
 // projection of x gives dt (in low rank), b and c.
@@ -29,7 +25,5 @@ struct Mamba {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -130,6 +130,7 @@ class Mamba2Block final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<Mamba2Block>(spec, name, dim);
 }

@@ -4,14 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <memory>
 
 #include "model/norm_spec.h"
 
 namespace octavo {
-
-class Block;
-class Namer;
 
 // A Mamba2 mixer (ScanArgs). A projection of the input gives a gate, x, B, C and dt. A convolution processes
 // x, B and C.
@@ -34,7 +30,5 @@ struct Mamba2 {
   // Number of channels of the convolution.
   std::int64_t channels() const { return inner() + 2 * std::int64_t{groups} * state_dim; }
 };
-
-std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -110,6 +110,7 @@ class MlpBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim) {
   return make_mlp(spec, name, dim, name.names.mlp.up, name.names.mlp.down);
 }

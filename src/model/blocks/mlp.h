@@ -3,15 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "kernels/kinds.h"
 
 namespace octavo {
-
-class Block;
-class Namer;
 
 struct Mlp {
   int hidden = 0;
@@ -33,7 +29,5 @@ struct Mlp {
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };
-
-std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

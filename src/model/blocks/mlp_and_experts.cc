@@ -65,6 +65,7 @@ class MlpAndExpertsBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<MlpAndExpertsBlock>(spec, name, dim);
 }

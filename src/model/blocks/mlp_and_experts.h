@@ -1,17 +1,13 @@
 // A dense MLP with parallel experts: its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 
 #include "model/blocks/experts.h"
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // A dense MLP and experts with separate norms. Their outputs are added (Gemma 4, 2026). See
 // blocks/mlp_and_experts.cc.
@@ -28,7 +24,5 @@ struct MlpAndExperts {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

@@ -68,6 +68,7 @@ class ShortConvBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<ShortConvBlock>(spec, name, dim);
 }

@@ -1,15 +1,11 @@
 // The short convolution of LFM2: its spec and its tensor names.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // A short convolution between two gates (Liquid AI, LFM2, 2025). A projection of the input gives B, C and x,
 // each as wide as the network. The output is a projection of C * conv(B * x).
@@ -24,7 +20,5 @@ struct ShortConv {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo

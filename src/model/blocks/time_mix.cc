@@ -222,10 +222,12 @@ class ChannelMixBlock final : public Block {
 
 }  // namespace
 
+template <>
 std::unique_ptr<Block> make_block(const TimeMix& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<TimeMixBlock>(spec, name, dim);
 }
 
+template <>
 std::unique_ptr<Block> make_block(const ChannelMix& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<ChannelMixBlock>(spec, name, dim);
 }

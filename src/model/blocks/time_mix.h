@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,9 +10,7 @@
 
 namespace octavo {
 
-class Block;
 class GgufLayers;
-class Namer;
 
 // Time mixing of RWKV-7 (Peng et al., 2025; WkvArgs). Each of its inputs is a mixture of a token and the
 // previous token. Decays, rates, gates, and the weight of the first layer's values are each computed with two
@@ -48,8 +45,5 @@ struct ChannelMix {
     static Names of_gguf(const GgufLayers& layers);
   };
 };
-
-std::unique_ptr<Block> make_block(const TimeMix& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const ChannelMix& spec, const Namer& name, std::int64_t dim);
 
 }  // namespace octavo
