@@ -18,7 +18,7 @@ constexpr double kShortestS = 1e-3;
 void ReuseEstimate::observe(std::int64_t pause_us) {
   const double x = std::log(std::max(static_cast<double>(pause_us) * 1e-6, kShortestS));
   const double off = x - mean_;
-  const double weight = std::max(kWeightMin, 1.0 / (++pauses_ + kPriorPauses));
+  const double weight = std::max(kWeightMin, 1.0 / (static_cast<double>(++pauses_) + kPriorPauses));
   mean_ += weight * off;
   variance_ = std::max(kVarianceMin, (1 - weight) * (variance_ + weight * off * off));
 }
