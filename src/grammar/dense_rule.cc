@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kEntriesMax = 1u << 20;
 // copying this number of tokens takes as long as visiting one trie node
 constexpr std::size_t kCopiedPerNode = 16;
+// finding the safe texts of a state takes as long as visiting this number of trie nodes
+constexpr std::uint32_t kNodesPerState = 128;
 }
 
 std::optional<DenseRule> DenseRule::make(const Tables& tables, StateId first, StateId end) {
@@ -85,9 +87,16 @@ class DenseRule::SafeTexts {
   SafeTexts(const DenseRule& rule, const Tables& tables)
       : rule_(rule), tables_(tables), onwards_(rule.bytes_.size()), safe_(rule.bytes_.size()) {}
 
-  const Safe& after(std::uint32_t state) {
-    if (!safe_[state]) safe_[state] = make(state);
-    return *safe_[state];
+  // Returns whether every text with these kinds and at most this number of characters is safe after
+  // `state`. Returns false if finding that out takes longer than a visit of the text's trie nodes.
+  bool allow(std::uint32_t state, KindSet kinds, std::size_t characters, std::uint32_t nodes) {
+    // No text that begins inside a character is safe.
+    if (!(kinds & kNoKind).empty()) return false;
+    if (!safe_[state]) {
+      if (nodes < kNodesPerState) return false;
+      safe_[state] = make(state);
+    }
+    return safe_[state]->allows(kinds, characters);
   }
 
  private:
@@ -155,7 +164,7 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
         if (node.end == i + 1) return false;
         if (accepting_[at]) open.push_back(i);
         if (ends_[at]) return false;
-        if (!safe.after(at).allows(text.kinds[i], text.characters[i])) return true;
+        if (!safe.allow(at, text.kinds[i], text.characters[i], node.end - i)) return true;
         const auto below = vocabulary.tokens_below(i);
         accepted.insert(accepted.end(), below.begin(), below.end());
         copied += below.size();
@@ -308,8 +317,14 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   StateMask out;
   out.may_end = true;
   out.open_by_path = true;
-  // (number of repetitions that the token begins, token)
-  std::vector<std::pair<std::uint32_t, TokenId>> accepted;
+  // Accepted tokens: sorted[first, end). A token begins `repeats` repetitions, and in a subtree, where each
+  // character is a repetition, one more for each character after `characters`.
+  struct Accepted {
+    std::size_t first, end;
+    std::uint32_t repeats, characters;
+    bool subtree;
+  };
+  std::vector<Accepted> accepted;
   std::vector<std::pair<std::uint32_t, Repeats>> scratch;
   std::size_t copied = 0;
   out.visited = walk_trie(
@@ -319,27 +334,30 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
       [&](std::uint32_t i, const Repeats& at) {
         const TrieNode& node = trie[i];
         const std::uint32_t begun = at.complete ? at.repeats : at.repeats + 1;
-        for (std::uint32_t t = 0; t < node.token_count; ++t)
-          accepted.emplace_back(begun, sorted[node.first_token + t]);
+        const std::size_t first = node.first_token + node.token_count;
+        if (node.token_count > 0) accepted.push_back({node.first_token, first, begun, 0, false});
         if (node.end == i + 1) return false;
         if (!at.complete || !text.kinds[i].without(whole).empty()) return true;
-        // Below this node, each character is one repetition.
-        const std::size_t first = node.first_token + node.token_count,
-                          count = vocabulary.tokens_below(i).size();
-        for (std::size_t t = first; t < first + count; ++t)
-          accepted.emplace_back(at.repeats + vocabulary.characters()[t] - at.characters, sorted[t]);
+        const std::size_t count = vocabulary.tokens_below(i).size();
+        accepted.push_back({first, first + count, at.repeats, at.characters, true});
         copied += count;
         return false;
       });
   out.visited += copied / kCopiedPerNode;
   if (out.visited > most) return std::nullopt;
   // counting sort
+  const auto for_each_accepted = [&](auto&& take) {
+    const auto characters = vocabulary.characters();
+    for (const Accepted& some : accepted)
+      for (std::size_t t = some.first; t < some.end; ++t)
+        take(some.subtree ? some.repeats + characters[t] - some.characters : some.repeats, sorted[t]);
+  };
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
-  for (const auto& entry : accepted) ++out.repeats_begin[entry.first + 1];
+  for_each_accepted([&](std::size_t repeats, TokenId) { ++out.repeats_begin[repeats + 1]; });
   for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];
   std::vector<std::uint32_t> place = out.repeats_begin;
-  out.by_repeats.resize(accepted.size());
-  for (const auto& [repeats, token] : accepted) out.by_repeats[place[repeats]++] = token;
+  out.by_repeats.resize(out.repeats_begin.back());
+  for_each_accepted([&](std::size_t repeats, TokenId token) { out.by_repeats[place[repeats]++] = token; });
   out.accepted = TokenSet(out.by_repeats, vocabulary.mask_words());
   return out;
 }

@@ -281,36 +281,36 @@ struct DataParallelClient::Reload {
   std::string path;
   Done done;
   Result<> result{};
-
-  // If engines can be added, returns an error: a later engine would load the weights of the command line.
-  void DataParallelClient::reload_weights(std::string path, Done done) {
-    if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
-    // A callback may reload again while the destructor ends the engines.
-    if (draining_) return done(failure(ErrorCode::unavailable, "the engines are shutting down"));
-    if (reloading_.exchange(true))
-      return done(failure(ErrorCode::unavailable, "a reload of the weights is already running"));
-    const auto reload = std::make_shared<Reload>();
-    const Engines all = engines();
-    reload->path = path;
-    reload->done = std::move(done);
-    const Done all_ended = after_all(all.size(), [this, reload](const Result<>& result) {
-      reload->result = result;
-      end_reload(*reload);
-    });
-    for (const auto& engine : all)
-      engine->reload_weights(path, [reload, engine, all_ended](const Result<>& result) {
-        if (result) {
-          const std::lock_guard lock(reload->mutex);
-          reload->changed.push_back(engine);
-        }
-        all_ended(result);
-      });
-  }
-
-  std::mutex mutex;   // guards the member below while engines load
-  Engines changed{};  // engines that have loaded the new weights
+  std::mutex mutex;                    // guards the member below while engines load
+  std::vector<std::size_t> changed{};  // indices of the engines that have loaded the new weights
 };
 
+// If engines can be added, returns an error: a later engine would load the weights of the command line.
+void DataParallelClient::reload_weights(std::string path, Done done) {
+  if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
+  // A callback may reload again while the destructor ends the engines.
+  if (draining_) return done(failure(ErrorCode::unavailable, "the engines are shutting down"));
+  if (reloading_.exchange(true))
+    return done(failure(ErrorCode::unavailable, "a reload of the weights is already running"));
+  const auto reload = std::make_shared<Reload>();
+  reload->path = path;
+  reload->done = std::move(done);
+  const Engines all = engines();
+  const Done one = after_all(all.size(), [this, reload](const Result<>& result) {
+    reload->result = result;
+    end_reload(*reload);
+  });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i]->reload_weights(path, [reload, i, one](const Result<>& result) {
+      if (result) {
+        const std::lock_guard lock(reload->mutex);
+        reload->changed.push_back(i);
+      }
+      one(result);
+    });
+}
+
+// All engines have ended their reload.
 void DataParallelClient::end_reload(Reload& reload) {
   const auto end = [this, done = std::move(reload.done), result = reload.result] {
     reloading_ = false;
@@ -324,7 +324,8 @@ void DataParallelClient::end_reload(Reload& reload) {
                 result.error().message);
     end();
   });
-  for (const auto& engine : std::exchange(reload.changed, {})) engine->reload_weights(weights_, restored);
+  const Engines all = engines();
+  for (const std::size_t i : reload.changed) all[i]->reload_weights(weights_, restored);
 }
 
 Result<> DataParallelClient::check_scale(int engines, int drain_s) const {

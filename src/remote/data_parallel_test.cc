@@ -101,7 +101,8 @@ TEST(DataParallel, EnginesNeverServeDifferentWeights) {
   EXPECT_TRUE(ended.back());
   client.reload_weights("third", note);
   held[0]->reloads.back()(broken);
-  held[1]->reloads.back()({});
+  const EngineClient::Done loaded = held[1]->reloads.back();  // a copy, because the call adds a reload
+  loaded({});
   EXPECT_EQ(held[1]->paths.back(), "second");
   held[1]->reloads.back()({});
   EXPECT_FALSE(ended.back());

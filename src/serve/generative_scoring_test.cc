@@ -85,15 +85,17 @@ TEST_F(GenerativeScoringTest, ErrorsNameTheField) {
 }
 
 // 1000 prompts of the query's 150 tokens are more than the client's share of the memory.
-TEST_F(GenerativeScoringTest, TheTotalOfThePromptsIsLimitedBeforeItIsAllocated) {
+TEST_F(ServeTest, TheTotalOfScoredPromptsIsLimitedBeforeItIsAllocated) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of("y")}; },
         [](ServeOptions& options, http::ServerOptions&) { options.admission.request_bytes_max = 1 << 20; });
   std::string items;
   for (int i = 0; i < 1000; ++i) items += R"("b",)";
   items.pop_back();
-  const std::string body =
-      fmt::format(R"({{"query":"{}","items":[{}],"label_token_ids":[1]}})", std::string(150, 'q'), items);
-  EXPECT_THAT(refusal("/generative_scoring", body), HasSubstr("a client may use at most 0 MiB"));
+  const http::Response refused = post(
+      "/generative_scoring",
+      fmt::format(R"({{"query":"{}","items":[{}],"label_token_ids":[1]}})", std::string(150, 'q'), items));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("a client may use at most 0 MiB"));
 }
 
 // Reads an array of vLLM's prompt_token_id_logprobs, as numpy.load() does.

@@ -131,7 +131,8 @@ def test_an_interrupt_before_the_first_token_ends_the_answer_of_a_server(head):
                     received += asked.recv(1 << 16)
                 asked.sendall(head.encode())
                 chat.send_signal(signal.SIGINT)
-                assert asked.recv(1 << 16) == b"", "the connection is closed, so that the server ends the answer"
+                with contextlib.suppress(ConnectionResetError):  # the head was not read before the interrupt
+                    assert asked.recv(1 << 16) == b"", "the connection is closed, so that the server ends the answer"
             chat.wait(PATIENCE)
         finally:
             chat.kill()

@@ -58,7 +58,8 @@ TEST_F(BillTest, AHedgedRequestPaysBothWorkers) {
     e->respond({.headers = {{std::string(kCostHeader), "output_tokens=2"}}, .body = "{}"});
   });
   slow.unread_cost = fast.unread_cost = "output_tokens=7";
-  route({slow.url(), fast.url()}, {.retry = {.hedge_after_ms = 1}});
+  // The fast worker answers earlier, so that only a request of the slow worker is hedged.
+  route({slow.url(), fast.url()}, {.retry = {.hedge_after_ms = 1000}});
   int others = 0;  // requests that only the fast worker got
   for (; slow.requests == 0; ++others) EXPECT_EQ(post("{}").status, 200);
   --others;

@@ -1,6 +1,8 @@
 // The part of Forwarding that writes the response to the client.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "fleet/relay/cached_usage.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <optional>
 
-#include "base/log.h"
 #include "openai/errors.h"
 #include "serve/routes/handlers.h"
 
