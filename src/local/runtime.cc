@@ -276,10 +276,10 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
     remote::DataParallelClient::Start more;
     if (options.engines.elastic) more = later_engine(command, options.engine);
-    auto engines = std::make_unique<remote::DataParallelClient>(
+    auto client = std::make_unique<remote::DataParallelClient>(
         std::move(all), options.engine.seed, std::move(more), std::max(all_engines, options.engines.most));
-    engines->set_weights(options.engine.model.dir);
-    return engines;
+    client->set_weights(options.engine.model.dir);
+    return client;
   }
   TRY_VOID(check_in_process(options));
   const auto load = [engine = options.engine, title, &tokenizer,

@@ -136,8 +136,8 @@ TEST(GrpcAnswer, EmbeddingsHavePromptTokens) {
 }
 
 TEST_F(ProcessorTest, TokensOfGrpcAnswersAreInTheMetricsAndAttributes) {
-  RequestAttribute output{.name = "output"};
-  output.expression = *UsageExpression::parse("usage.completion_tokens");
+  const RequestAttribute output{.name = "output",
+                                .expression = *UsageExpression::parse("usage.completion_tokens")};
   begin(1, {.attributes = {output}});
   vllm::GenerateRequest request;
   request.set_text("Once upon a time");

@@ -49,9 +49,9 @@ void PagePoller::ask(const Member& member) {
                   [this, page, member](const Result<>& result) {
                     asked_.erase(member.id);
                     if (!result) return then_(member, std::unexpected(result.error()));
-                    Result<http::Response> whole = std::move(*page);
-                    then_(member, whole);
-                    return_body(std::move(whole->body));
+                    Result<http::Response> response = std::move(*page);
+                    then_(member, response);
+                    return_body(std::move(response->body));
                   }});
 }
 
