@@ -185,8 +185,8 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
   RigOptions plain = base;
   plain.prefix_caching = false;
   Rig reference(plain);
-  const std::vector<Request> asked = random_requests(reference, requests, seed);
-  const std::vector<Answers> alone = reference.run_alone(asked);
+  const std::vector<Request> requested = random_requests(reference, requests, seed);
+  const std::vector<Answers> alone = reference.run_alone(requested);
 
   Report report;
   int index = 0;
@@ -201,8 +201,8 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
       return round < variation.rounds || (lacks && round < kTightRounds);
     };
     const auto answers = [&](Rig& of) {
-      if (variation.alone) return of.run_alone(asked);
-      return variation.preempts ? of.run_paused(asked) : of.run(asked);
+      if (variation.alone) return of.run_alone(requested);
+      return variation.preempts ? of.run_paused(requested) : of.run(requested);
     };
     for (int round = 0; again(round); ++round) {
       compare(answers(rig), alone, fmt::format("{}, {}, round {}", name(level), variation.name, round),

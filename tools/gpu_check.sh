@@ -27,7 +27,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/gpu_check
-programs=(octavo kernels_test model_test engine_test guesses_soak)
+programs=(octavo kernels_test model_test engine_test draft_tokens_soak)
 mkdir -p "$out"
 
 build() {
@@ -171,7 +171,7 @@ ranks() {
 guesses() {
   local status=0 parts=()
   for method in ngram suffix draft_model eagle eagle3 mtp medusa mlp_speculator hybrid; do
-    "$bin/guesses_soak" 300 1 cuda $method &
+    "$bin/draft_tokens_soak" 300 1 cuda $method &
     parts+=($!)
   done
   for part in "${parts[@]}"; do wait "$part" || status=1; done

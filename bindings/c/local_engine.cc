@@ -27,7 +27,7 @@ boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults
 
 // Calls begin(done) and waits until `done` is called.
 template <class Begin>
-Result<> told(Begin&& begin) {
+Result<> wait_for(Begin&& begin) {
   std::promise<Result<>> promise;
   begin([&](Result<> result) { promise.set_value(std::move(result)); });
   return promise.get_future().get();
@@ -78,14 +78,14 @@ Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& b
   if (plan.sources.empty() || !plan.sources[0].embeds) prompt = plan.prompts.front();
   const std::lock_guard lock(mutex_);
   TRY_VOID(is_new(request));
-  const auto place =
+  const auto found =
       active_.emplace(request, Active{.plan = std::move(plan), .prompt = std::move(prompt), .stream = stream})
           .first;
-  Active& active = place->second;
+  Active& active = found->second;
   active.answers.resize(answers);
   auto generation = LocalGeneration::start(service, active.plan, request, arrivals_);
   if (!generation) {
-    active_.erase(place);
+    active_.erase(found);
     return std::unexpected(std::move(generation.error()));
   }
   active.generation = std::move(*generation);
@@ -117,7 +117,8 @@ Result<> LocalEngine::load_adapter(const std::string& name, const std::string& p
       std::ranges::find(service.options.rules.model_names, name) != service.options.rules.model_names.end())
     return invalid("lora_name", "must be a name other than the model's, got \"{}\"", name);
   TRY(const std::string folder, service.options.find_adapter(path));
-  TRY_VOID(told([&](EngineClient::Done done) { engine().load_adapter({name, folder}, std::move(done)); }));
+  TRY_VOID(
+      wait_for([&](EngineClient::Done done) { engine().load_adapter({name, folder}, std::move(done)); }));
   service.offer_adapter({.name = name, .path = path, .parent = {}});
   return {};
 }
@@ -234,11 +235,11 @@ Result<> LocalEngine::sleep(int level) {
   if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
   if (!sleep_mode_)
     return invalid("enable_sleep_mode", "must be true, because only an engine with this option can sleep");
-  return told([&](EngineClient::Done done) { engine().sleep(level, std::move(done)); });
+  return wait_for([&](EngineClient::Done done) { engine().sleep(level, std::move(done)); });
 }
 
 Result<> LocalEngine::wake_up() {
-  return told([&](EngineClient::Done done) { engine().wake_up(std::move(done)); });
+  return wait_for([&](EngineClient::Done done) { engine().wake_up(std::move(done)); });
 }
 
 Result<> LocalEngine::pause(std::string_view mode) {
@@ -246,7 +247,7 @@ Result<> LocalEngine::pause(std::string_view mode) {
       {"abort", PauseMode::abort}, {"wait", PauseMode::wait}, {"keep", PauseMode::keep}};
   const auto known = kModes.find(mode);
   if (known == kModes.end()) return invalid("mode", "must be abort, wait or keep, got {}", mode);
-  return told([&](EngineClient::Done done) { engine().pause(known->second, std::move(done)); });
+  return wait_for([&](EngineClient::Done done) { engine().pause(known->second, std::move(done)); });
 }
 
 std::string LocalEngine::metrics() const {

@@ -168,8 +168,8 @@ void octavo_abort(octavo_engine* engine, uint64_t request) { engine->local->abor
 octavo_outputs* octavo_wait(octavo_engine* engine, int32_t timeout_ms) {
   octavo_outputs* outputs = nullptr;
   guarded(nullptr, [&]() -> Result<> {
-    std::vector<octavo::OwnedOutput> came = engine->local->wait(timeout_ms);
-    if (!came.empty()) outputs = new octavo::Batch(std::move(came));
+    std::vector<octavo::OwnedOutput> outputs_now = engine->local->wait(timeout_ms);
+    if (!outputs_now.empty()) outputs = new octavo::Batch(std::move(outputs_now));
     return {};
   });
   return outputs;

@@ -30,11 +30,11 @@ static int32_t read_all(uint64_t request, char *text, int *outputs, int *tokens)
   size_t bytes = 0;
   *outputs = *tokens = 0;
   while (finish == OCTAVO_UNFINISHED) {
-    octavo_outputs *came = octavo_wait(engine, 60000);
+    octavo_outputs *outputs_now = octavo_wait(engine, 60000);
     size_t i;
-    EXPECT(came != NULL);
-    for (i = 0; i < came->count; ++i) {
-      const octavo_output *o = &came->items[i];
+    EXPECT(outputs_now != NULL);
+    for (i = 0; i < outputs_now->count; ++i) {
+      const octavo_output *o = &outputs_now->items[i];
       EXPECT(o->request == request && o->index == 0);
       EXPECT((o->prompt_tokens != NULL) == (*outputs == 0));
       EXPECT(o->last == (o->finish != OCTAVO_UNFINISHED));
@@ -44,7 +44,7 @@ static int32_t read_all(uint64_t request, char *text, int *outputs, int *tokens)
       ++*outputs;
       finish = o->finish;
     }
-    octavo_outputs_free(came);
+    octavo_outputs_free(outputs_now);
   }
   text[bytes] = '\0';
   return finish;
@@ -62,14 +62,14 @@ static void test_final_and_delta_agree(void) {
 }
 
 static void test_logprobs(void) {
-  octavo_outputs *came;
+  octavo_outputs *outputs_now;
   submit("{\"prompt\": \"Once upon a time\", \"max_tokens\": 2, \"temperature\": 0, \"logprobs\": 3, \"prompt_logprobs\": 1, \"n\": 1}", OCTAVO_FINAL);
-  came = octavo_wait(engine, 60000);
-  EXPECT(came != NULL && came->count == 1 && came->items[0].token_count == 2);
-  EXPECT(came->items[0].logprobs != NULL && came->items[0].logprobs[1].top_count == 3);
-  EXPECT(came->items[0].logprobs[0].token == came->items[0].tokens[0]);
-  EXPECT(came->items[0].prompt_logprob_count == came->items[0].prompt_token_count - 1);
-  octavo_outputs_free(came);
+  outputs_now = octavo_wait(engine, 60000);
+  EXPECT(outputs_now != NULL && outputs_now->count == 1 && outputs_now->items[0].token_count == 2);
+  EXPECT(outputs_now->items[0].logprobs != NULL && outputs_now->items[0].logprobs[1].top_count == 3);
+  EXPECT(outputs_now->items[0].logprobs[0].token == outputs_now->items[0].tokens[0]);
+  EXPECT(outputs_now->items[0].prompt_logprob_count == outputs_now->items[0].prompt_token_count - 1);
+  octavo_outputs_free(outputs_now);
 }
 
 /* A generating model refuses pooling requests. */

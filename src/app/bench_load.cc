@@ -28,7 +28,7 @@ http::Headers headers_with_key() {
 Result<json::object> listed_model(const http::Address& server, int timeout_s) {
   const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
   for (;;) {
-    const auto asked = [&]() -> Result<json::object> {
+    const auto requested = [&]() -> Result<json::object> {
       TRY(http::Client client, http::Client::connect({.host = server.host, .port = server.port}));
       TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_with_key()));
       boost::system::error_code wrong;
@@ -39,7 +39,7 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
                        response.status, response.body);
       return first->get_object();
     }();
-    if (asked || now_us() >= give_up) return asked;
+    if (requested || now_us() >= give_up) return requested;
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }

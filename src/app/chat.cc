@@ -163,10 +163,10 @@ bool obey(std::string_view line, Conversation& conversation, Outcome& outcome) {
 bool take_message(const std::string& message, Conversation& conversation, Outcome& outcome) {
   if (message.starts_with('/')) return obey(message, conversation, outcome);
   if (message.find_first_not_of(" \t\n") == std::string::npos) return true;
-  const auto asked = conversation.ask(message);
-  if (asked) return true;
-  outcome.report(asked.error());
-  if (conversation.questions() > 0 && asked.error().code == ErrorCode::invalid_argument)
+  const auto sent = conversation.ask(message);
+  if (sent) return true;
+  outcome.report(sent.error());
+  if (conversation.questions() > 0 && sent.error().code == ErrorCode::invalid_argument)
     fmt::print(stderr, "The conversation has not changed. If it is too long, /reset starts a new one.\n");
   return true;
 }

@@ -27,10 +27,11 @@ class LocalChat final : public ChatBackend {
     http::SseReader events;
     while (!generation.finished()) {
       Arrivals::Arrival arrival;
-      const bool came = arrivals_.pop(arrival, 100) && arrival.job == job;  // or an output of the last answer
-      if (came && arrival.output.error) return std::unexpected(*arrival.output.error);
+      const bool arrived =
+          arrivals_.pop(arrival, 100) && arrival.job == job;  // or an output of the last answer
+      if (arrived && arrival.output.error) return std::unexpected(*arrival.output.error);
       bool wanted = show({Piece::Kind::text, ""});
-      if (came) {
+      if (arrived) {
         const openai::AnswerPart part = generation.take(std::move(arrival.output));
         if (turn.tokens == 0) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
         turn.tokens += static_cast<int>(part.token_ids.size());

@@ -77,9 +77,9 @@ int main(int argc, char** argv) {
   try {
     program.parse(std::move(*arguments));
   } catch (const CLI::ParseError& error) {
-    const bool asked = error.get_exit_code() == 0;  // --help or --version
+    const bool requested = error.get_exit_code() == 0;  // --help or --version
     const int code = program.exit(error);
-    return asked ? code : 2;
+    return requested ? code : 2;
   }
   return outcome.exit_code;
 }

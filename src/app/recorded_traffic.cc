@@ -45,9 +45,10 @@ Result<fleet::Trace> read_recorded_traffic(const std::string& path, int block_to
   fleet::Trace trace{.block_tokens = block_tokens};
   BlockNumbers numbers(block_tokens);
   while (auto line = reader.next()) {
-    if (!line->record) return invalid("trace", "{}: {}", line->place, line->record.error().message);
+    if (!line->record) return invalid("trace", "{}: {}", line->location, line->record.error().message);
     const Record& record = *line->record;
-    if (!record.request) return invalid("trace", "{}: has only hashes (--record-hashes-only)", line->place);
+    if (!record.request)
+      return invalid("trace", "{}: has only hashes (--record-hashes-only)", line->location);
     const auto first_block = static_cast<std::uint32_t>(trace.blocks.size());
     numbers.append(record.request->prompt, trace.blocks);
     for (const RecordedAnswer& answer : record.answers)

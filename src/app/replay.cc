@@ -61,7 +61,7 @@ class Replay {
   static constexpr std::size_t kJobsMax = 1024;  // requests in the engine
 
   struct Job {
-    std::string place;
+    std::string location;
     Record record;
     std::vector<RecordedAnswer> answers{};
     int unfinished = 0;
@@ -73,9 +73,9 @@ class Replay {
     auto line = reader_.next();
     if (!line) return false;
     if (line->record)
-      submit({.place = std::move(line->place), .record = *std::move(line->record)});
+      submit({.location = std::move(line->location), .record = *std::move(line->record)});
     else
-      refuse(line->place, line->record.error());
+      refuse(line->location, line->record.error());
     return true;
   }
 
@@ -85,25 +85,25 @@ class Replay {
       SamplingLimits limits = service_.options.rules.limits;
       limits.max_logprobs = -1;  // beam search needs more logprobs than clients may request
       if (const auto valid = validated(job.record.request->sampling, limits); !valid)
-        return refuse(job.place, valid.error());
+        return refuse(job.location, valid.error());
     }
     auto request = replayed_request(job.record);
-    if (!request) return refuse(job.place, request.error());
+    if (!request) return refuse(job.location, request.error());
     job.unfinished = request->answers();
     const auto submitted = service_.engine.submit(*std::move(request), arrivals_.sink(number_));
     if (!submitted) {
       if (submitted.error().code != ErrorCode::resource_exhausted || jobs_.empty())
-        return refuse(job.place, submitted.error());
+        return refuse(job.location, submitted.error());
       held_ = std::move(job);
       return;
     }
     jobs_.emplace(number_++, std::move(job));
   }
 
-  void refuse(const std::string& place, const Error& error) {
+  void refuse(const std::string& location, const Error& error) {
     const std::string reason =
         error.field.empty() ? error.message : fmt::format("{}: {}", error.field, error.message);
-    fmt::print("{}: cannot be replayed: {}\n", place, reason);
+    fmt::print("{}: cannot be replayed: {}\n", location, reason);
     ++counts_.impossible[reason];
   }
 
@@ -115,7 +115,7 @@ class Replay {
     if (!output.finished) return;
     if (output.error) job.error = output.error;
     if (--job.unfinished > 0) return;
-    job.error ? refuse(job.place, *job.error) : judge(job);
+    job.error ? refuse(job.location, *job.error) : judge(job);
     jobs_.erase(found);
   }
 
@@ -129,7 +129,7 @@ class Replay {
     std::string adapter;
     if (const auto card = service_.adapters->find(job.record.request->identity.adapter))
       adapter = engine_.adapter_of(card->path);
-    fmt::print("{}: {}: {} ({})\n", job.place, job.record.id, text,
+    fmt::print("{}: {}: {} ({})\n", job.location, job.record.id, text,
                reasons(job.record, engine_.identity, adapter));
   }
 
@@ -173,7 +173,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
     if (!record.request)
       return invalid("log",
                      "{}: has only hashes (recorded with --record-hashes-only), so it cannot be replayed",
-                     line->place);
+                     line->location);
     const std::int64_t tokens = record.answers.empty() ? 0 : record.answers.front().count;
     arrivals.push_back({record.arrived_us,
                         {.ids = record.request->prompt,

@@ -62,7 +62,7 @@ Result<> take_mpi(EngineOptions& options) {
   if (options.parallel.data_parallel_size > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 under mpirun, got {}",
                          options.parallel.data_parallel_size);
-  options.parallel.mpi = MpiPlace{
+  options.parallel.mpi = MpiProcess{
       .rank = *rank, .of_host = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(*size)};
   return {};
 }

@@ -19,7 +19,7 @@ StopSignals::StopSignals() {
         continue;
       }
       if (!state->may_wait.exchange(false)) std::_Exit(128 + signal);
-      state->came.release();
+      state->arrived.release();
     }
   }).detach();
 }
@@ -31,7 +31,7 @@ void StopSignals::wait(std::function<void()> on_usr1) {
   };
   set(std::move(on_usr1));
   state_->may_wait = true;
-  state_->came.acquire();
+  state_->arrived.acquire();
   set({});
 }
 

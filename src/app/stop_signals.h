@@ -22,7 +22,7 @@ class StopSignals {
  private:
   struct State {
     std::atomic<bool> may_wait = false;
-    std::binary_semaphore came{0};
+    std::binary_semaphore arrived{0};
     std::mutex mutex;  // guards on_usr1
     std::function<void()> on_usr1;
   };

@@ -8,10 +8,10 @@ namespace octavo {
 // at(i): value i in ascending order. count must be positive. Interpolates linearly, as numpy does.
 template <class At>
 double percentile(std::uint64_t count, double percent, At&& at) {
-  const double place = percent / 100 * static_cast<double>(count - 1);
-  const auto below = static_cast<std::uint64_t>(place);
+  const double rank = percent / 100 * static_cast<double>(count - 1);
+  const auto below = static_cast<std::uint64_t>(rank);
   const double low = at(below), high = at(std::min(below + 1, count - 1));
-  return low + (high - low) * (place - static_cast<double>(below));
+  return low + (high - low) * (rank - static_cast<double>(below));
 }
 
 }  // namespace octavo

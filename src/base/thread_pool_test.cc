@@ -41,12 +41,12 @@ TEST(ThreadPool, SleepingHelpersWakeUp) {
   ThreadPool pool(2);
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::atomic<int> there{0};
+    std::atomic<int> arrived{0};
     pool.for_units(2, [&](int, std::int64_t) {
-      ++there;
-      while (there.load() < 2) std::this_thread::yield();
+      ++arrived;
+      while (arrived.load() < 2) std::this_thread::yield();
     });
-    EXPECT_EQ(there.load(), 2);
+    EXPECT_EQ(arrived.load(), 2);
   }
 }
 

@@ -63,20 +63,20 @@ Result<std::string> input_of(const json::array& requests) {
   std::string input;
   std::unordered_set<std::string> ids;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const std::string place = fmt::format("requests[{}]", i);
-    if (!requests[i].is_object()) return invalid(place, "must be an object");
-    openai::Fields fields(requests[i].get_object(), place + ".");
+    const std::string field = fmt::format("requests[{}]", i);
+    if (!requests[i].is_object()) return invalid(field, "must be an object");
+    openai::Fields fields(requests[i].get_object(), field + ".");
     std::string id;
     TRY_VOID(fields.text("custom_id", id));
     if (!is_custom_id(id))
-      return invalid(place + ".custom_id", "must have 1 to {} letters, digits, _ and -", kIdMax);
-    if (!ids.insert(id).second) return invalid(place + ".custom_id", "the custom_id {} occurs twice", id);
+      return invalid(field + ".custom_id", "must have 1 to {} letters, digits, _ and -", kIdMax);
+    if (!ids.insert(id).second) return invalid(field + ".custom_id", "the custom_id {} occurs twice", id);
     TRY(const json::object* params, fields.object("params"));
-    if (!params) return invalid(place + ".params", "is missing");
+    if (!params) return invalid(field + ".params", "is missing");
     const std::string line = exact_json_text(
         json::object{{"custom_id", id}, {"method", "POST"}, {"url", kEndpoint}, {"body", *params}});
     if (const auto read = read_line(line, id); !read)
-      return invalid(place + ".params", "{}: {}", read.error().field, read.error().message);
+      return invalid(field + ".params", "{}: {}", read.error().field, read.error().message);
     input += line + "\n";
   }
   return input;

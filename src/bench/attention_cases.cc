@@ -150,7 +150,7 @@ Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisit
       TRY_VOID(attention_case(backend, shapes, "attention", spec, contexts, visitor));
     }
   spec = {.kv_heads = 1,
-          .head_dim = kLatent + kTurning,
+          .head_dim = kLatent + kRotary,
           .block_size = kBlockSize,
           .dtype = DType::bf16,
           .values_in_keys = kLatent};

@@ -32,10 +32,10 @@ class Cases {
                frequencies = frequency_memory.view(DType::f32, {kPairs});
     const Norm norm{NormKind::rms, 1e-5F, weight.view(DType::f32, {kDim}), {}};
     const View x = heads.view(DType::f32, {n_, kDim});
-    measure("turn_ends", static_cast<double>(n_ * shapes_.q_heads * kPairs) * 6, [&] {
-      ops_.turn_ends(stream_, {.x = heads.view(DType::bf16, {n_, shapes_.q_heads, kDim}),
-                               .positions = positions,
-                               .frequencies = frequencies});
+    measure("rotate_ends", static_cast<double>(n_ * shapes_.q_heads * kPairs) * 6, [&] {
+      ops_.rotate_ends(stream_, {.x = heads.view(DType::bf16, {n_, shapes_.q_heads, kDim}),
+                                 .positions = positions,
+                                 .frequencies = frequencies});
     });
     measure("store_rows", static_cast<double>(n_ * kDim) * 5, [&] {
       ops_.store_rows(stream_, {.x = x,

@@ -26,7 +26,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
                      std::span<const Weight* const> experts, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
   Stream& stream = *backend.stream;
-  const std::int64_t places = n * kChosen;
+  const std::int64_t pair_rows = n * kChosen;
   std::vector<float> logits(static_cast<std::size_t>(n * kExperts));
   for (std::size_t i = 0; i < logits.size(); ++i)
     logits[i] = static_cast<float>(random_bits(2, i) % 1000) * 1e-3f;
@@ -34,16 +34,16 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   const auto room = [&](std::int64_t items, std::size_t size) {
     return backend.device->allocate(static_cast<std::size_t>(items) * size);
   };
-  TRY(const Buffer weights, room(places, sizeof(float)));
-  TRY(const Buffer place, room(places, sizeof(std::int32_t)));
-  TRY(const Buffer token, room(places, sizeof(std::int32_t)));
+  TRY(const Buffer weights, room(pair_rows, sizeof(float)));
+  TRY(const Buffer rows, room(pair_rows, sizeof(std::int32_t)));
+  TRY(const Buffer token, room(pair_rows, sizeof(std::int32_t)));
   TRY(const Buffer start, room(kExperts + 1, sizeof(std::int32_t)));
   const View starts = start.view(DType::i32, {kExperts + 1});
   const RouteArgs route{.logits = logit_memory.view(DType::f32, {n, kExperts}),
                         .rule = {.chosen = kChosen, .renormalise = true},
                         .weights = weights.view(DType::f32, {n, kChosen}),
-                        .places = place.view(DType::i32, {n, kChosen}),
-                        .tokens = token.view(DType::i32, {places}),
+                        .pair_rows = rows.view(DType::i32, {n, kChosen}),
+                        .tokens = token.view(DType::i32, {pair_rows}),
                         .starts = starts};
   OpCase router = expert_case(s, "route", n, "f32");
   router.calls = 64;  // a single call is too short to time
@@ -54,28 +54,28 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   const DType act = experts[0]->activation();
   TRY(const Buffer x, on_device(backend, std::vector<std::uint8_t>(
                                              static_cast<std::size_t>(n * s.dim) * size_of(act), 0x3d)));
-  TRY(const Buffer y, room(places * std::max(s.hidden, s.dim), size_of(act)));
+  TRY(const Buffer y, room(pair_rows * std::max(s.hidden, s.dim), size_of(act)));
   OpCase product = expert_case(s, "grouped_matmul", n, name(act));
   const auto bytes = static_cast<double>(experts[0]->bytes());
   // Upper bound of the bytes that are read: it assumes that all tokens have different experts.
-  product.bytes = bytes * static_cast<double>(std::min(places, kExperts));
-  product.operations = 2.0 * static_cast<double>(places * s.dim * s.hidden);
+  product.bytes = bytes * static_cast<double>(std::min(pair_rows, kExperts));
+  product.operations = 2.0 * static_cast<double>(pair_rows * s.dim * s.hidden);
   product.arithmetic = Arithmetic::bf16;
   visitor.measure_calls(std::move(product), [&] {
     ops.grouped_matmul(stream, {.x = x.view(act, {n, s.dim}),
                                 .rows = route.tokens,
                                 .starts = starts,
                                 .w = experts,
-                                .y = y.view(act, {places, s.hidden})});
+                                .y = y.view(act, {pair_rows, s.hidden})});
   });
 
   TRY(const Buffer out, room(n * s.dim, size_of(act)));
   OpCase sum = expert_case(s, "combine", n, name(act));
   sum.calls = 64;
-  sum.operations = 2.0 * static_cast<double>(places * s.dim);
+  sum.operations = 2.0 * static_cast<double>(pair_rows * s.dim);
   visitor.measure_calls(std::move(sum), [&] {
-    ops.combine(stream, {.y = y.view(act, {places, s.dim}),
-                         .places = route.places,
+    ops.combine(stream, {.y = y.view(act, {pair_rows, s.dim}),
+                         .pair_rows = route.pair_rows,
                          .weights = route.weights,
                          .out = out.view(act, {n, s.dim})});
   });

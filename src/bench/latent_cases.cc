@@ -25,7 +25,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
                      const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
   Stream& stream = *backend.stream;
-  constexpr std::int64_t kKey = kLatent + kTurning, kQuery = kLatentHead + kTurning;
+  constexpr std::int64_t kKey = kLatent + kRotary, kQuery = kLatentHead + kRotary;
   const auto zeros = [&](std::int64_t bytes) {
     return on_device(backend, std::vector<std::uint8_t>(static_cast<std::size_t>(bytes)));
   };
@@ -48,19 +48,19 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   const std::int64_t blocks = (n + kBlockSize - 1) / kBlockSize, block_bytes = ops.kv_block_bytes(spec);
   TRY(const Buffer cache, zeros(blocks * block_bytes));
   TRY(const Buffer kv, zeros(n * kKey * 4));
-  TRY(const Buffer angles, zeros(n * kTurning / 2 * 4));
+  TRY(const Buffer angles, zeros(n * kRotary / 2 * 4));
   TRY(const Buffer weight, zeros(kLatent * 4));
   std::vector<std::int64_t> slots(static_cast<std::size_t>(n));
   std::iota(slots.begin(), slots.end(), 0);
   TRY(const Buffer slot_memory, on_device(backend, slots));
-  const View angle = angles.view(DType::f32, {n, kTurning / 2});
+  const View angle = angles.view(DType::f32, {n, kRotary / 2});
   OpCase store = latent_case(s, "latent_store", n);
-  store.operations = 4.0 * static_cast<double>(n * (kKey + s.q_heads * kTurning));
+  store.operations = 4.0 * static_cast<double>(n * (kKey + s.q_heads * kRotary));
   visitor.measure_calls(std::move(store), [&] {
     ops.latent_store(stream,
                      {.kv = kv.view(DType::f32, {n, kKey}),
                       .norm = {NormKind::rms, 1e-6f, weight.view(DType::f32, {kLatent}), {}},
-                      .rope = {.cos = angle, .sin = angle, .rotary_dim = kTurning, .interleaved = true},
+                      .rope = {.cos = angle, .sin = angle, .rotary_dim = kRotary, .interleaved = true},
                       .slots = slot_memory.view(DType::i64, {n}),
                       .cache = {static_cast<std::byte*>(cache.data()), blocks, block_bytes, spec},
                       .q = heads,
@@ -72,7 +72,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
 }  // namespace
 
 Result<> latent_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
-  const KvSpec spec{.kv_heads = 1, .head_dim = kLatent + kTurning, .values_in_keys = kLatent};
+  const KvSpec spec{.kv_heads = 1, .head_dim = kLatent + kRotary, .values_in_keys = kLatent};
   if (!backend.ops.supports(spec, static_cast<int>(s.q_heads))) return {};
   const std::int64_t rows = s.q_heads * kLatent;
   const std::vector<std::uint8_t> numbers(static_cast<std::size_t>(rows * kLatentHead) * 2, 0x3c);

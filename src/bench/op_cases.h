@@ -22,9 +22,9 @@ inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8
                                              {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
 // Dimensions that all models with latent attention have in common. A token's key
-// has a latent part (kLatent) and a rotated part (kTurning). A head's value has kLatentHead elements, and so
+// has a latent part (kLatent) and a rotated part (kRotary). A head's value has kLatentHead elements, and so
 // does the part of a head's query that is not rotated.
-inline constexpr int kLatent = 512, kTurning = 64, kLatentHead = 128;
+inline constexpr int kLatent = 512, kRotary = 64, kLatentHead = 128;
 
 struct OpCase {
   std::string operation;

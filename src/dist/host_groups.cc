@@ -22,7 +22,7 @@ SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::si
     // Each step has a message at its begin and a message at its end, and there may be two other messages
     // per step.
     group.slots = std::bit_ceil(4 * stages);
-    group.slot_bytes = options.told_bytes;
+    group.slot_bytes = options.order_bytes;
   } else if (layout.stage(members.front()) != layout.stage(members.back())) {
     group.slots = std::bit_ceil(stages);
     group.slot_bytes = options.handed_on_bytes;
@@ -44,15 +44,15 @@ std::size_t host_groups_bytes(const HostGroupsOptions& options) {
 }
 
 RankGroups host_groups(std::span<std::byte> memory, const HostGroupsOptions& options) {
-  std::vector<std::span<std::byte>> places;
+  std::vector<std::span<std::byte>> slots;
   const std::vector<std::vector<int>> groups = options.layout.groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::size_t bytes = bytes_of(group_options(options, i, groups[i]));
-    places.push_back(memory.first(bytes));
+    slots.push_back(memory.first(bytes));
     memory = memory.subspan(bytes);
   }
   return make_groups(options.layout, options.rank, [&](std::size_t i, const std::vector<int>& members) {
-    return std::make_unique<SharedMemoryGroup>(places[i], group_options(options, i, members));
+    return std::make_unique<SharedMemoryGroup>(slots[i], group_options(options, i, members));
   });
 }
 

@@ -19,9 +19,9 @@ struct HostGroupsOptions {
   int rank = 0;
   std::function<Result<>()> check = {};  // check and spin: see SharedMemoryGroupOptions
   bool spin = true;
-  // Slot sizes in bytes with several stages: told_bytes for messages to all ranks, and handed_on_bytes for
+  // Slot sizes in bytes with several stages: order_bytes for messages to all ranks, and handed_on_bytes for
   // the output of a stage in one step. Pages that are never written use no memory.
-  std::size_t told_bytes = std::size_t{16} << 20;
+  std::size_t order_bytes = std::size_t{16} << 20;
   std::size_t handed_on_bytes = std::size_t{64} << 20;
 };
 

@@ -18,7 +18,7 @@ constexpr std::size_t kSlotBytes = 4096;
 // `end` of the oldest step.
 enum class Order : std::uint8_t { begin, end, stop };
 
-void tell(ProcessGroup& all, Order order, int number = 0) {
+void send_order(ProcessGroup& all, Order order, int number = 0) {
   std::vector<std::byte> message(1 + sizeof number);
   message[0] = static_cast<std::byte>(order);
   std::memcpy(&message[1], &number, sizeof number);
@@ -43,16 +43,16 @@ void lead(RankGroups& groups, const RankLayout& layout, std::size_t count) {
   std::deque<int> launched;
   for (int step = 0; step < kSteps || !launched.empty(); ++step) {
     if (step < kSteps) {
-      tell(*groups.all, Order::begin, step);
+      send_order(*groups.all, Order::begin, step);
       launched.push_back(step);
       if (std::ssize(launched) < layout.pipeline) continue;
     }
-    tell(*groups.all, Order::end);
+    send_order(*groups.all, Order::end);
     compute(groups, layout, launched.front(), count);
     launched.pop_front();
-    for (int i = 0; i < 2; ++i) tell(*groups.all, Order::begin, -1);
+    for (int i = 0; i < 2; ++i) send_order(*groups.all, Order::begin, -1);
   }
-  tell(*groups.all, Order::stop);
+  send_order(*groups.all, Order::stop);
 }
 
 void follow(RankGroups& groups, const RankLayout& layout, int rank, std::size_t count) {
@@ -82,7 +82,7 @@ void run_steps(const RankLayout& layout, std::size_t count) {
                              .rank = rank,
                              .check = {},
                              .spin = false,
-                             .told_bytes = kSlotBytes,
+                             .order_bytes = kSlotBytes,
                              .handed_on_bytes = kSlotBytes};
   };
   const SharedMemory memory = SharedMemory::create(host_groups_bytes(options(0))).value();
@@ -106,7 +106,7 @@ TEST(HostGroups, StagesDoNotWaitForEachOtherWithoutEnd) {
 TEST(HostGroups, ErrorsNameARankByItsNumberInTheLayout) {
   const RankLayout layout{.tensor = 2, .pipeline = 2};
   HostGroupsOptions options{.layout = layout, .rank = 1, .check = {}, .spin = false};
-  options.told_bytes = options.handed_on_bytes = kSlotBytes;
+  options.order_bytes = options.handed_on_bytes = kSlotBytes;
   const SharedMemory memory = SharedMemory::create(host_groups_bytes(options)).value();
   RankGroups groups = host_groups(memory.bytes(), options);
   groups.set_timeout_ms(100);

@@ -100,13 +100,13 @@ void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::by
   if (all.empty()) all = unused;
   in_pieces(mine.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      const std::span<std::byte> place = all.subspan(i * mine.size() + begin, count);
+      const std::span<std::byte> buffer = all.subspan(i * mine.size() + begin, count);
       if (members_[i] == transport_.rank()) {
-        std::memcpy(place.data(), mine.data() + begin, count);
+        std::memcpy(buffer.data(), mine.data() + begin, count);
         continue;
       }
       sends_.push_back({members_[i], mine.subspan(begin, count)});
-      receives_.push_back({members_[i], place});
+      receives_.push_back({members_[i], buffer});
     }
     exchange();
   });
@@ -147,9 +147,9 @@ void MessageGroup::broadcast(std::span<std::byte> message) {
 }
 
 void MessageGroup::barrier() {
-  const std::byte here{};
+  const std::byte mark{};
   std::vector<std::byte> all(members_.size());
-  all_gather({&here, 1}, all);
+  all_gather({&mark, 1}, all);
 }
 
 }  // namespace octavo

@@ -8,10 +8,10 @@ namespace octavo {
 Result<std::unique_ptr<Transport>> open_mpi_transport() {
   const auto function = plugin_function("liboctavo_mpi.so", kOpenMpiTransport, true);
   if (!function) return failure(function.error().code, "MPI is not available: {}", function.error().message);
-  char said[256] = {};
-  if (Transport* transport = reinterpret_cast<OpenMpiTransport>(*function)(said, sizeof said))
+  char error_text[256] = {};
+  if (Transport* transport = reinterpret_cast<OpenMpiTransport>(*function)(error_text, sizeof error_text))
     return std::unique_ptr<Transport>(transport);
-  return failure(ErrorCode::unavailable, "MPI: {}", said);
+  return failure(ErrorCode::unavailable, "MPI: {}", error_text);
 }
 
 }  // namespace octavo

@@ -36,23 +36,23 @@ std::shared_ptr<const NcclLibrary> fake() {
       .value();
 }
 
-// Runs `body` on each rank; ranks are threads. The host group reports that rank `rank_gone` is dead; -1: no
+// Runs `body` on each rank; ranks are threads. The host group reports that rank `lost_rank` is dead; -1: no
 // rank.
-void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int rank_gone = -1) {
+void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int lost_rank = -1) {
   const auto nccl = fake();
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      bool gone = false;
+      bool is_lost = false;
       const auto check = [&]() -> Result<> {
-        if (gone) return failure(ErrorCode::unavailable, "they are gone");
+        if (is_lost) return failure(ErrorCode::unavailable, "they are gone");
         return {};
       };
       SharedMemoryGroup host(memory.bytes(), {.rank = rank, .size = size, .check = check, .spin = false});
       HostDevice device;
       const auto group = NcclGroup::create(nccl, device, host).value();
-      gone = rank == rank_gone;
+      is_lost = rank == lost_rank;
       body(*group);
     });
 }

@@ -14,10 +14,10 @@ std::vector<std::vector<int>> RankLayout::groups() const {
 }
 
 std::vector<ProcessGroup*> RankGroups::list() const {
-  std::vector<ProcessGroup*> there;
+  std::vector<ProcessGroup*> groups_here;
   for (const auto* group : {&all, &tensor, &from_stage_before, &to_stage_behind, &experts})
-    if (*group) there.push_back(group->get());
-  return there;
+    if (*group) groups_here.push_back(group->get());
+  return groups_here;
 }
 
 Result<> RankGroups::status() const {

@@ -172,8 +172,8 @@ void SharedMemoryGroup::gather(std::span<std::byte> all, std::span<const std::si
     if (!wanted) continue;
     if (!wait_all(round_)) return;
     for (int rank = 0; rank < options_.size; ++rank)
-      if (const auto place = part(rank); rank != options_.rank && !place.empty())
-        std::memcpy(place.data(), slot(rank), place.size());
+      if (const auto buffer = part(rank); rank != options_.rank && !buffer.empty())
+        std::memcpy(buffer.data(), slot(rank), buffer.size());
   }
 }
 
@@ -186,18 +186,18 @@ void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
   if (!sends) message.clear();
   do {
     if (!begin_round()) return;
-    std::byte* place = slot(0);
+    std::byte* buffer = slot(0);
     if (sends) {
-      std::memcpy(place, &left, sizeof left);
+      std::memcpy(buffer, &left, sizeof left);
       const std::size_t bytes = std::min<std::size_t>(left, most);
-      if (bytes > 0) std::memcpy(place + sizeof left, message.data() + done, bytes);
+      if (bytes > 0) std::memcpy(buffer + sizeof left, message.data() + done, bytes);
       post();
     } else {
       post();
       if (!wait(0, round_)) return;
-      std::memcpy(&left, place, sizeof left);
+      std::memcpy(&left, buffer, sizeof left);
       const std::size_t bytes = std::min<std::size_t>(left, most);
-      message.insert(message.end(), place + sizeof left, place + sizeof left + bytes);
+      message.insert(message.end(), buffer + sizeof left, buffer + sizeof left + bytes);
     }
     const std::size_t bytes = std::min<std::size_t>(left, most);
     done += bytes;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // also identifies the version of the messages
 constexpr int kRetryMs = 200;                         // time between attempts to reach rank 0
-constexpr int kTellMs = 10'000;                       // time between log lines
+constexpr int kLogMs = 10'000;                        // time between log lines
 
 // First message of a rank to rank 0.
 struct Hello {
@@ -76,11 +76,11 @@ class Host {
     if (!listener)
       return failure(listener.error().code, "rank 0 at {} ({}): {}", ranks_.address, ranks_.address_flag,
                      listener.error().message);
-    while (!all_are_there()) {
+    while (!all_connected()) {
       TRY_VOID(patience_.check());
-      auto came = accept_from(*listener, kRetryMs);
-      if (came) take(std::move(came->first), came->second);
-      tell();
+      auto accepted = accept_from(*listener, kRetryMs);
+      if (accepted) take(std::move(accepted->first), accepted->second);
+      log_missing();
     }
     for (std::size_t rank = 1; rank < sockets_.size(); ++rank)
       if (!write_value(sockets_[rank], Welcome{}) ||
@@ -91,7 +91,7 @@ class Host {
   }
 
  private:
-  bool all_are_there() {
+  bool all_connected() {
     for (std::size_t rank = 1; rank < sockets_.size(); ++rank) {
       if (sockets_[rank].fd() < 0) return false;
       if (is_closed(sockets_[rank])) {
@@ -121,9 +121,9 @@ class Host {
     addresses_[rank] = address.with_port(hello.port);
   }
 
-  void tell() {
-    if (now_us() < told_us_ + std::int64_t{kTellMs} * 1000) return;
-    told_us_ = now_us();
+  void log_missing() {
+    if (now_us() < logged_us_ + std::int64_t{kLogMs} * 1000) return;
+    logged_us_ = now_us();
     const auto missing = std::ranges::count_if(sockets_, [](const Socket& s) { return s.fd() < 0; }) - 1;
     if (missing > 0) log_info("waiting at port {} for {} of {} ranks", ranks_.port, missing, ranks_.size);
   }
@@ -132,18 +132,18 @@ class Host {
   const Patience patience_{ranks_};
   std::vector<Socket> sockets_;
   std::vector<TcpAddress> addresses_;
-  std::int64_t told_us_ = now_us();
+  std::int64_t logged_us_ = now_us();
 };
 
 // Connects to rank 0; retries until it is available.
 Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Patience& patience) {
   TRY(const TcpAddress host, resolve(ranks.address_flag, ranks.address, ranks.port));
-  for (std::int64_t told_us = now_us();;) {
+  for (std::int64_t logged_us = now_us();;) {
     TRY_VOID(patience.check());
     auto socket = connect_to(host);
     if (socket && write_value(*socket, hello)) return socket;
-    if (now_us() > told_us + std::int64_t{kTellMs} * 1000) {
-      told_us = now_us();
+    if (now_us() > logged_us + std::int64_t{kLogMs} * 1000) {
+      logged_us = now_us();
       log_info("rank {} waits for rank 0 at {}:{}: {}", ranks.rank, ranks.address, ranks.port,
                socket ? "no answer" : socket.error().message);
     }
@@ -153,24 +153,24 @@ Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Pat
 
 // Returns the address on which a rank listens for ranks with higher numbers: only on this host if rank 0 is
 // reached through the loopback interface.
-TcpAddress own_place(const TcpAddress& host) {
-  TcpAddress place{.storage = {}, .length = host.length};
-  place.storage.ss_family = host.storage.ss_family;
+TcpAddress own_address(const TcpAddress& host) {
+  TcpAddress loopback{.storage = {}, .length = host.length};
+  loopback.storage.ss_family = host.storage.ss_family;
   if (host.storage.ss_family == AF_INET) {
     const auto* address = reinterpret_cast<const sockaddr_in*>(&host.storage);
     if (ntohl(address->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
-      reinterpret_cast<sockaddr_in*>(&place.storage)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      reinterpret_cast<sockaddr_in*>(&loopback.storage)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   } else if (host.storage.ss_family == AF_INET6) {
     const auto* address = reinterpret_cast<const sockaddr_in6*>(&host.storage);
     if (IN6_IS_ADDR_LOOPBACK(&address->sin6_addr))
-      reinterpret_cast<sockaddr_in6*>(&place.storage)->sin6_addr = in6addr_loopback;
+      reinterpret_cast<sockaddr_in6*>(&loopback.storage)->sin6_addr = in6addr_loopback;
   }
-  return place;
+  return loopback;
 }
 
 Result<std::vector<Socket>> join(const TcpRanks& ranks) {
   TRY(const TcpAddress host, resolve(ranks.address_flag, ranks.address, ranks.port));
-  TRY(const Socket listener, listen_at(own_place(host)));
+  TRY(const Socket listener, listen_at(own_address(host)));
   TcpAddress own{.storage = {}, .length = sizeof own.storage};
   getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.length);
   const Hello hello{
@@ -200,15 +200,15 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
     sockets[static_cast<std::size_t>(rank)] = *std::move(socket);
   }
   for (int left = ranks.size - 1 - ranks.rank; left > 0;) {
-    auto came = accept_from(listener, kDeadLinkMs);
-    if (!came)
+    auto accepted = accept_from(listener, kDeadLinkMs);
+    if (!accepted)
       return failure(ErrorCode::unavailable, "rank {} waits for other ranks: {}", ranks.rank,
-                     came.error().message);
+                     accepted.error().message);
     Hello other;
-    if (!read_value(came->first, other) || other.magic != kMagic || other.identity != hello.identity ||
+    if (!read_value(accepted->first, other) || other.magic != kMagic || other.identity != hello.identity ||
         other.rank <= ranks.rank || other.rank >= ranks.size)
       continue;
-    sockets[static_cast<std::size_t>(other.rank)] = std::move(came->first);
+    sockets[static_cast<std::size_t>(other.rank)] = std::move(accepted->first);
     --left;
   }
   return sockets;

@@ -112,9 +112,9 @@ bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms) 
     pollfd readable{socket.fd(), POLLIN, 0};
     const auto left_ms = static_cast<int>(std::max<std::int64_t>(0, (end_us - now_us()) / 1000));
     if (poll(&readable, 1, left_ms) == 0) return false;
-    const ssize_t came = recv(socket.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (came == 0 || (came < 0 && errno != EAGAIN && errno != EINTR)) return false;
-    if (came > 0) bytes = bytes.subspan(static_cast<std::size_t>(came));
+    const ssize_t received = recv(socket.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    if (received > 0) bytes = bytes.subspan(static_cast<std::size_t>(received));
   }
   return true;
 }

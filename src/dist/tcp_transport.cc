@@ -19,7 +19,7 @@ namespace {
 constexpr int kPollMs = 50;
 constexpr std::size_t kKeptAtOnce = 256 << 10;
 
-Result<> gone(int rank, int error) {
+Result<> lost_rank(int rank, int error) {
   return failure(ErrorCode::unavailable, "rank {} has stopped: {}", rank,
                  error == 0 ? "the connection was closed" : std::strerror(error));
 }
@@ -60,13 +60,13 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
     // Any disconnected rank ends the wait: the rank that this one waits for may have detected the
     // disconnection and given up.
     for (int r = 0; ready == 0 && r < size(); ++r)
-      if (peers_[static_cast<std::size_t>(r)].ended) return gone(r, 0);
+      if (peers_[static_cast<std::size_t>(r)].ended) return lost_rank(r, 0);
     if (timeout_ms > 0 && waited_ms >= timeout_ms)
       return failure(ErrorCode::unavailable, "rank {} has not answered for {} ms", waits_for, timeout_ms);
     for (int r = 0; ready > 0 && r < size(); ++r) {
       Peer& peer = peers_[static_cast<std::size_t>(r)];
-      const bool has_come = (polled[static_cast<std::size_t>(r)].revents & ~POLLOUT) != 0;
-      if (has_come && peer.in.empty()) TRY_VOID(receive_some(peer, r));
+      const bool has_data = (polled[static_cast<std::size_t>(r)].revents & ~POLLOUT) != 0;
+      if (has_data && peer.in.empty()) TRY_VOID(receive_some(peer, r));
     }
   }
 }
@@ -75,7 +75,7 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
 Result<> TcpTransport::check() const {
   for (int rank = 0; rank < size(); ++rank) {
     pollfd ended{peers_[static_cast<std::size_t>(rank)].socket.fd(), POLLRDHUP, 0};
-    if (poll(&ended, 1, 0) > 0) return gone(rank, 0);
+    if (poll(&ended, 1, 0) > 0) return lost_rank(rank, 0);
   }
   return {};
 }
@@ -98,7 +98,7 @@ Result<> TcpTransport::send_some(Peer& peer, int rank) {
   while (!peer.out.empty()) {
     const ssize_t sent =
         send(peer.socket.fd(), peer.out.data(), peer.out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0) return would_wait() ? Result<>() : gone(rank, errno);
+    if (sent < 0) return would_wait() ? Result<>() : lost_rank(rank, errno);
     peer.out = peer.out.subspan(static_cast<std::size_t>(sent));
   }
   return {};
@@ -120,16 +120,16 @@ Result<> TcpTransport::receive_some(Peer& peer, int rank) {
   const bool keeps = peer.in.empty();
   const std::size_t before = peer.kept.size();
   if (keeps) peer.kept.resize(before + kKeptAtOnce);
-  const std::span<std::byte> place = keeps ? std::span(peer.kept).subspan(before) : peer.in;
-  const ssize_t came = recv(peer.socket.fd(), place.data(), place.size(), MSG_DONTWAIT);
+  const std::span<std::byte> buffer = keeps ? std::span(peer.kept).subspan(before) : peer.in;
+  const ssize_t received = recv(peer.socket.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   const int error = errno;
-  if (keeps) peer.kept.resize(before + static_cast<std::size_t>(std::max<ssize_t>(came, 0)));
-  if (came == 0) {
+  if (keeps) peer.kept.resize(before + static_cast<std::size_t>(std::max<ssize_t>(received, 0)));
+  if (received == 0) {
     peer.ended = true;
-    return keeps ? Result<>() : gone(rank, 0);
+    return keeps ? Result<>() : lost_rank(rank, 0);
   }
-  if (came < 0) return error == EAGAIN || error == EINTR ? Result<>() : gone(rank, error);
-  if (!keeps) peer.in = peer.in.subspan(static_cast<std::size_t>(came));
+  if (received < 0) return error == EAGAIN || error == EINTR ? Result<>() : lost_rank(rank, error);
+  if (!keeps) peer.in = peer.in.subspan(static_cast<std::size_t>(received));
   return {};
 }
 

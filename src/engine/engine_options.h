@@ -46,7 +46,7 @@ struct NodeOptions {
 };
 
 // Set if mpirun has started this process.
-struct MpiPlace {
+struct MpiProcess {
   int rank = 0;
   int of_host = 1;  // processes that mpirun started on this host
 };
@@ -112,7 +112,7 @@ struct ParallelOptions {
   bool enable_expert_parallel = false;
   ExpertBalancing expert_balancing;
   NodeOptions nodes;
-  std::optional<MpiPlace> mpi;  // nullopt: mpirun did not start this process
+  std::optional<MpiProcess> mpi;  // nullopt: mpirun did not start this process
 
   RankLayout rank_layout() const {
     return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size};

@@ -162,7 +162,7 @@ TEST_F(Publishing, AnEndpointWithAHostIsConnectedTo) {
 TEST(KvEventBatch, NamesStandForTheDigest) {
   const KvEvent event{KvEvent::Kind::stored, 0, {1, 9}, {}, {3, 4}};
   const std::array<std::int32_t, 2> tokens = {5, 6};
-  const auto told = [&](const KvContentNames* names) {
+  const auto published = [&](const KvContentNames* names) {
     KvEventBatch batch(2, {0});
     batch.add(event, tokens, names);
     return batch.finish(0, 0);
@@ -173,10 +173,11 @@ TEST(KvEventBatch, NamesStandForTheDigest) {
                         "\xd9\x20"
                         "00000000000000040000000000000003";
   const KvContentNames adapter{"a0", ""}, both{"a0", "mine"};
-  EXPECT_THAT(told(nullptr), HasSubstr(text("lora_name") + nil + text("extra_keys") + one + one + digest));
-  EXPECT_THAT(told(&adapter),
+  EXPECT_THAT(published(nullptr),
+              HasSubstr(text("lora_name") + nil + text("extra_keys") + one + one + digest));
+  EXPECT_THAT(published(&adapter),
               HasSubstr(text("lora_name") + text("a0") + text("extra_keys") + one + one + text("a0")));
-  EXPECT_THAT(told(&both), HasSubstr(text("extra_keys") + one + two + text("a0") + text("mine")));
+  EXPECT_THAT(published(&both), HasSubstr(text("extra_keys") + one + two + text("a0") + text("mine")));
 }
 
 TEST(KvEventPublisher, AnEndpointThatCannotBeUsedIsNamed) {

@@ -182,10 +182,10 @@ TEST(BadInput, ManyHardParts) {
 }
 
 TEST(BadInput, BudgetsNameThePlace) {
-  const auto refused = [](GrammarKind kind, std::string text, std::string_view place) {
+  const auto refused = [](GrammarKind kind, std::string text, std::string_view excerpt) {
     const auto grammar = compile(kind, std::move(text));
-    ASSERT_FALSE(grammar) << place;
-    EXPECT_NE(grammar.error().message.find(place), std::string::npos) << grammar.error().message;
+    ASSERT_FALSE(grammar) << excerpt;
+    EXPECT_NE(grammar.error().message.find(excerpt), std::string::npos) << grammar.error().message;
   };
   const auto object = [](int count, const std::function<std::string(int)>& value,
                          std::string_view more = "") {

@@ -260,7 +260,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   StateMask out;
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
-  struct Place {
+  struct StatePair {
     std::uint32_t node, here, there;  // trie node, and the states that the two start states reach at it
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
@@ -269,9 +269,9 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   const auto ends_inside = [&](std::uint32_t at) { return at != kNowhere && accepting_[at]; };
   std::vector<TokenId> added;
   std::vector<std::uint32_t> open;
-  std::vector<Place> work{{0, state - first_, other - first_}};
+  std::vector<StatePair> work{{0, state - first_, other - first_}};
   while (!work.empty()) {
-    const Place at = work.back();
+    const StatePair at = work.back();
     work.pop_back();
     const auto bytes = vocabulary.child_bytes(at.node);
     const auto nodes = vocabulary.child_nodes(at.node);
@@ -355,9 +355,9 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   out.repeats_begin.assign(vocabulary.token_bytes_max() + 2, 0);
   for_each_accepted([&](std::size_t repeats, TokenId) { ++out.repeats_begin[repeats + 1]; });
   for (std::size_t r = 1; r < out.repeats_begin.size(); ++r) out.repeats_begin[r] += out.repeats_begin[r - 1];
-  std::vector<std::uint32_t> place = out.repeats_begin;
+  std::vector<std::uint32_t> next = out.repeats_begin;
   out.by_repeats.resize(out.repeats_begin.back());
-  for_each_accepted([&](std::size_t repeats, TokenId token) { out.by_repeats[place[repeats]++] = token; });
+  for_each_accepted([&](std::size_t repeats, TokenId token) { out.by_repeats[next[repeats]++] = token; });
   out.accepted = TokenSet(out.by_repeats, vocabulary.mask_words());
   return out;
 }

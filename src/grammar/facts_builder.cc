@@ -115,7 +115,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
        {&FactsBuilder::scalar_holds, &FactsBuilder::array_holds, &FactsBuilder::object_holds}) {
     TRY(const bool known, (this->*part)(branch.facts, schema, keyword, value));
     if (known) {
-      branch.facts.said.emplace_back(keyword, &schema);
+      branch.facts.stated.emplace_back(keyword, &schema);
       return {};
     }
   }

@@ -199,7 +199,7 @@ Result<void> FactsBuilder::limit_fails(Branch& branch, const Json& schema, std::
   if (keyword == "multipleOf") {
     TRY(Decimal d, divisor(schema));
     facts.number.non_multiples.push_back(std::move(d));
-    facts.said.emplace_back(keyword, &schema);
+    facts.stated.emplace_back(keyword, &schema);
   } else if (keyword == "pattern") {
     facts.patterns.push_back({&schema, true});
   } else if (keyword == "items") {

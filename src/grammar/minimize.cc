@@ -54,10 +54,10 @@ class Refinement {
       : in_(in),
         block_(block),
         order_(std::move(states)),
-        place_(in.states.size(), kNoState),
-        key_of_(place_) {
-    for (std::uint32_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
-    sources_.emplace(in.states, [&](StateId from, const Edge&) { return place_[from] != kNoState; });
+        index_(in.states.size(), kNoState),
+        key_of_(index_) {
+    for (std::uint32_t i = 0; i < order_.size(); ++i) index_[order_[i]] = i;
+    sources_.emplace(in.states, [&](StateId from, const Edge&) { return index_[from] != kNoState; });
   }
 
   // Writes block[state] and returns the number of blocks.
@@ -70,7 +70,7 @@ class Refinement {
       keys_.clear();
       for (const StateId state : changed)
         key_of_[state] = keys_.number(signature_.of(in_.states[state], block_));
-      std::ranges::sort(changed, {}, [&](StateId s) { return std::tuple(block_[s], key_of_[s], place_[s]); });
+      std::ranges::sort(changed, {}, [&](StateId s) { return std::tuple(block_[s], key_of_[s], index_[s]); });
       renumbered_.clear();
       for (std::size_t i = 0, end = 0; i < changed.size(); i = end) {
         for (end = i; end < changed.size() && block_[changed[end]] == block_[changed[i]];) ++end;
@@ -113,10 +113,10 @@ class Refinement {
     }
   }
 
-  void swap_to(StateId state, std::uint32_t place) {
-    const StateId other = order_[place];
-    std::swap(order_[place_[state]], order_[place]);
-    place_[other] = std::exchange(place_[state], place);
+  void swap_to(StateId state, std::uint32_t index) {
+    const StateId other = order_[index];
+    std::swap(order_[index_[state]], order_[index]);
+    index_[other] = std::exchange(index_[state], index);
   }
 
   void next_changed(std::vector<StateId>& changed) {
@@ -130,7 +130,7 @@ class Refinement {
   const Automaton& in_;
   Blocks& block_;
   std::vector<StateId> order_;        // states, grouped by block
-  std::vector<std::uint32_t> place_;  // index in order_ of each state
+  std::vector<std::uint32_t> index_;  // index in order_ of each state
   std::vector<std::uint32_t> key_of_;
   std::optional<Incoming> sources_;
   // ranges of all blocks; parts of the block that is being split

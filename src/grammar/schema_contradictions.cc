@@ -11,21 +11,21 @@ namespace octavo::grammar {
 namespace {
 
 // The last schema that gives the keyword this value. If no schema does, the last schema with the keyword.
-struct Said {
+struct Statement {
   const Json* schema = nullptr;
   std::string_view keyword;
   explicit operator bool() const { return schema != nullptr; }
   std::string value() const { return shortened(to_text(*schema->find(keyword))); }
 };
 
-Said said(const Facts& facts, std::initializer_list<std::string_view> keywords) {
-  for (auto it = facts.said.rbegin(); it != facts.said.rend(); ++it)
+Statement statement_of(const Facts& facts, std::initializer_list<std::string_view> keywords) {
+  for (auto it = facts.stated.rbegin(); it != facts.stated.rend(); ++it)
     if (std::ranges::find(keywords, it->first) != keywords.end()) return {it->second, it->first};
   return {};
 }
 
-Said said_bound(const Facts& facts, std::string_view keyword, const Decimal& value) {
-  for (const auto& [name, schema] : facts.said)
+Statement stated_bound(const Facts& facts, std::string_view keyword, const Decimal& value) {
+  for (const auto& [name, schema] : facts.stated)
     if (name == keyword ||
         (name.starts_with("exclusive") && name.substr(9) == (keyword == "minimum" ? "Minimum" : "Maximum")))
       if (const auto number = Decimal::parse(schema->find(name)->text); number && *number == value)
@@ -33,8 +33,8 @@ Said said_bound(const Facts& facts, std::string_view keyword, const Decimal& val
   return {};
 }
 
-Said said_count(const Facts& facts, std::string_view keyword, std::uint32_t value) {
-  for (const auto& [name, schema] : facts.said)
+Statement stated_count(const Facts& facts, std::string_view keyword, std::uint32_t value) {
+  for (const auto& [name, schema] : facts.stated)
     if (name == keyword)
       if (const auto n = Decimal::parse(schema->find(name)->text); n && n->count() == value)
         return {schema, name};
@@ -43,7 +43,7 @@ Said said_count(const Facts& facts, std::string_view keyword, std::uint32_t valu
 
 std::string keywords_of(const Facts& facts) {
   std::vector<std::string_view> names;
-  for (const auto& [name, schema] : facts.said)
+  for (const auto& [name, schema] : facts.stated)
     if (std::ranges::find(names, name) == names.end() && names.size() < 8) names.push_back(name);
   return fmt::format("'{}'", fmt::join(names, "', '"));
 }
@@ -52,14 +52,14 @@ std::string keywords_of(const Facts& facts) {
 
 // Returns an error if a maximum is below its minimum.
 std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view thing) const {
-  Said least, most;
+  Statement least, most;
   if (thing == "number") {
     if (!facts.number.min || !facts.number.max) return std::nullopt;
     const auto& [low, low_open] = *facts.number.min;
     const auto& [high, high_open] = *facts.number.max;
     if (!(high < low) && !(high == low && (low_open || high_open))) return std::nullopt;
-    least = said_bound(facts, "minimum", low);
-    most = said_bound(facts, "maximum", high);
+    least = stated_bound(facts, "minimum", low);
+    most = stated_bound(facts, "maximum", high);
   } else {
     const bool string = thing == "string", array = thing == "array";
     const auto [low, high] = string  ? CountRange{facts.length.min, facts.length.max}
@@ -67,10 +67,10 @@ std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view 
                                      : facts.property_count;
     if (low <= high) return std::nullopt;
     const std::string_view what = string ? "Length" : array ? "Items" : "Properties";
-    for (const auto& [name, schema] : facts.said)
+    for (const auto& [name, schema] : facts.stated)
       if (name.substr(3) == what) {
-        if (name.starts_with("min")) least = said_count(facts, name, low);
-        if (name.starts_with("max")) most = said_count(facts, name, high);
+        if (name.starts_with("min")) least = stated_count(facts, name, low);
+        if (name.starts_with("max")) most = stated_count(facts, name, high);
       }
   }
   if (!least || !most) return std::nullopt;
@@ -80,12 +80,12 @@ std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view 
 }
 
 Result<Error> SchemaReader::no_listed_value(const Facts& facts) const {
-  const Said last = said(facts, {"enum", "const"});
-  for (const auto& [name, schema] : facts.said)
+  const Statement last = statement_of(facts, {"enum", "const"});
+  for (const auto& [name, schema] : facts.stated)
     if (name == "enum" && schema->find(name)->items.empty())
       return refuse(schema, name, "lists no value: list at least one, or leave 'enum' out").error();
   if (facts.values->empty())
-    for (const auto& [name, schema] : facts.said)
+    for (const auto& [name, schema] : facts.stated)
       if ((name == "enum" || name == "const") && (schema != last.schema || name != last.keyword))
         return refuse(last.schema, last.keyword, "{} has no value that '{}' at {} allows: {}", last.value(),
                       name, path(schema, name), shortened(to_text(*schema->find(name))))
@@ -98,10 +98,10 @@ Result<Error> SchemaReader::no_listed_value(const Facts& facts) const {
 Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
   for (const std::string_view name : facts.required) {
     const auto is_name = [&](const Json& item) { return item.text == name; };
-    const auto by = std::ranges::find_if(facts.said, [&](const auto& entry) {
+    const auto by = std::ranges::find_if(facts.stated, [&](const auto& entry) {
       return entry.first == "required" && std::ranges::any_of(entry.second->find("required")->items, is_name);
     });
-    const Json* required = by == facts.said.end() ? facts.about : by->second;
+    const Json* required = by == facts.stated.end() ? facts.about : by->second;
     TRY(const Goals goals, property_goals(facts, name));
     if (is_false(goals)) {
       const auto excludes = [&](const auto& entry) {
@@ -110,8 +110,8 @@ Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
         return entry.first == "additionalProperties" && others->is(Json::Kind::boolean) && !others->boolean &&
                !(properties && properties->find(name));
       };
-      const auto closed = std::ranges::find_if(facts.said, excludes);
-      if (closed != facts.said.end())
+      const auto closed = std::ranges::find_if(facts.stated, excludes);
+      if (closed != facts.stated.end())
         return refuse(required, "required",
                       "'{}' is required, but '{}' at {} does not allow it: add it to 'properties' there",
                       name, closed->first, path(closed->second, closed->first))
@@ -146,20 +146,22 @@ Result<Error> SchemaReader::contradiction(const Facts& facts) {
     TRY(auto missing, missing_member(facts));
     if (missing) return *std::move(missing);
   }
-  const auto none = [&](Said by, std::string_view thing) {
+  const auto none = [&](Statement by, std::string_view thing) {
     return refuse(by ? by.schema : facts.about, by.keyword,
                   "no {} satisfies all of {}; leave one of them out", thing, keywords_of(facts))
         .error();
   };
   if (facts.types & (kInteger | kFraction))
-    return none(said(facts, {"multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"}),
-                facts.types & kFraction ? "number" : "integer");
+    return none(
+        statement_of(facts, {"multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"}),
+        facts.types & kFraction ? "number" : "integer");
   if (facts.types & kString)
-    return none(said(facts, {"pattern", "format", "maxLength", "minLength"}), "string");
+    return none(statement_of(facts, {"pattern", "format", "maxLength", "minLength"}), "string");
   if (facts.types & kArray)
-    return none(said(facts, {"contains", "minItems", "uniqueItems", "items", "prefixItems"}), "array");
+    return none(statement_of(facts, {"contains", "minItems", "uniqueItems", "items", "prefixItems"}),
+                "array");
   if (facts.types & kObject)
-    return none(said(facts, {"minProperties", "maxProperties", "required", "properties"}), "object");
+    return none(statement_of(facts, {"minProperties", "maxProperties", "required", "properties"}), "object");
   return none({}, "value");
 }
 

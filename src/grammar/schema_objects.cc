@@ -120,11 +120,11 @@ Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_
 // Returns unlisted members. Each set of matching patterns has separate goals.
 Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   TRY(const std::vector<NamePattern> patterns, name_patterns(facts));
-  const auto says = [&](std::string_view keyword) {
+  const auto has_keyword = [&](std::string_view keyword) {
     return std::ranges::any_of(facts.objects, [&](const Json* schema) { return schema->find(keyword); });
   };
-  const bool closed =
-      options_.strict && !says("additionalProperties") && (says("properties") || says("patternProperties"));
+  const bool closed = options_.strict && !has_keyword("additionalProperties") &&
+                      (has_keyword("properties") || has_keyword("patternProperties"));
   std::vector<ExprId> branches;
   std::optional<Automaton> keys;
   bool keys_known = false;

@@ -73,7 +73,7 @@ struct Facts {
   const Json* about = nullptr;
   std::vector<std::pair<std::string_view, const Json*>>
       // keywords and their schemas, for error messages
-      said;
+      stated;
   // bits of TypeBit; integers and fractions have separate bits
   unsigned types = kAnyType;
 
@@ -116,10 +116,10 @@ struct Facts {
   Unevaluated unevaluated;
 
   // Returns the last schema with the keyword, for error messages.
-  const Json* says(std::string_view keyword) const {
-    const auto it =
-        std::find_if(said.rbegin(), said.rend(), [&](const auto& entry) { return entry.first == keyword; });
-    return it == said.rend() ? about : it->second;
+  const Json* schema_of(std::string_view keyword) const {
+    const auto it = std::find_if(stated.rbegin(), stated.rend(),
+                                 [&](const auto& entry) { return entry.first == keyword; });
+    return it == stated.rend() ? about : it->second;
   }
 };
 

@@ -224,16 +224,16 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
     const auto divisor = Decimal::parse(multiple.integer + multiple.fraction);
     TRY_VOID(reader_.work(
         100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax) : kMultipleOfMax),
-        facts.says("multipleOf"), "multipleOf"));
+        facts.schema_of("multipleOf"), "multipleOf"));
   }
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
-    return reader_.refuse(facts.says("multipleOf"), "multipleOf",
+    return reader_.refuse(facts.schema_of("multipleOf"), "multipleOf",
                           "may be at most {}, without its decimal point; use a smaller value or remove it",
                           kMultipleOfMax);
   if (!text)
     return reader_.refuse(
-        facts.says("multipleOf"), "multipleOf",
+        facts.schema_of("multipleOf"), "multipleOf",
         "together with the limits of the number it needs more than {} states; use a simpler value",
         kDfaStatesMax);
   return without_numbers(*text, excluded, limits.fractions);

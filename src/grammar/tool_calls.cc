@@ -279,7 +279,7 @@ class TagWriter {
       return refuse("has a $ref to elsewhere than $defs, which is not supported");
     const Json* value = resolved(root, property);
     if (!value) return refuse("has a $ref that leads nowhere");
-    if (dialect_.parameter.says_text) append(block, is_text(*value) ? "true\">" : "false\">");
+    if (dialect_.parameter.marks_text) append(block, is_text(*value) ? "true\">" : "false\">");
     if (!is_text(*value)) {
       Json with_definitions = property;
       for (const std::string_view key : {"$defs", "definitions"})

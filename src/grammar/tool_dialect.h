@@ -41,7 +41,7 @@ struct ToolDialect {
   struct ParameterMarks {
     std::string_view begin = {}, name_end = {}, end = {};
     // name_end is followed by `true">` if the value is a string, otherwise by `false">`
-    bool says_text = false;
+    bool marks_text = false;
     // values contain XML entities, or are between "<![CDATA[" and "]]>"
     bool xml = false;
   };

@@ -35,15 +35,15 @@ std::string canonical_json(std::string_view text) {
   return to_text(*value);
 }
 
-bool UniqueItems::is_new(const Place& place, const std::string& key) const {
-  return !seen_.contains(key) && std::ranges::find(place.ended, key) == place.ended.end();
+bool UniqueItems::is_new(const Position& position, const std::string& key) const {
+  return !seen_.contains(key) && std::ranges::find(position.ended, key) == position.ended.end();
 }
 
-bool UniqueItems::repeats(const Place& place) const {
-  if (place.frames.empty() || !place.in_string) return false;
-  const Frame& array = place.frames.back();
+bool UniqueItems::repeats(const Position& position) const {
+  if (position.frames.empty() || !position.in_string) return false;
+  const Frame& array = position.frames.back();
   if (!array.unique || array.item == kNone) return false;
-  return !is_new(place, key_of(array.number, place.text.substr(array.item) + '"'));
+  return !is_new(position, key_of(array.number, position.text.substr(array.item) + '"'));
 }
 
 std::vector<std::string> UniqueItems::rests() const {
@@ -60,50 +60,53 @@ std::vector<std::string> UniqueItems::rests() const {
 
 // Ends the item text[item, end) if its array must have unique items. Returns false if an earlier item is
 // equal.
-bool UniqueItems::end_item(Place& place, std::size_t end) const {
-  Frame& array = place.frames.back();
+bool UniqueItems::end_item(Position& position, std::size_t end) const {
+  Frame& array = position.frames.back();
   if (!array.unique || array.item == kNone) return true;
-  std::string key = key_of(array.number, std::string_view(place.text).substr(array.item, end - array.item));
+  std::string key =
+      key_of(array.number, std::string_view(position.text).substr(array.item, end - array.item));
   array.item = kNone;
-  if (!is_new(place, key) || bytes_ + key.size() > kUniqueBytesMax) return false;
-  place.ended.push_back(std::move(key));
-  if (place.frames.size() == 1) place.text.clear();
+  if (!is_new(position, key) || bytes_ + key.size() > kUniqueBytesMax) return false;
+  position.ended.push_back(std::move(key));
+  if (position.frames.size() == 1) position.text.clear();
   return true;
 }
 
-bool UniqueItems::close(Place& place) const {
-  if (!end_item(place, place.text.size() - (place.text.empty() ? 0 : 1))) return false;
-  place.frames.pop_back();
+bool UniqueItems::close(Position& position) const {
+  if (!end_item(position, position.text.size() - (position.text.empty() ? 0 : 1))) return false;
+  position.frames.pop_back();
   // This array or object was itself an item.
-  if (!place.frames.empty()) return end_item(place, place.text.size());
-  place.text.clear();
+  if (!position.frames.empty()) return end_item(position, position.text.size());
+  position.text.clear();
   return true;
 }
 
-bool UniqueItems::step(Place& place, char byte, bool opens) const {
-  const auto open = [&](bool unique) { place.frames.push_back({unique, unique ? ++place.arrays : 0, kNone}); };
-  if (place.frames.empty()) {
+bool UniqueItems::step(Position& position, char byte, bool opens) const {
+  const auto open = [&](bool unique) {
+    position.frames.push_back({unique, unique ? ++position.arrays : 0, kNone});
+  };
+  if (position.frames.empty()) {
     if (opens) open(true);
     return true;
   }
-  place.text.push_back(byte);
-  if (place.in_string) {
-    const bool ends = byte == '"' && !place.escaped;
-    place.escaped = byte == '\\' && !place.escaped;
-    place.in_string = !ends;
-    return !ends || end_item(place, place.text.size());
+  position.text.push_back(byte);
+  if (position.in_string) {
+    const bool ends = byte == '"' && !position.escaped;
+    position.escaped = byte == '\\' && !position.escaped;
+    position.in_string = !ends;
+    return !ends || end_item(position, position.text.size());
   }
-  if (byte == ',' || is_blank(byte)) return end_item(place, place.text.size() - 1);
-  if (byte == ']' || byte == '}') return close(place);
-  Frame& frame = place.frames.back();
+  if (byte == ',' || is_blank(byte)) return end_item(position, position.text.size() - 1);
+  if (byte == ']' || byte == '}') return close(position);
+  Frame& frame = position.frames.back();
   const bool begins = frame.unique && frame.item == kNone;
-  if (begins) frame.item = place.text.size() - 1;
-  if (byte == '"') place.in_string = true;
+  if (begins) frame.item = position.text.size() - 1;
+  if (byte == '"') position.in_string = true;
   if (byte == '[' || byte == '{') open(opens);
   // The first letter identifies the word. If the item may not end as this word, the word must not begin.
   constexpr std::string_view kWords[] = {"true", "false", "null"};
   for (const std::string_view word : kWords)
-    if (begins && byte == word[0]) return is_new(place, key_of(frame.number, word));
+    if (begins && byte == word[0]) return is_new(position, key_of(frame.number, word));
   return true;
 }
 

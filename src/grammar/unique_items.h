@@ -22,7 +22,7 @@ class UniqueItems {
   // kUniqueBytesMax. opens(i) tells whether bytes[i], a '[', begins an array with unique items.
   template <class Opens>
   bool take(std::string_view bytes, Opens&& opens) {
-    Place next = now_;
+    Position next = now_;
     if (!follow(next, bytes, opens)) return false;
     for (std::string& item : next.ended) {
       bytes_ += item.size();
@@ -35,13 +35,13 @@ class UniqueItems {
   // Returns what take() would return.
   template <class Opens>
   bool fits(std::string_view bytes, Opens&& opens) const {
-    Place next = now_;
+    Position next = now_;
     return follow(next, bytes, opens);
   }
   // Returns true if the bytes end inside a string that would repeat an item if it ended there.
   template <class Opens>
   bool repeats(std::string_view bytes, Opens&& opens) const {
-    Place next = now_;
+    Position next = now_;
     return follow(next, bytes, opens) && repeats(next);
   }
   // For each earlier item that begins like the current string, returns the missing bytes without the
@@ -57,7 +57,7 @@ class UniqueItems {
     std::uint32_t number = 0;
     std::size_t item = kNone;
   };
-  struct Place {
+  struct Position {
     std::vector<Frame> frames;  // the first one has unique items
     std::string text;
     std::vector<std::string> ended;  // items that are not in seen_ yet
@@ -66,20 +66,20 @@ class UniqueItems {
   };
 
   template <class Opens>
-  bool follow(Place& place, std::string_view bytes, Opens& opens) const {
+  bool follow(Position& position, std::string_view bytes, Opens& opens) const {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const bool opening = bytes[i] == '[' && !place.in_string && opens(i);
-      if (!step(place, bytes[i], opening)) return false;
+      const bool opening = bytes[i] == '[' && !position.in_string && opens(i);
+      if (!step(position, bytes[i], opening)) return false;
     }
     return true;
   }
-  bool step(Place& place, char byte, bool opens) const;
-  bool end_item(Place& place, std::size_t end) const;
-  bool close(Place& place) const;
-  bool is_new(const Place& place, const std::string& key) const;
-  bool repeats(const Place& place) const;
+  bool step(Position& position, char byte, bool opens) const;
+  bool end_item(Position& position, std::size_t end) const;
+  bool close(Position& position) const;
+  bool is_new(const Position& position, const std::string& key) const;
+  bool repeats(const Position& position) const;
 
-  Place now_;
+  Position now_;
   std::unordered_set<std::string> seen_;  // number of the array and canonical text of the item
   std::size_t bytes_ = 0;
 };

@@ -13,21 +13,21 @@ namespace {
 // letter, digit, _) and another one or an end, \B elsewhere. A state stores whether the last character is a
 // word character, and what the marks after it require of the next one.
 Automaton right_marks() {
-  enum Asked : StateId { nothing, boundary, no_boundary };
+  enum Condition : StateId { nothing, boundary, no_boundary };
   constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 4> kWord = {{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}};
-  const auto state = [](bool in_word, StateId asked) { return (in_word ? 3 : 0) + asked; };
+  const auto state = [](bool in_word, StateId condition) { return (in_word ? 3 : 0) + condition; };
   Automaton out;
   out.states.resize(6);
   for (const bool in_word : {false, true})
-    for (const StateId asked : {nothing, boundary, no_boundary}) {
-      State& from = out.states[state(in_word, asked)];
+    for (const StateId condition : {nothing, boundary, no_boundary}) {
+      State& from = out.states[state(in_word, condition)];
       const auto link = [&](unsigned low, unsigned high, StateId to) {
         from.edges.push_back(
             {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
       };
       // next_in_word: the next item is a word character, and not another character or the end of the text.
       const auto fits = [&](bool next_in_word) {
-        return asked == nothing || (asked == boundary) == (next_in_word != in_word);
+        return condition == nothing || (condition == boundary) == (next_in_word != in_word);
       };
       from.accepting = fits(false);
       unsigned low = 0;
@@ -37,8 +37,8 @@ Automaton right_marks() {
         low = last + 1U;
       }
       if (fits(false)) link(low, kNoBoundaryMark - 1U, state(false, nothing));
-      if (asked != boundary) link(kNoBoundaryMark, kNoBoundaryMark, state(in_word, no_boundary));
-      if (asked != no_boundary) link(kBoundaryMark, kBoundaryMark, state(in_word, boundary));
+      if (condition != boundary) link(kNoBoundaryMark, kNoBoundaryMark, state(in_word, no_boundary));
+      if (condition != no_boundary) link(kBoundaryMark, kBoundaryMark, state(in_word, boundary));
     }
   return out;
 }

@@ -32,7 +32,7 @@ class Receiver {
   // The client has sent its last message. finish() must follow soon.
   virtual void half_closed() = 0;
   // The call ended before finish(): the client has cancelled it or disconnected.
-  virtual void gone() = 0;
+  virtual void disconnected() = 0;
 };
 
 using Method = std::function<std::shared_ptr<Receiver>(std::shared_ptr<Call>)>;

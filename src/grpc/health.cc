@@ -37,7 +37,7 @@ class Check : public Receiver {
     return true;
   }
   void half_closed() override { call_->finish(Status::invalid_argument, "the request message is missing"); }
-  void gone() override {}
+  void disconnected() override {}
 
  private:
   const Health& health_;

@@ -39,7 +39,7 @@ class Echo : public Receiver {
     return true;
   }
   void half_closed() override { call_->finish(Status::ok); }
-  void gone() override {}
+  void disconnected() override {}
 
  protected:
   const std::shared_ptr<Call> call_;
@@ -175,7 +175,7 @@ class Waiter : public Echo {
  public:
   struct Seen {
     std::promise<std::shared_ptr<Call>> waits;
-    std::promise<void> gone;
+    std::promise<void> disconnected;
   };
   Waiter(std::shared_ptr<Call> call, Seen& seen) : Echo(std::move(call)), seen_(seen) {}
 
@@ -185,7 +185,7 @@ class Waiter : public Echo {
     seen_.waits.set_value(call_);
     return false;
   }
-  void gone() override { seen_.gone.set_value(); }
+  void disconnected() override { seen_.disconnected.set_value(); }
 
  private:
   Seen& seen_;
@@ -218,7 +218,7 @@ TEST(GrpcServer, ACallThatTheClientCancelsIsGone) {
   ASSERT_TRUE(call.write("first"));
   const auto waiting = seen.waits.get_future().get();
   call.cancel();
-  seen.gone.get_future().wait();
+  seen.disconnected.get_future().wait();
   std::promise<void> posted;
   waiting->post([&] {
     waiting->send(3);

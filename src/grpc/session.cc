@@ -303,7 +303,7 @@ std::ptrdiff_t Session::fill(Call& call, std::span<char> bytes, std::uint32_t& f
 void Session::end(Call& call) {
   call.session_ = nullptr;
   const auto receiver = std::move(call.receiver_);
-  if (receiver && !call.finished_) receiver->gone();
+  if (receiver && !call.finished_) receiver->disconnected();
 }
 
 }  // namespace octavo::grpc

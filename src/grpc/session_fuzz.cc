@@ -36,7 +36,7 @@ class Echo : public Receiver {
     return false;
   }
   void half_closed() override { call_->finish(Status::ok); }
-  void gone() override {}
+  void disconnected() override {}
 
  private:
   const std::shared_ptr<Call> call_;

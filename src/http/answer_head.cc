@@ -57,8 +57,8 @@ std::optional<Response> preflight_answer(const Request& request, const CorsOptio
   const auto method = request.headers.find("Access-Control-Request-Method");
   if (request.method != "OPTIONS" || !request.headers.find("Origin") || !method) return std::nullopt;
   const auto wanted = request.headers.find("Access-Control-Request-Headers");
-  const auto listed = [](const std::vector<std::string>& allowed, std::string_view asked) {
-    return allowed == std::vector<std::string>{"*"} ? std::string(asked)
+  const auto listed = [](const std::vector<std::string>& allowed, std::string_view requested) {
+    return allowed == std::vector<std::string>{"*"} ? std::string(requested)
                                                     : fmt::format("{}", fmt::join(allowed, ", "));
   };
   Response response{.status = 204, .content_type = ""};

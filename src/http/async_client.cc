@@ -75,7 +75,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   void read();
   void on_bytes(std::span<const char> bytes);
   bool parse(std::string_view left);
-  void on_peer_gone(std::string_view why, bool in_order);
+  void on_peer_closed(std::string_view why, bool in_order);
   bool deliver();
   void fail(ErrorCode code, std::string message);
   void complete();
@@ -99,7 +99,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   bool writing_ = false;
   // an earlier call used the connection
   bool reused_ = false;
-  bool heard_ = false;  // a byte of the response has arrived
+  bool has_bytes_ = false;  // a byte of the response has arrived
   bool head_delivered_ = false;
   bool over_ = false;
 };
@@ -331,8 +331,8 @@ void OneCall::read() {
                                  // With TLS, a closing message must mark the end, so the end of the socket
                                  // alone is an error.
                                  if (error)
-                                   return self->on_peer_gone(error.message(),
-                                                             error == asio::error::eof && !self->link_.tls);
+                                   return self->on_peer_closed(error.message(),
+                                                               error == asio::error::eof && !self->link_.tls);
                                  self->on_bytes({self->received_.get(), count});
                                });
 }
@@ -346,18 +346,18 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   } else if (!unread_.empty()) {
     left = unread_.append(left);
   }
-  heard_ = heard_ || !left.empty();
+  has_bytes_ = has_bytes_ || !left.empty();
   if (!parse(left)) return;
-  if (!open) return on_peer_gone(link_.tls->wrong(), link_.tls->ended());
+  if (!open) return on_peer_closed(link_.tls->wrong(), link_.tls->ended());
   if (link_.tls && link_.tls->has_pending() && !writing_) send_sealed({});
   read();
 }
 
 // in_order: HTTP or TLS permits the end of the connection here.
-void OneCall::on_peer_gone(std::string_view why, bool in_order) {
+void OneCall::on_peer_closed(std::string_view why, bool in_order) {
   // If the peer closed a reused connection before it sent a byte, it has not read the request. So the call
   // can be sent again.
-  if (reused_ && !heard_) {
+  if (reused_ && !has_bytes_) {
     error_code ignored;
     link_.socket.close(ignored);
     return connect();
@@ -367,7 +367,7 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
     if (deliver()) complete();
     return;
   }
-  fail(ErrorCode::io, fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
+  fail(ErrorCode::io, fmt::format("{}: {}", has_bytes_ ? "the answer was cut short" : "no answer", why));
 }
 
 // Returns false if the call has ended.

@@ -181,10 +181,10 @@ TEST_F(AsyncClientTest, AnAnswerCutShortIsAFailure) {
 }
 
 TEST_F(AsyncClientTest, AConnectionThatEndsBeforeAnyByteIsAFailure) {
-  std::promise<std::shared_ptr<Exchange>> asked;
-  serve([&](std::shared_ptr<Exchange> e) { asked.set_value(std::move(e)); });
+  std::promise<std::shared_ptr<Exchange>> requested;
+  serve([&](std::shared_ptr<Exchange> e) { requested.set_value(std::move(e)); });
   std::thread stopping([&] {
-    const auto kept = asked.get_future().get();
+    const auto kept = requested.get_future().get();
     server_->stop(0);
   });
   EXPECT_FALSE(call("/").result);
@@ -217,7 +217,7 @@ TEST_F(AsyncClientTest, CancellingTellsTheServer) {
                          .body = [&](std::string_view) { running->cancel(); },
                          .end = [](Result<>) { ADD_FAILURE() << "a cancelled call has no end"; }});
   });
-  EXPECT_EQ(closed.get_future().get(), CloseReason::client_gone);
+  EXPECT_EQ(closed.get_future().get(), CloseReason::client_disconnected);
 }
 
 TEST_F(AsyncClientTest, WaitsUntilTheReaderIsReady) {

@@ -93,7 +93,7 @@ void Connection::sweep(std::int64_t now) {
   if (in_.deadline_us == 0 || now <= in_.deadline_us) return;
   if (phase_ == Phase::header || phase_ == Phase::body)
     return refuse(408, "the request took too long to arrive");
-  close(CloseReason::client_gone);
+  close(CloseReason::client_disconnected);
 }
 
 void Connection::stop_when_idle() {
@@ -132,7 +132,7 @@ void Connection::wait_readable() {
   in_.waits = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code& error) {
     self->in_.waits = false;
-    if (error) return self->close(CloseReason::client_gone);
+    if (error) return self->close(CloseReason::client_disconnected);
     self->on_readable();
   });
 }
@@ -143,10 +143,10 @@ void Connection::on_readable() {
   const std::size_t count = socket_.read_some(asio::buffer(loop_->loop().scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
   // A client that has closed its sending side counts as disconnected.
-  if (error) return close(CloseReason::client_gone);
+  if (error) return close(CloseReason::client_disconnected);
   if (phase_ == Phase::lingering) {
     in_.lingered_bytes += count;
-    if (in_.lingered_bytes > kLingerBytesMax) return close(CloseReason::client_gone);
+    if (in_.lingered_bytes > kLingerBytesMax) return close(CloseReason::client_disconnected);
     return wait_readable();
   }
   try {
@@ -169,7 +169,7 @@ bool Connection::take_in(std::span<const char> received) {
   const bool was_done = tls_->handshake_done();
   if (!tls_->open(received, in_.unread)) {
     send_last_record();
-    close(CloseReason::client_gone);
+    close(CloseReason::client_disconnected);
     return false;
   }
   if (!was_done && tls_->handshake_done()) enter(Phase::idle, context_->options.idle_ms_max);

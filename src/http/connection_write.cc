@@ -139,7 +139,7 @@ void Connection::write_some() {
   sending_.deadline_us = now_us() + std::int64_t{context_->options.write_ms_max} * 1000;
   const auto rest = asio::buffer(sending_.bytes) + sending_.sent;
   socket_.async_write_some(rest, [self = shared_from_this()](const error_code& error, std::size_t count) {
-    if (error) return self->close(CloseReason::client_gone);
+    if (error) return self->close(CloseReason::client_disconnected);
     self->sending_.sent += count;
     if (self->sending_.sent < self->sending_.bytes.size()) return self->write_some();
     self->sending_.active = false;

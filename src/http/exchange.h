@@ -18,7 +18,7 @@ class Connection;
 // Why a response is incomplete.
 enum class CloseReason : std::uint8_t {
   // the client closed its sending side, or the connection broke
-  client_gone,
+  client_disconnected,
   // the client reads too slowly: the buffer of the stream is full, or a write timed out
   too_slow,
   server_stopping,  // the grace period has passed

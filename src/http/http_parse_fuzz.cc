@@ -79,7 +79,7 @@ std::string answer_to(const http::Server& server, std::string_view bytes) {
   return answer;
 }
 
-void ask_server(std::string_view bytes) {
+void call_server(std::string_view bytes) {
   static const auto server = [] {
     http::ServerOptions options;
     options.body_bytes_max = 4096;
@@ -94,8 +94,8 @@ void ask_server(std::string_view bytes) {
   }();
   const std::string answer = answer_to(*server, bytes);
   CHECK(answer.empty() || answer.starts_with("HTTP/1."));
-  static int asked = 0;
-  if (++asked % 64 != 0) return;
+  static int requested = 0;
+  if (++requested % 64 != 0) return;
   const std::string good = answer_to(*server, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   CHECK(good.starts_with("HTTP/1.1 200"), "{}", good);
 }
@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       inflate_body(text);
       break;
     default:
-      ask_server(text);
+      call_server(text);
   }
   return 0;
 }

@@ -20,7 +20,7 @@ void LocalExchange::close() {
     closed_ = true;
     callbacks.swap(on_close_);
   }
-  for (const auto& callback : callbacks) callback(CloseReason::client_gone);
+  for (const auto& callback : callbacks) callback(CloseReason::client_disconnected);
 }
 
 void LocalExchange::respond(Response response) {
@@ -61,7 +61,7 @@ void LocalExchange::on_close(std::function<void(CloseReason)> callback) {
       return;
     }
   }
-  callback(CloseReason::client_gone);
+  callback(CloseReason::client_disconnected);
 }
 
 }  // namespace octavo::http

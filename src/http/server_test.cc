@@ -102,11 +102,11 @@ TEST_F(ServerTest, StreamsFromAnotherThread) {
 
 TEST_F(ServerTest, TellsTheOwnerWhenTheClientGoesWhileNothingIsWritten) {
   for (const bool half : {false, true}) {
-    std::promise<CloseReason> gone;
-    auto reason = gone.get_future();
+    std::promise<CloseReason> closed;
+    auto reason = closed.get_future();
     std::shared_ptr<Exchange> held;
     serve([&](std::shared_ptr<Exchange> exchange) {
-      exchange->on_close([&](CloseReason r) { gone.set_value(r); });
+      exchange->on_close([&](CloseReason r) { closed.set_value(r); });
       held = std::move(exchange);
     });
     Client c = client();
@@ -114,20 +114,20 @@ TEST_F(ServerTest, TellsTheOwnerWhenTheClientGoesWhileNothingIsWritten) {
     EXPECT_EQ(reason.wait_for(50ms), std::future_status::timeout);
     half ? c.shutdown_send() : c.close();
     ASSERT_TRUE(ready(reason));
-    EXPECT_EQ(reason.get(), CloseReason::client_gone);
+    EXPECT_EQ(reason.get(), CloseReason::client_disconnected);
     EXPECT_FALSE(held->write("too late"));
     server_.reset();
   }
 }
 
 TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
-  std::promise<CloseReason> gone;
-  auto reason = gone.get_future();
+  std::promise<CloseReason> closed;
+  auto reason = closed.get_future();
   std::promise<std::shared_ptr<Exchange>> arrived;
   auto exchange = arrived.get_future();
   serve(
       [&](std::shared_ptr<Exchange> e) {
-        e->on_close([&](CloseReason r) { gone.set_value(r); });
+        e->on_close([&](CloseReason r) { closed.set_value(r); });
         e->start_stream({});
         arrived.set_value(std::move(e));
       },

@@ -179,8 +179,8 @@ TEST_F(SharedLoops, AServerThatStopsLetsAnswersEnd) {
 }
 
 TEST_F(SharedLoops, TheEndOfTheClientReleasesWhatIsUnderWay) {
-  std::promise<std::shared_ptr<Exchange>> asked;
-  serve([&](std::shared_ptr<Exchange> e) { asked.set_value(std::move(e)); });
+  std::promise<std::shared_ptr<Exchange>> requested;
+  serve([&](std::shared_ptr<Exchange> e) { requested.set_value(std::move(e)); });
   const auto owned = std::make_shared<int>(1);
   std::promise<void> begun;
   ClientLoop& loop = client_->next_loop();
@@ -192,7 +192,7 @@ TEST_F(SharedLoops, TheEndOfTheClientReleasesWhatIsUnderWay) {
     begun.set_value();
   });
   begun.get_future().wait();
-  const auto kept = asked.get_future().get();
+  const auto kept = requested.get_future().get();
   proxy_.reset();
   client_.reset();
   EXPECT_EQ(owned.use_count(), 1);

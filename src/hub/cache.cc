@@ -49,11 +49,11 @@ Result<> RepoCache::link(std::string_view commit, const std::string& file, std::
   const fs::path pointer = snapshot(commit) / file;
   std::error_code error;
   fs::create_directories(pointer.parent_path(), error);
-  const fs::path blob_from_there = blob(etag).lexically_relative(pointer.parent_path());
-  if (!error && fs::read_symlink(pointer, error) == blob_from_there) return {};
+  const fs::path relative_blob = blob(etag).lexically_relative(pointer.parent_path());
+  if (!error && fs::read_symlink(pointer, error) == relative_blob) return {};
   const fs::path made = fmt::format("{}.{}.new", pointer.string(), ::getpid());
   fs::remove(made, error);
-  fs::create_symlink(blob_from_there, made, error);
+  fs::create_symlink(relative_blob, made, error);
   if (!error) fs::rename(made, pointer, error);
   if (error)
     return failure(ErrorCode::io, "cannot create the link {}: {}", pointer.string(), error.message());

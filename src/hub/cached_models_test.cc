@@ -34,7 +34,7 @@ class CacheTest : public testing::Test {
     ASSERT_TRUE(repo_.set_commit_of("main", kNew).has_value());
     ASSERT_TRUE(repo_.set_commit_of("refs/pr/1", kNew).has_value());
   }
-  bool there(std::string_view blob) const { return fs::exists(repo_.blob(blob)); }
+  bool is_stored(std::string_view blob) const { return fs::exists(repo_.blob(blob)); }
 
   ScratchDirectory dir_;
   RepoCache repo_{dir_.path(), "org/name"};
@@ -81,8 +81,8 @@ TEST_F(CacheTest, ListsWhatIsThere) {
 TEST_F(CacheTest, RemovingARevisionLeavesTheOthersTheirBlobs) {
   add_two();
   EXPECT_EQ(remove_model(dir_.path(), "org/name", "main").value(), 2u);
-  EXPECT_TRUE(there("weights") && there("configa"));
-  EXPECT_FALSE(there("configb"));
+  EXPECT_TRUE(is_stored("weights") && is_stored("configa"));
+  EXPECT_FALSE(is_stored("configb"));
   EXPECT_EQ(repo_.commit_of("main"), std::nullopt);
   EXPECT_EQ(repo_.commit_of("v1"), kOld);
   EXPECT_TRUE(model_in(repo_.snapshot(kOld), "").has_value());

@@ -30,7 +30,7 @@ class Partial {
   static Result<Partial> open(const fs::path& path, const BlobInfo& blob, const Transfer& transfer) {
     TRY(File file, File::open(path));
     Partial partial(std::move(file), blob, transfer);
-    TRY_VOID(partial.take_what_is_there());
+    TRY_VOID(partial.take_existing());
     return partial;
   }
 
@@ -74,7 +74,7 @@ class Partial {
   Partial(File file, const BlobInfo& blob, const Transfer& transfer)
       : file_(std::move(file)), blob_(blob), transfer_(transfer) {}
 
-  Result<> take_what_is_there() {
+  Result<> take_existing() {
     struct stat info{};
     if (::fstat(file_.descriptor(), &info) != 0) return file_failure("cannot read", file_.path());
     if (static_cast<std::uint64_t>(info.st_size) > blob_.size) return clear();
@@ -135,8 +135,8 @@ Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs)
   std::uint64_t needed = 0;
   for (const BlobInfo& blob : blobs) {
     const fs::path name = cache.blob(blob.etag);
-    const std::uint64_t there = std::max(size_or_zero(name), size_or_zero(name.string() + ".incomplete"));
-    needed += blob.size - std::min(there, blob.size);
+    const std::uint64_t existing = std::max(size_or_zero(name), size_or_zero(name.string() + ".incomplete"));
+    needed += blob.size - std::min(existing, blob.size);
   }
   std::error_code error;
   fs::create_directories(cache.blobs(), error);

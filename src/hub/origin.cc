@@ -72,13 +72,13 @@ Result<std::string> read_text(Opened& opened, std::size_t bytes_max, std::string
 std::unexpected<Error> unexpected_status(std::string_view what, std::string_view host,
                                          const http::Response& response, Backoff& backoff) {
   const int status = response.status;
-  const std::string said = printable(response.headers.find("X-Error-Message").value_or(""));
+  const std::string reason = printable(response.headers.find("X-Error-Message").value_or(""));
   const bool may_pass = status == 408 || status == 416 || status == 429 || status >= 500;
   if (const auto seconds = number(response.headers.find("Retry-After")); may_pass && seconds)
     backoff.at_least(std::chrono::seconds(std::min<std::uint64_t>(*seconds, 3600)));
   return field_failure("model", may_pass ? ErrorCode::unavailable : ErrorCode::invalid_argument,
                        "{}: {} returned {} {}{}{}", what, host, status, http::reason_phrase(status),
-                       said.empty() ? "" : ": ", said);
+                       reason.empty() ? "" : ": ", reason);
 }
 
 std::string printable(std::string_view text) {

@@ -20,7 +20,7 @@ constexpr std::array kWeightFiles = {
     WeightFiles{"pytorch_model", kTorch, "pytorch_model.bin.index.json"},
 };
 
-bool is_there(std::span<const std::string> names, std::string_view name) {
+bool exists(std::span<const std::string> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
@@ -52,7 +52,7 @@ bool is_module_file(std::string_view name, std::span<const std::string> names) {
   const std::string_view folder = name.substr(0, slash), file = name.substr(slash + 1);
   const std::string_view usual = kWeightFiles.front().single;
   return file == "config.json" || file == usual ||
-         (file == kTorch && !is_there(names, fmt::format("{}/{}", folder, usual)));
+         (file == kTorch && !exists(names, fmt::format("{}/{}", folder, usual)));
 }
 
 // Returns true for the image adapter of Phi-4-multimodal.
@@ -84,7 +84,7 @@ bool is_shard_of(const WeightFiles& files, std::string_view name) {
 
 const WeightFiles& weight_files(std::span<const std::string> names) {
   const auto* found = std::ranges::find_if(kWeightFiles, [&](const WeightFiles& files) {
-    return is_there(names, files.single) || is_there(names, files.index);
+    return exists(names, files.single) || exists(names, files.index);
   });
   return found != kWeightFiles.end() ? *found : kWeightFiles.front();
 }
@@ -133,7 +133,7 @@ Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, 
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant) {
   std::vector<std::string> weights;
   const WeightFiles& files_of = weight_files(names);
-  const bool sharded = is_there(names, files_of.index);
+  const bool sharded = exists(names, files_of.index);
   for (const std::string& name : names)
     if (sharded ? is_shard_of(files_of, name) : name == files_of.single) weights.push_back(name);
   if (!variant.empty() || weights.empty()) return gguf_parts(names, variant);
@@ -149,10 +149,10 @@ Result<std::vector<std::string>> files_needed(std::span<const std::string> names
 Result<std::vector<std::string>> adapter_files(std::span<const std::string> names) {
   constexpr std::string_view kConfig = "adapter_config.json", kUsual = "adapter_model.safetensors",
                              kPickled = "adapter_model.bin";
-  if (!is_there(names, kConfig))
+  if (!exists(names, kConfig))
     return field_failure("model", ErrorCode::not_found, "the adapter has no {}", kConfig);
   for (const std::string_view weights : {kUsual, kPickled})
-    if (is_there(names, weights)) return std::vector{std::string(kConfig), std::string(weights)};
+    if (exists(names, weights)) return std::vector{std::string(kConfig), std::string(weights)};
   return field_failure("model", ErrorCode::not_found, "the adapter has neither {} nor {}", kUsual, kPickled);
 }
 

@@ -53,21 +53,21 @@ Result<std::set<std::string>> shards_of(const fs::path& index) {
 
 Result<fs::path> model_in(const fs::path& snapshot, std::string_view variant) {
   const std::vector<std::string> names = names_below(snapshot);
-  const auto is_there = [&](std::string_view name) { return std::ranges::binary_search(names, name); };
+  const auto exists = [&](std::string_view name) { return std::ranges::binary_search(names, name); };
   const WeightFiles& files = weight_files(names);
-  const bool sharded = is_there(files.index);
-  if (!variant.empty() || (!sharded && !is_there(files.single))) {
+  const bool sharded = exists(files.index);
+  if (!variant.empty() || (!sharded && !exists(files.single))) {
     TRY(const std::vector<std::string> parts, gguf_parts(names, variant));
     if (const Part part = part_of(parts.front()); parts.size() < part.of)
       return field_failure("model", ErrorCode::not_found, "only {2} of the {0} parts of {1} exist", part.of,
                            part.stem, parts.size());
     return snapshot / parts.front();
   }
-  if (!is_there("config.json") && !is_there("params.json")) return missing("config.json");
+  if (!exists("config.json") && !exists("params.json")) return missing("config.json");
   if (!sharded) return snapshot;
   TRY(const std::set<std::string> shards, shards_of(snapshot / files.index));
   for (const std::string& shard : shards)
-    if (!is_there(shard)) return missing(shard);
+    if (!exists(shard)) return missing(shard);
   return snapshot;
 }
 

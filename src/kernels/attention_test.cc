@@ -86,7 +86,7 @@ TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
     shape.q_heads = 4;
     shape.activation = DType::f32;
     shape.norm = NormKind::rms;
-    shape.norm_turned = true;
+    shape.norm_rotated = true;
     shape.rope.rotary_dim = rotary_dim;
     const AttentionSequences sequences(shape, {20}, random);  // random numbers as cosines and sines
     AttentionRunner got(tested, sequences);

@@ -14,23 +14,24 @@ INSTANTIATE_TEST_SUITE_P(Backends, Experts, testing::ValuesIn(test_backends()), 
 
 struct Routes {
   TestTensor weights;
-  std::vector<std::int32_t> places, tokens, starts;
+  std::vector<std::int32_t> pair_rows, tokens, starts;
 
   Routes(Backend& backend, const TestTensor& logits, std::int64_t n, std::int64_t experts,
          const RouterRule& rule, const View& bias = {}, const View& scales = {})
       : weights(DType::f32, {n, rule.chosen}),
-        places(static_cast<std::size_t>(n * rule.chosen)),
-        tokens(places.size()),
+        pair_rows(static_cast<std::size_t>(n * rule.chosen)),
+        tokens(pair_rows.size()),
         starts(static_cast<std::size_t>(experts) + 1) {
     OnDevice on(backend);
-    backend.ops.route(*backend.stream, {.logits = on(logits.view()),
-                                        .bias = on(bias),
-                                        .scales = on(scales),
-                                        .rule = rule,
-                                        .weights = on(weights.view()),
-                                        .places = on(View::of(places.data(), DType::i32, {n, rule.chosen})),
-                                        .tokens = on(View::of(std::span(tokens))),
-                                        .starts = on(View::of(std::span(starts)))});
+    backend.ops.route(*backend.stream,
+                      {.logits = on(logits.view()),
+                       .bias = on(bias),
+                       .scales = on(scales),
+                       .rule = rule,
+                       .weights = on(weights.view()),
+                       .pair_rows = on(View::of(pair_rows.data(), DType::i32, {n, rule.chosen})),
+                       .tokens = on(View::of(std::span(tokens))),
+                       .starts = on(View::of(std::span(starts)))});
     on.fetch();
   }
 };
@@ -45,7 +46,7 @@ TEST_P(Experts, Route) {
     if (random.coin())  // makes some logits equal
       for (std::int64_t i = 0; i < logits.elements(); ++i) logits.set(i, std::round(logits[i]));
     const Routes ours(*tested, logits, n, experts, rule), theirs(reference, logits, n, experts, rule);
-    EXPECT_EQ(ours.places, theirs.places);
+    EXPECT_EQ(ours.pair_rows, theirs.pair_rows);
     EXPECT_EQ(ours.tokens, theirs.tokens);
     EXPECT_EQ(ours.starts, theirs.starts);
     EXPECT_LE(difference(ours.weights, theirs.weights, 1e-6, 1e-5), 1);
@@ -70,7 +71,7 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
     const View with = random.coin() ? bias.view() : View{}, scales = random.coin() ? scale.view() : View{};
     const Routes ours(*tested, logits, n, experts, rule, with, scales),
         theirs(reference, logits, n, experts, rule, with, scales);
-    EXPECT_EQ(ours.places, theirs.places);
+    EXPECT_EQ(ours.pair_rows, theirs.pair_rows);
     EXPECT_EQ(ours.tokens, theirs.tokens);
     EXPECT_EQ(ours.starts, theirs.starts);
     EXPECT_LE(difference(ours.weights, theirs.weights, 1e-6, 1e-5), 1);
@@ -86,7 +87,7 @@ TEST_P(Experts, RouteBySparsemixer) {
                           .jitter = random.real(0.005F, 0.6F)};
     const TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
     const Routes ours(*tested, logits, n, experts, rule), theirs(reference, logits, n, experts, rule);
-    EXPECT_EQ(ours.places, theirs.places);
+    EXPECT_EQ(ours.pair_rows, theirs.pair_rows);
     EXPECT_LE(difference(ours.weights, theirs.weights, 1e-6, 1e-5), 1);
   }
 }
@@ -101,9 +102,9 @@ TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
   for (const RouterScores scores :
        {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sparsemixer}) {
     const Routes routes(*tested, logits, 3, 5, {.chosen = 3, .scores = scores});
-    std::vector<std::int32_t> places = routes.places;
-    std::ranges::sort(places);
-    for (int i = 0; i < 9; ++i) EXPECT_EQ(places[static_cast<std::size_t>(i)], i);
+    std::vector<std::int32_t> pair_rows = routes.pair_rows;
+    std::ranges::sort(pair_rows);
+    for (int i = 0; i < 9; ++i) EXPECT_EQ(pair_rows[static_cast<std::size_t>(i)], i);
     EXPECT_EQ(routes.starts.back(), 9);
   }
 }
@@ -127,12 +128,12 @@ TEST_P(Experts, GroupedMatmulIsMatmulOfEachToTheBit) {
     for (std::int64_t e = 0; e < experts; ++e) starts.push_back(starts.back() + random.integer(0, 20));
     for (std::int32_t p = 0; p < starts.back(); ++p)
       from.push_back(random.integer(0, static_cast<int>(tokens) - 1));
-    const std::int64_t places = starts.back();
-    if (places == 0) continue;
+    const std::int64_t pair_rows = starts.back();
+    if (pair_rows == 0) continue;
     const bool gathered = random.coin(), biased = random.coin();
-    const TestTensor x = random.tensor(format, {gathered ? tokens : places, cols});
+    const TestTensor x = random.tensor(format, {gathered ? tokens : pair_rows, cols});
     const TestTensor bias = random.tensor(DType::f32, {experts, rows});
-    TestTensor y(format, {places, rows}), expected(format, {places, rows});
+    TestTensor y(format, {pair_rows, rows}), expected(format, {pair_rows, rows});
     OnDevice on(*tested);
     tested->ops.grouped_matmul(*tested->stream, {.x = on(x.view()),
                                                  .rows = gathered ? on(View::of(std::span(from))) : View{},
@@ -152,7 +153,7 @@ TEST_P(Experts, GroupedMatmulIsMatmulOfEachToTheBit) {
                                              .y = on(expected.view()).rows(p, 1)});
       }
     on.fetch();
-    ASSERT_EQ(y, expected) << places << " places, " << rows << " x " << cols << " " << name(format);
+    ASSERT_EQ(y, expected) << pair_rows << " places, " << rows << " x " << cols << " " << name(format);
   }
 }
 
@@ -165,23 +166,24 @@ TEST_P(Experts, Combine) {
     const TestTensor y = random.tensor(format, {n * chosen, dim}), shared = random.tensor(format, {n, dim});
     const TestTensor weights = random.tensor(DType::f32, {n, chosen});
     const TestTensor gate = random.tensor(DType::f32, {n, 1}, -3, 3);
-    std::vector<std::int32_t> places(static_cast<std::size_t>(n * chosen));
-    std::iota(places.begin(), places.end(), 0);
-    random.shuffle(places);
+    std::vector<std::int32_t> pair_rows(static_cast<std::size_t>(n * chosen));
+    std::iota(pair_rows.begin(), pair_rows.end(), 0);
+    random.shuffle(pair_rows);
     const bool with_shared = random.coin(), gated = random.coin(), weighted = random.integer(0, 3) > 0;
     const auto run = [&](Backend& backend) {
       TestTensor out(format, {n, dim});
       OnDevice on(backend);
-      backend.ops.combine(*backend.stream, {.y = on(y.view()),
-                                            .places = on(View::of(places.data(), DType::i32, {n, chosen})),
-                                            .weights = weighted ? on(weights.view()) : View{},
-                                            .shared = with_shared ? on(shared.view()) : View{},
-                                            .shared_gate = gated ? on(gate.view()) : View{},
-                                            .out = on(out.view())});
+      backend.ops.combine(*backend.stream,
+                          {.y = on(y.view()),
+                           .pair_rows = on(View::of(pair_rows.data(), DType::i32, {n, chosen})),
+                           .weights = weighted ? on(weights.view()) : View{},
+                           .shared = with_shared ? on(shared.view()) : View{},
+                           .shared_gate = gated ? on(gate.view()) : View{},
+                           .out = on(out.view())});
       on.fetch();
       return out;
     };
-    ASSERT_LE(difference(run(*tested), run(reference), 2e-6, last_place(format)), 1);
+    ASSERT_LE(difference(run(*tested), run(reference), 2e-6, last_digit(format)), 1);
   }
 }
 

@@ -55,7 +55,7 @@ TEST_P(Operators, Matmul) {
     on.fetch();
     reference.ops.matmul(*reference.stream,
                          {x.view(), *expected_w, with_bias ? bias.view() : View{}, expected.view()});
-    ASSERT_LE(difference(y, expected, 2e-7 * static_cast<double>(cols) + 1e-6, last_place(y.dtype())), 1)
+    ASSERT_LE(difference(y, expected, 2e-7 * static_cast<double>(cols) + 1e-6, last_digit(y.dtype())), 1)
         << m << " x " << rows << " x " << cols << " " << name(format) << " " << name(activation);
   }
 }
@@ -176,21 +176,21 @@ TEST_P(Operators, AddNorm) {
     const auto run = [&](Backend& backend) {
       std::pair result{residual, out};
       OnDevice on(backend);
-      AddNormArgs there = args;
-      there.residual = on(result.first.view());
-      there.delta = on(args.delta);
-      there.residual_scale = on(args.residual_scale);
-      there.delta_norm = on(args.delta_norm);
-      there.norm = on(args.norm);
-      if (args.out) there.out = on(result.second.view());
-      backend.ops.add_norm(*backend.stream, there);
+      AddNormArgs device_args = args;
+      device_args.residual = on(result.first.view());
+      device_args.delta = on(args.delta);
+      device_args.residual_scale = on(args.residual_scale);
+      device_args.delta_norm = on(args.delta_norm);
+      device_args.norm = on(args.norm);
+      if (args.out) device_args.out = on(result.second.view());
+      backend.ops.add_norm(*backend.stream, device_args);
       on.fetch();
       return result;
     };
     const auto [got_residual, got] = run(*tested);
     const auto [expected_residual, expected] = run(reference);
     ASSERT_LE(difference(got_residual, expected_residual, 3e-6, 1e-6), 1);
-    ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_place(out_type) + 1e-6), 1);
+    ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_digit(out_type) + 1e-6), 1);
   }
 }
 
@@ -215,7 +215,7 @@ TEST_P(Operators, Activate) {
     on.fetch();
     reference.ops.activate(*reference.stream,
                            {x.view(), kind, gated, 1.7f, 5.0f, slopes.view(), expected.view()});
-    ASSERT_LE(difference(y, expected, 5e-6, 1.01 * last_place(type) + 1e-6), 1) << static_cast<int>(kind);
+    ASSERT_LE(difference(y, expected, 5e-6, 1.01 * last_digit(type) + 1e-6), 1) << static_cast<int>(kind);
   }
 }
 

@@ -39,7 +39,7 @@ TEST_P(Recurrent, Gate) {
       on.fetch();
       return y;
     };
-    ASSERT_LE(difference(run(*tested), run(reference), 1e-5, 1.01 * last_place(type) + 1e-6), 1);
+    ASSERT_LE(difference(run(*tested), run(reference), 1e-5, 1.01 * last_digit(type) + 1e-6), 1);
   }
 }
 
@@ -130,7 +130,7 @@ TEST_P(Recurrent, StatesGoOnAsTheSpecificationSays) {
     const TestTensor expected = Session(reference, layer, 2).step(x, ba, length, all);
     // The input of the delta rule is rounded to bf16 after the convolution, so it may differ by one unit in
     // the last place.
-    ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 3e-2 : 2e-5, 3 * last_place(layer.type)),
+    ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 3e-2 : 2e-5, 3 * last_digit(layer.type)),
               1)
         << layer.key_dim << " x " << layer.value_dim << ", " << name(layer.type);
   }

@@ -118,15 +118,15 @@ Outputs run(Backend& backend, const Sizes& s, const Inputs& in, std::int64_t at_
   for (std::int64_t i = 0; i < blocks; ++i) table.push_back(static_cast<std::int32_t>(blocks - 1 - i));
   for (std::int64_t first = 0; first < s.n; first += at_once) {
     const std::int64_t count = std::min(at_once, s.n - first);
-    std::vector<std::int32_t> places;
+    std::vector<std::int32_t> token_positions;
     TestTensor slots(DType::i64, {count});
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t t = first + i;
-      places.push_back(static_cast<std::int32_t>(t));
+      token_positions.push_back(static_cast<std::int32_t>(t));
       reinterpret_cast<std::int64_t*>(slots.data())[i] =
           table[static_cast<std::size_t>(t / kBlockSize)] * std::int64_t{kBlockSize} + t % kBlockSize;
     }
-    const TestTensor positions = numbers(places), state_slots = numbers({1}),
+    const TestTensor positions = numbers(token_positions), state_slots = numbers({1}),
                      starts = numbers({0, static_cast<std::int32_t>(count)});
     const std::int32_t query_starts[] = {0, static_cast<std::int32_t>(count)},
                        length = static_cast<std::int32_t>(first + count);
@@ -166,7 +166,7 @@ Outputs run(Backend& backend, const Sizes& s, const Inputs& in, std::int64_t at_
     store(compress(in.index_values, in.index_gates, in.index_bias, index_state, s.index_dim).view(),
           in.index_norm, entries, s.dim);
     for (TestTensor* each : {&q, &index_q})
-      backend.ops.turn_ends(
+      backend.ops.rotate_ends(
           stream,
           {.x = each->view().rows(first, count), .positions = positions.view(), .frequencies = frequencies});
     const View chosen = result.chosen.view().rows(first, count), out = result.out.view().rows(first, count);
@@ -185,10 +185,10 @@ Outputs run(Backend& backend, const Sizes& s, const Inputs& in, std::int64_t at_
                                    .entries = entries,
                                    .entry_plan = entry_plan.get(),
                                    .out = out});
-    backend.ops.turn_ends(stream, {.x = View::of(out.data, out.dtype, {count, s.heads, s.dim}),
-                                   .positions = positions.view(),
-                                   .frequencies = frequencies,
-                                   .back = true});
+    backend.ops.rotate_ends(stream, {.x = View::of(out.data, out.dtype, {count, s.heads, s.dim}),
+                                     .positions = positions.view(),
+                                     .frequencies = frequencies,
+                                     .back = true});
   }
   return result;
 }
@@ -207,7 +207,7 @@ TEST_P(RowAttention, IsThatOfTheReferenceHoweverASequenceIsCut) {
     ASSERT_TRUE(s.dtype != DType::f32 || together.chosen == expected.chosen) << context();
     if (together.chosen == expected.chosen) {  // rounding of entries may change the selection of entries
       ASSERT_LE(
-          difference(together.out, expected.out, s.dtype == DType::f32 ? 2e-5 : 0.02, last_place(s.dtype)), 1)
+          difference(together.out, expected.out, s.dtype == DType::f32 ? 2e-5 : 0.02, last_digit(s.dtype)), 1)
           << context();
     }
     for (const std::int64_t at_once : {1, 7}) {
@@ -225,10 +225,10 @@ TEST_P(RowAttention, StatesAreCopiedBehindTokens) {
     const TestTensor values = random.tensor(DType::f32, {n, sets * dim}),
                      gates = random.tensor(DType::f32, {n, sets * dim});
     const TestTensor bias = random.tensor(DType::f32, {4, sets * dim});
-    std::vector<std::int32_t> places(static_cast<std::size_t>(n)), to(places.size(), -1);
-    std::iota(places.begin(), places.end(), 0);
+    std::vector<std::int32_t> token_positions(static_cast<std::size_t>(n)), to(token_positions.size(), -1);
+    std::iota(token_positions.begin(), token_positions.end(), 0);
     to[static_cast<std::size_t>(random.integer(0, static_cast<int>(n) - 1))] = 2;
-    const TestTensor positions = numbers(places), copies = numbers(to), slots = numbers({0}),
+    const TestTensor positions = numbers(token_positions), copies = numbers(to), slots = numbers({0}),
                      starts = numbers({0, static_cast<std::int32_t>(n)});
     const auto run = [&](Backend& backend) {
       std::pair result{TestTensor(DType::f32, {3, sets, 3, dim}), TestTensor(DType::f32, {n, dim})};

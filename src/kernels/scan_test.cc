@@ -135,7 +135,7 @@ TEST_P(Scans, StatesGoOnAsTheSpecificationSays) {
       TestTensor got(op.type, {2 * length, op.outputs}), expected = got;
       Session(*tested, op, length).step(x, all, got);
       Session(reference, op, length).step(x, all, expected);
-      ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_place(op.type) + 1e-5), 1) << name(op.type);
+      ASSERT_LE(difference(got, expected, 2e-5, 1.01 * last_digit(op.type) + 1e-5), 1) << name(op.type);
     }
 }
 

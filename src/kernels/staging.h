@@ -27,17 +27,17 @@ class Staging {
   std::size_t bytes() const { return bytes_; }
 
   // Switches to the other buffer. First waits until the device has read that buffer.
-  void turn(Stream& stream) {
-    turn_ = 1 - turn_;
-    stream.wait(pieces_[turn_].sent);
+  void swap(Stream& stream) {
+    current_ = 1 - current_;
+    stream.wait(pieces_[current_].sent);
   }
-  std::byte* data() const { return static_cast<std::byte*>(pieces_[turn_].memory.data()); }
+  std::byte* data() const { return static_cast<std::byte*>(pieces_[current_].memory.data()); }
 
   // Copies the first to.bytes() bytes of the current buffer to `to`.
   void send(Device& device, Stream& stream, const View& to) {
     CHECK(static_cast<std::size_t>(to.bytes()) <= bytes_, "{} bytes, room for {}", to.bytes(), bytes_);
     device.upload(stream, to, data());
-    pieces_[turn_].sent = stream.mark();
+    pieces_[current_].sent = stream.mark();
   }
 
  private:
@@ -46,7 +46,7 @@ class Staging {
     Stream::Mark sent = 0;
   };
   std::array<Piece, 2> pieces_;
-  std::size_t turn_ = 0, bytes_ = 0;
+  std::size_t current_ = 0, bytes_ = 0;
 };
 
 }  // namespace octavo

@@ -65,7 +65,7 @@ TEST_P(Streams, Correct) {
     const auto [got, got_out] = run(*tested);
     const auto [expected, expected_out] = run(reference);
     ASSERT_LE(difference(got, expected, 2e-5, 1e-5), 1) << s.streams << " x " << s.dim;
-    ASSERT_LE(difference(got_out, expected_out, 2e-5, 1.01 * last_place(type) + 1e-5), 1);
+    ASSERT_LE(difference(got_out, expected_out, 2e-5, 1.01 * last_digit(type) + 1e-5), 1);
   }
 }
 
@@ -103,7 +103,7 @@ TEST_P(Streams, KeepTail) {
       on.fetch();
       return kept;
     };
-    ASSERT_LE(difference(run(*tested), run(reference), 1e-5, 1.01 * last_place(type) + 3e-5), 1) << dim;
+    ASSERT_LE(difference(run(*tested), run(reference), 1e-5, 1.01 * last_digit(type) + 3e-5), 1) << dim;
   }
 }
 

@@ -104,7 +104,7 @@ TEST_P(Wkv, StatesGoOnAsTheSpecificationSays) {
     const TestTensor expected = Session(reference, layer, 2).step(given, decay, length, all);
     // The input of the delta rule is rounded to bf16 after the mixtures, so it may differ by one unit in
     // the last place.
-    ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 1e-1 : 1e-4, 4 * last_place(layer.type)),
+    ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 1e-1 : 1e-4, 4 * last_digit(layer.type)),
               1)
         << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);
   }

@@ -33,12 +33,12 @@ std::span<std::int32_t> BlockPool::tokens(BlockId block) {
 }
 
 // The free blocks form a ring, sorted by the time of their release. Inserts `block` into the ring as the
-// next newer block after `place`.
-void BlockPool::link_after(BlockId place, BlockId block) {
-  const BlockId next = blocks_[at(place)].newer;
-  blocks_[at(block)].older = place;
+// next newer block after `before`.
+void BlockPool::link_after(BlockId before, BlockId block) {
+  const BlockId next = blocks_[at(before)].newer;
+  blocks_[at(block)].older = before;
   blocks_[at(block)].newer = next;
-  blocks_[at(place)].newer = block;
+  blocks_[at(before)].newer = block;
   blocks_[at(next)].older = block;
 }
 
@@ -132,7 +132,7 @@ void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId pr
   b.prefix = prefix;
   b.parent_key = content.parent_key;
   std::ranges::copy(content.tokens, tokens(block).begin());
-  if (log_ && !has_twin(block)) tell_stored(block);
+  if (log_ && !has_twin(block)) log_stored(block);
   BlockId& first = buckets_[bucket(b.group, b.key)];
   b.next_in_bucket = first;
   first = block;
@@ -167,13 +167,13 @@ bool BlockPool::has_twin(BlockId block) const {
   return false;
 }
 
-void BlockPool::tell_stored(BlockId block) {
+void BlockPool::log_stored(BlockId block) {
   const Block& b = blocks_[at(block)];
   log_->write({KvEvent::Kind::stored, b.group, b.key, b.parent_key, b.extra}, tokens(block));
 }
 
 // Logs each content once. Prefix ids ascend from parents to children, so parents are logged first.
-void BlockPool::tell_all() {
+void BlockPool::log_all() {
   if (!log_ || !log_->losing() || !log_->has_room(at(total_) + 1)) return;
   std::vector<std::tuple<PrefixId, int, BlockId>> contents;
   for (BlockId block = 0; block < total_; ++block)
@@ -186,7 +186,7 @@ void BlockPool::tell_all() {
     const auto& [prefix, group, block] = contents[i];
     const bool again =
         i > 0 && std::get<0>(contents[i - 1]) == prefix && std::get<1>(contents[i - 1]) == group;
-    if (!again) tell_stored(block);
+    if (!again) log_stored(block);
   }
 }
 

@@ -102,13 +102,13 @@ class BlockPool {
   // Logs from now on when a content becomes available or unavailable. A content in several blocks is logged
   // when the first of these blocks gets the content and when the last one loses it. The log must outlive
   // this object.
-  void tell(KvEventLog& log) { log_ = &log; }
+  void log_to(KvEventLog& log) { log_ = &log; }
 
   // The observer must outlive this object.
   void observe(BlockObserver& observer) { observers_.push_back(&observer); }
 
   // If the log has lost events, logs all contents again as soon as the log has space.
-  void tell_all();
+  void log_all();
 
   // CHECKs that counts, lists and buckets agree. Takes linear time, so only tests and fuzzers call it.
   void check() const;
@@ -133,8 +133,8 @@ class BlockPool {
   std::span<std::int32_t> tokens(BlockId block);
   bool holds(BlockId block, const BlockContent& content) const;
   bool has_twin(BlockId block) const;
-  void tell_stored(BlockId block);
-  void link_after(BlockId place, BlockId block);
+  void log_stored(BlockId block);
+  void link_after(BlockId before, BlockId block);
   void unlink(BlockId block);
   void forget(BlockId block);
 

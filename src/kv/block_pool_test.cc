@@ -182,9 +182,9 @@ TEST(BlockPool, AgreesWithASimpleModel) {
         break;
       default:
         const BlockId b = pool.find(content(tokens, static_cast<std::uint64_t>(name % 3)));
-        const bool there = std::ranges::any_of(model, [&](const Model& x) { return x.name == name; });
-        ASSERT_EQ(b != kNoBlock, there);
-        if (!there) break;
+        const bool expected = std::ranges::any_of(model, [&](const Model& x) { return x.name == name; });
+        ASSERT_EQ(b != kNoBlock, expected);
+        if (!expected) break;
         ASSERT_EQ(model[static_cast<std::size_t>(b)].name, name);
         pool.acquire(b);
         if (model[static_cast<std::size_t>(b)].users++ == 0) std::erase(lru, b);

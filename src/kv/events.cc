@@ -12,10 +12,10 @@ bool KvEventLog::write(const KvEvent& event, std::span<const std::int32_t> token
   }
   CHECK(tokens.empty() || tokens.size() == block_size_, "{} tokens in a block of {}", tokens.size(),
         block_size_);
-  const std::size_t place = written_++ % events_.size();
-  events_[place] = event;
+  const std::size_t index = written_++ % events_.size();
+  events_[index] = event;
   clears_ += event.kind == KvEvent::Kind::cleared;
-  std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(place * block_size_));
+  std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(index * block_size_));
   return true;
 }
 

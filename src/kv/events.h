@@ -3,7 +3,7 @@
 //
 // The log is a ring buffer with one writer (the engine thread) and one reader. The constructor allocates
 // all memory, and the writer never waits. If the reader is so slow that the ring is full, new events are
-// lost. When the ring has space again, the pool logs all contents again (BlockPool::tell_all).
+// lost. When the ring has space again, the pool logs all contents again (BlockPool::log_all).
 #pragma once
 
 #include <algorithm>
@@ -79,8 +79,8 @@ class KvEventLog {
     std::uint64_t at = read_.load(std::memory_order_relaxed);
     const std::uint64_t end = std::min<std::uint64_t>(visible_.load(std::memory_order_acquire), at + most);
     for (; at != end; ++at) {
-      const std::size_t place = at % events_.size();
-      visit(events_[place], std::span(tokens_).subspan(place * block_size_, block_size_));
+      const std::size_t index = at % events_.size();
+      visit(events_[index], std::span(tokens_).subspan(index * block_size_, block_size_));
     }
     read_.store(at, std::memory_order_release);
   }

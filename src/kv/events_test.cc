@@ -34,7 +34,7 @@ struct Mirror {
 
 // A pool in which block i of chain c has the key 100 * c + i + 1.
 struct Chains {
-  Chains(int blocks, KvEventLog& log) : pool(blocks, kSize, 1) { pool.tell(log); }
+  Chains(int blocks, KvEventLog& log) : pool(blocks, kSize, 1) { pool.log_to(log); }
 
   void compute(int chain, int length) {
     std::vector<BlockId> mine;
@@ -87,13 +87,13 @@ TEST(KvEvents, AReaderThatIsLateLearnsEverythingAnew) {
   KvEventLog log(32, kSize);
   Chains chains(32, log);
   for (int chain = 0; !log.losing(); ++chain) chains.compute(chain % 60, 12);
-  chains.pool.tell_all();
+  chains.pool.log_all();
   EXPECT_TRUE(log.losing());
   chains.compute(3, 12);
   log.flush();
   Mirror mirror;
   mirror.read(log);
-  chains.pool.tell_all();
+  chains.pool.log_all();
   EXPECT_FALSE(log.losing());
   log.flush();
   mirror.read(log);
@@ -105,7 +105,7 @@ TEST(KvEvents, ALogThatBeginsLateHasAllContents) {
   Chains chains(32, log);
   log.lose();
   for (int chain = 0; chain < 3; ++chain) chains.compute(chain, 4);
-  chains.pool.tell_all();
+  chains.pool.log_all();
   log.flush();
   Mirror mirror;
   mirror.read(log);

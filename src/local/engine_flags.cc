@@ -342,16 +342,16 @@ std::vector<fs::path> folders_of_code() {
 
 Result<std::string> demo_model_dir() {
   std::error_code ignored;
-  std::vector<fs::path> places = {fs::current_path(ignored)};
+  std::vector<fs::path> roots = {fs::current_path(ignored)};
   for (const fs::path& folder : folders_of_code()) {
-    places.push_back(folder);
-    places.push_back(folder / "share" / "octavo");
+    roots.push_back(folder);
+    roots.push_back(folder / "share" / "octavo");
   }
 #ifdef OCTAVO_SOURCE_DIR
-  places.emplace_back(OCTAVO_SOURCE_DIR);
+  roots.emplace_back(OCTAVO_SOURCE_DIR);
 #endif
-  for (const fs::path& place : places) {
-    const fs::path dir = place / "models" / "demo";
+  for (const fs::path& root : roots) {
+    const fs::path dir = root / "models" / "demo";
     if (fs::exists(dir / "config.json", ignored)) return dir.string();
   }
   return field_failure(

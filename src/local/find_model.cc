@@ -106,7 +106,7 @@ Result<> find_models(EngineOptions& options, const HubFlags& flags) {
   if (auto* draft = std::get_if<DraftModelOptions>(&method)) model = &draft->model;
   if (auto* head = std::get_if<HeadOptions>(&method); head != nullptr && !head->model.empty())
     model = &head->model;
-  if (auto* heads = std::get_if<PlaceHeadOptions>(&method)) model = &heads->model;
+  if (auto* heads = std::get_if<PositionHeadOptions>(&method)) model = &heads->model;
   if (model == nullptr) return {};
   HubFlags of_draft = flags;
   of_draft.revision.clear();

@@ -46,7 +46,7 @@ Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& opti
     return invalid("--kv-offloading-size", "needs the user's cache folder: set XDG_CACHE_HOME or HOME");
   if (folder.empty()) folder = home + "/.cache";
   options.enabled = true;
-  options.tier = {.place = folder + "/octavo/kv",
+  options.tier = {.path_or_url = folder + "/octavo/kv",
                   .bytes = static_cast<std::int64_t>(offloading.gib * (std::int64_t{1} << 30)),
                   .on_host_of_device = true};
   return {};

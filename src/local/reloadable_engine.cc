@@ -51,9 +51,9 @@ void ReloadableEngine::sleep(int level, Done done) {
     return done({});
   }
   if (!awake) return done(invalid("level", "the engine sleeps at level 2: wake it up first"));
-  awake->sleep(level, [this, level, told = std::move(done)](Result<> result) {
+  awake->sleep(level, [this, level, then = std::move(done)](Result<> result) {
     if (result) set_level(level);
-    told(std::move(result));
+    then(std::move(result));
   });
 }
 

@@ -58,10 +58,10 @@ struct Loaded {
   }
   // level 0: calls wake_up().
   Result<> change(int level) {
-    Result<> told = failure(ErrorCode::internal, "nothing was told");
-    const auto done = [&](Result<> result) { told = std::move(result); };
+    Result<> outcome = failure(ErrorCode::internal, "nothing was told");
+    const auto done = [&](Result<> result) { outcome = std::move(result); };
     level == 0 ? engine->wake_up(done) : engine->sleep(level, done);
-    return told;
+    return outcome;
   }
 };
 

@@ -252,13 +252,13 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     }
     std::shared_ptr<remote::EngineMeeting> meeting;
     if (options.engines.elsewhere > 0) {
-      TRY(remote::EngineMeetingOptions place, meeting_of(options));
+      TRY(remote::EngineMeetingOptions meeting_options, meeting_of(options));
       std::set<int> elsewhere;
       for (int index = 0; index < all_engines; ++index)
         if (!is_here(index)) elsewhere.insert(index);
       log_info("waiting at {}:{} for engines {}", options.engines.meeting_address,
                options.engines.meeting_port, fmt::join(elsewhere, ", "));
-      TRY(meeting, remote::EngineMeeting::open(std::move(place), std::move(elsewhere)));
+      TRY(meeting, remote::EngineMeeting::open(std::move(meeting_options), std::move(elsewhere)));
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
@@ -329,11 +329,11 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
-  if (!asked.number && !asked.fps) return;
+void set_frames(const VideoFrames& requested, media::VideoRule& rule) {
+  if (!requested.number && !requested.fps) return;
   rule.samples = false;
-  rule.loader_frames = asked.number.value_or(0);
-  rule.loader_fps = asked.fps.value_or(0);
+  rule.loader_frames = requested.number.value_or(0);
+  rule.loader_fps = requested.fps.value_or(0);
 }
 
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {

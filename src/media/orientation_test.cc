@@ -51,10 +51,11 @@ std::string exif(int orientation, bool is_little = false, std::size_t type = 3) 
 }
 
 TEST(Orientation, TurnsAsPillowDoes) {
-  constexpr std::array kTurned = {"abc/def", "cba/fed", "fed/cba",  "def/abc",
-                                  "ad/be/cf", "da/eb/fc", "fc/eb/da", "cf/be/ad"};
+  constexpr std::array kRotated = {"abc/def",  "cba/fed",  "fed/cba",  "def/abc",
+                                   "ad/be/cf", "da/eb/fc", "fc/eb/da", "cf/be/ad"};
   for (int orientation = 1; orientation <= 8; ++orientation)
-    EXPECT_EQ(letters(upright(picture("abc/def"), orientation)), kTurned[static_cast<std::size_t>(orientation - 1)])
+    EXPECT_EQ(letters(upright(picture("abc/def"), orientation)),
+              kRotated[static_cast<std::size_t>(orientation - 1)])
         << orientation;
 }
 

@@ -102,7 +102,7 @@ Taps taps_of(int from, int to, Filter filter, bool torch) {
 
 // Four neighbours along an axis, and their weights. Beyond the edge, the last pixel is repeated.
 struct Four {
-  std::array<std::size_t, 4> places;
+  std::array<std::size_t, 4> lines;
   std::array<float, 4> weights;
 };
 std::vector<Four> fours_of(int from, int to) {
@@ -112,9 +112,9 @@ std::vector<Four> fours_of(int from, int to) {
     const float at = scale * (static_cast<float>(i) + 0.5F) - 0.5F, first = std::floor(at);
     Four four{};
     for (int k = 0; k < 4; ++k) {
-      const auto place = static_cast<std::size_t>(k);
-      four.places[place] = static_cast<std::size_t>(std::clamp(static_cast<int>(first) + k - 1, 0, from - 1));
-      four.weights[place] = static_cast<float>(bicubic(at - first - static_cast<float>(k - 1), -0.75));
+      const auto index = static_cast<std::size_t>(k);
+      four.lines[index] = static_cast<std::size_t>(std::clamp(static_cast<int>(first) + k - 1, 0, from - 1));
+      four.weights[index] = static_cast<float>(bicubic(at - first - static_cast<float>(k - 1), -0.75));
     }
     all.push_back(four);
   }
@@ -203,10 +203,10 @@ std::vector<float> interpolate_bicubic(const Image& image, int width, int height
       for (std::size_t channel = 0; channel < 3; ++channel) {
         float sum = 0;
         for (std::size_t y = 0; y < 4; ++y) {
-          const std::size_t line = row.places[y] * static_cast<std::size_t>(image.width);
+          const std::size_t line = row.lines[y] * static_cast<std::size_t>(image.width);
           float along = 0;
           for (std::size_t x = 0; x < 4; ++x)
-            along += column.weights[x] * image.pixels[(line + column.places[x]) * 3 + channel];
+            along += column.weights[x] * image.pixels[(line + column.lines[x]) * 3 + channel];
           sum += row.weights[y] * along;
         }
         out.push_back(sum);

@@ -25,8 +25,8 @@ TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   float most = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::size_t channel = i % 3, x = i / 3 % patch, y = i / 3 / patch % patch,
-                      place = i / 3 / patch / patch;
-    const std::size_t row = place / across * patch + y, column = place % across * patch + x;
+                      index = i / 3 / patch / patch;
+    const std::size_t row = index / across * patch + y, column = index % across * patch + x;
     const float own = static_cast<float>(image.pixels[(row * width + column) * 3 + channel]) / 255;
     most = std::max(most, std::abs(own - numbers[i]));
   }

@@ -145,7 +145,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       row += rows;
     }
   }
-  if (spec.media.tower && spec.media.tower->encodes_media() && !spec.hears_beside())
+  if (spec.media.tower && spec.media.tower->encodes_media() && !spec.has_audio_encoder())
     add_tower(*spec.media.tower);
   if (experts)
     for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
@@ -193,10 +193,10 @@ std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<con
   std::vector<Linear::Block> blocks;
   for (const RowRange& range : order) {
     const std::int64_t part = part_of(range.begin);
-    const bool turns = part_of(range.begin + (range.count - 1) * range.step) != part;
+    const bool changes_part = part_of(range.begin + (range.count - 1) * range.step) != part;
     if (blocks.empty() || blocks.back().part != part) blocks.push_back({.part = part});
     blocks.back().order.push_back(range);
-    if (turns || blocks.size() > part_rows.size()) return {{.part = -1, .order = std::move(order)}};
+    if (changes_part || blocks.size() > part_rows.size()) return {{.part = -1, .order = std::move(order)}};
   }
   return blocks;
 }
@@ -388,16 +388,16 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
   AdapterFile adapter;
   std::vector<float> scales;
   // index in adapter.changes for each product; SIZE_MAX: no change
-  std::vector<std::size_t> places(linears_.size(), SIZE_MAX);
+  std::vector<std::size_t> index_of(linears_.size(), SIZE_MAX);
   const auto change_of = [&](std::size_t index) -> AdapterFile::Change& {
-    if (places[index] == SIZE_MAX) {
-      places[index] = adapter.changes.size();
+    if (index_of[index] == SIZE_MAX) {
+      index_of[index] = adapter.changes.size();
       const Linear& linear = linears_[index];
       const std::size_t bytes = static_cast<std::size_t>(rank(linear)) * size_of(format_);
       adapter.changes.push_back({index, std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
                                  std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.rows))});
     }
-    return adapter.changes[places[index]];
+    return adapter.changes[index_of[index]];
   };
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
   std::set<std::string_view> left_out;  // modules of an encoder, which are ignored
@@ -428,7 +428,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
   }
   // If the embedding and the output matrix are tied, PEFT stores both changes, with equal contents. If the
   // model does not tie them, ensure_weight_tying has no effect.
-  if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
+  if (config.tied && tied_ && index_of[kEmbeddingIndex] != SIZE_MAX && index_of[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt,
                    "ensure_weight_tying is set and the embedding changes, but the output matrix does not");
   if (adapter.changes.empty())

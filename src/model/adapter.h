@@ -155,7 +155,7 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
 
-struct ExpertPlaces {
+struct ExpertPairs {
   std::size_t index;  // MatrixParameter::index of the first expert
   View rows = {};     // i32 [pairs]: the row of x that each pair reads; empty: pair i reads row i
   View tokens;        // i32 [pairs]: token of each pair
@@ -164,7 +164,7 @@ struct ExpertPlaces {
 
 // Adds the adapters' changes of a product of experts to y. Shapes: x is act [n, cols], y is act [pairs,
 // rows]. All views must be in host memory.
-void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& places, const View& y);
+void add_expert_changes(const Step& step, const View& x, const ExpertPairs& pairs, const View& y);
 
 // Adds the adapters' changes of the embedding to y, f32 [n, dim], for the token ids `ids`, i32 [n].
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,

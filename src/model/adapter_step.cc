@@ -13,12 +13,13 @@ constexpr std::size_t kAtOnce = 64;  // Maximum number of groups in a grouped pr
 
 struct Lists {
   View adapters;              // i32 [tokens]: index of each token's adapter in StepAdapters; -1: none
-  View places, rows, starts;  // arguments of a grouped product: i32 [places], [places], [kAtOnce + 1]
+  View pair_rows, rows,
+      starts;  // arguments of a grouped product: i32 [pair_rows], [pair_rows], [kAtOnce + 1]
 };
-Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
+Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t pair_rows) {
   return {.adapters = scratch.take(DType::i32, {tokens}),
-          .places = scratch.take(DType::i32, {places}),
-          .rows = scratch.take(DType::i32, {places}),
+          .pair_rows = scratch.take(DType::i32, {pair_rows}),
+          .rows = scratch.take(DType::i32, {pair_rows}),
           .starts = scratch.take(DType::i32, {std::int64_t{kAtOnce} + 1})};
 }
 
@@ -87,10 +88,10 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
     }
     const Ops& ops = backend.ops;
     Stream& stream = *backend.stream;
-    const std::int64_t places = all.tokens.size(0);
+    const std::int64_t pair_rows = all.tokens.size(0);
     scratch = empty;
-    const View low = scratch.take(x.dtype, {places, a[0]->rows()});
-    const View delta = scratch.take(x.dtype, {places, y.size(1)});
+    const View low = scratch.take(x.dtype, {pair_rows, a[0]->rows()});
+    const View delta = scratch.take(x.dtype, {pair_rows, y.size(1)});
     const View starts =
         all.starts.rows(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count) + 1);
     ops.grouped_matmul(
@@ -102,17 +103,17 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
   }
 }
 
-void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places, const View& y) {
+void add_expert_changes(const Step& step, const View& x, const ExpertPairs& all_pairs, const View& y) {
   // Adapters have no entries for products of experts if no adapter changes experts.
-  if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_places.index) return;
+  if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_pairs.index) return;
   Backend& backend = step.backend;
   const StepAdapters& all = *step.batch.adapters;
-  const std::int64_t experts = all_places.starts.size(0) - 1;
+  const std::int64_t experts = all_pairs.starts.size(0) - 1;
   const auto change = [&](std::size_t adapter, std::int64_t expert) -> const AdapterChange& {
-    return (*all.adapters[adapter])[all_places.index + static_cast<std::size_t>(expert)];
+    return (*all.adapters[adapter])[all_pairs.index + static_cast<std::size_t>(expert)];
   };
   Scratch scratch = step.adapter_scratch;
-  const Lists lists = take_lists(scratch, step.tokens(), all_places.tokens.size(0));
+  const Lists lists = take_lists(scratch, step.tokens(), all_pairs.tokens.size(0));
   auto* adapters = lists.adapters.as<std::int32_t>();
   std::fill_n(adapters, step.tokens(), -1);
   for (std::size_t i = 0; i < all.adapters.size(); ++i)
@@ -123,7 +124,7 @@ void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all
   std::array<const AdapterChange*, kAtOnce> changes{};
   std::size_t groups = 0;
   std::int32_t filled = 0;
-  auto *places = lists.places.as<std::int32_t>(), *rows = lists.rows.as<std::int32_t>(),
+  auto *pair_rows = lists.pair_rows.as<std::int32_t>(), *rows = lists.rows.as<std::int32_t>(),
        *starts = lists.starts.as<std::int32_t>();
   starts[0] = 0;
   const auto multiply = [&] {
@@ -140,20 +141,20 @@ void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all
                                 .w = std::span(a).first(groups),
                                 .y = low});
     multiply_b(backend, std::span(changes).first(groups), low, group_starts, delta);
-    ops.add_rows(stream, {.x = delta, .rows = lists.places.rows(0, filled), .y = y});
+    ops.add_rows(stream, {.x = delta, .rows = lists.pair_rows.rows(0, filled), .y = y});
     groups = 0;
     filled = 0;
   };
   for (std::int64_t e = 0; e < experts; ++e) {
-    const std::int32_t begin = all_places.starts.as<std::int32_t>()[e],
-                       end = all_places.starts.as<std::int32_t>()[e + 1];
+    const std::int32_t begin = all_pairs.starts.as<std::int32_t>()[e],
+                       end = all_pairs.starts.as<std::int32_t>()[e + 1];
     for (std::size_t i = 0; begin < end && i < all.adapters.size(); ++i) {
       if (!change(i, e).a) continue;
       const std::int32_t before = filled;
-      for (std::int32_t place = begin; place < end; ++place) {
-        if (adapters[all_places.tokens.as<std::int32_t>()[place]] != static_cast<std::int32_t>(i)) continue;
-        places[filled] = place;
-        rows[filled++] = all_places.rows ? all_places.rows.as<std::int32_t>()[place] : place;
+      for (std::int32_t pair = begin; pair < end; ++pair) {
+        if (adapters[all_pairs.tokens.as<std::int32_t>()[pair]] != static_cast<std::int32_t>(i)) continue;
+        pair_rows[filled] = pair;
+        rows[filled++] = all_pairs.rows ? all_pairs.rows.as<std::int32_t>()[pair] : pair;
       }
       if (filled == before) continue;
       a[groups] = change(i, e).a.get();
@@ -170,7 +171,7 @@ void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scra
                            const View& y) {
   const Ops& ops = backend.ops;
   Stream& stream = *backend.stream;
-  const std::int64_t n = ids.size(0), places = all.tokens.size(0);
+  const std::int64_t n = ids.size(0), pair_rows = all.tokens.size(0);
   for (std::size_t i = 0; i < all.adapters.size(); ++i) {
     const AdapterChange& change = (*all.adapters[i])[kEmbeddingIndex];
     if (!change.a) continue;
@@ -178,7 +179,7 @@ void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scra
     Scratch own = scratch;
     const View found = own.take(DType::f32, {n, b->cols()});
     const View low = own.take(b->activation(), {n, b->cols()});
-    const View delta = own.take(b->activation(), {places, b->rows()});
+    const View delta = own.take(b->activation(), {pair_rows, b->rows()});
     ops.embed(stream, {.ids = ids, .table = *change.a, .out = found});
     ops.add_norm(stream, {.residual = found, .out = low});
     ops.grouped_matmul(stream, {.x = low,

@@ -139,7 +139,7 @@ Layer NetworkBuilder::make_layer(std::size_t index) {
     add_halves(spec, name, index, layer);
   add_behind(index, layer);
   for (Block* block : layer.blocks()) {
-    if (block->state_floats() > 0) block->place_state(layer.state_floats);
+    if (block->state_floats() > 0) block->put_state(layer.state_floats);
     layer.state_floats += block->state_floats();
   }
   return layer;

@@ -153,10 +153,10 @@ std::int64_t rows_blocks(const ModelSpec& spec, const CacheLayout& layout) {
 }
 
 KvLayer CacheLayout::layer(const Ops& ops, std::byte* data, std::int64_t blocks, int layer) const {
-  const CacheLayer& place = layers[static_cast<std::size_t>(layer)];
-  if (place.group < 0) return {};
-  const KvSpec& kv = groups[static_cast<std::size_t>(place.group)].kv;
-  return {.data = data + place.plane * ops.kv_block_bytes(kv),
+  const CacheLayer& cached = layers[static_cast<std::size_t>(layer)];
+  if (cached.group < 0) return {};
+  const KvSpec& kv = groups[static_cast<std::size_t>(cached.group)].kv;
+  return {.data = data + cached.plane * ops.kv_block_bytes(kv),
           .blocks = blocks,
           .stride_bytes = block_bytes(ops),
           .spec = kv};

@@ -140,7 +140,7 @@ json::object description(Network& network, const Checkpoint& checkpoint, const T
   json::array ignored;
   if (options.keep_embedding || network.ends->lm_head.parts.empty()) ignored.push_back("lm_head");
   for (const MatrixParameter* matrix : network.parameters().matrices)
-    if (matrix->use == MatrixUse::plain && !matrix->turned)
+    if (matrix->use == MatrixUse::plain && !matrix->ranges_transposed)
       ignored.emplace_back(module_of(*checkpoint.find(matrix->parts[0].name)));
   if (!options.keep_embedding) {
     json::array tables{"Embedding"};

@@ -33,7 +33,7 @@ Step Decoder::step(const ForwardBatch& batch, StepRows rows) {
           .rows = rows,
           .slots = workspaces_.slots(),
           .residual = residual_,
-          .turning = {model_.ropes, model_.temperatures},
+          .rotation = {model_.ropes, model_.temperatures},
           .scratch = workspaces_.of_block(),
           .adapter_scratch = workspaces_.of_adapters(),
           .ranks = group_,

@@ -31,12 +31,12 @@ ModelSpec with_windows(const std::vector<int>& windows) {
 
 void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_groups) {
   ASSERT_EQ(layout.layers.size(), spec.layers.size());
-  std::set<std::pair<int, int>> places;
+  std::set<std::pair<int, int>> planes;
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const CacheLayer& place = layout.layers[i];
-    EXPECT_TRUE(places.emplace(place.group, place.plane).second);
-    EXPECT_LT(place.plane, layout.planes);
-    const int window = layout.groups.at(static_cast<std::size_t>(place.group)).window;
+    const CacheLayer& layer = layout.layers[i];
+    EXPECT_TRUE(planes.emplace(layer.group, layer.plane).second);
+    EXPECT_LT(layer.plane, layout.planes);
+    const int window = layout.groups.at(static_cast<std::size_t>(layer.group)).window;
     EXPECT_EQ(window, window_groups ? spec.layers[i].attention().mask.window : 0);
   }
 }

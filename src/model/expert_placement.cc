@@ -9,10 +9,10 @@ namespace octavo {
 namespace {
 
 // Returns the number of slots for each expert.
-std::vector<int> count_places(std::span<const double> loads, std::size_t places, int ranks) {
+std::vector<int> count_slots(std::span<const double> loads, std::size_t slots, int ranks) {
   std::vector<int> counts(loads.size(), 1);
   const auto share = [&](std::size_t e) { return loads[e] / counts[e]; };
-  for (std::size_t given = loads.size(); given < places; ++given) {
+  for (std::size_t given = loads.size(); given < slots; ++given) {
     std::size_t best = loads.size();
     for (std::size_t e = 0; e < loads.size(); ++e)
       if (counts[e] < ranks && (best == loads.size() || share(e) > share(best))) best = e;
@@ -21,8 +21,8 @@ std::vector<int> count_places(std::span<const double> loads, std::size_t places,
   return counts;
 }
 
-std::vector<std::vector<std::int32_t>> pack(std::span<const double> loads, std::size_t places, int ranks) {
-  const std::vector<int> counts = count_places(loads, places, ranks);
+std::vector<std::vector<std::int32_t>> pack(std::span<const double> loads, std::size_t slots, int ranks) {
+  const std::vector<int> counts = count_slots(loads, slots, ranks);
   std::vector<std::int32_t> order;
   for (std::size_t e = 0; e < loads.size(); ++e)
     order.insert(order.end(), static_cast<std::size_t>(counts[e]), static_cast<std::int32_t>(e));
@@ -40,8 +40,8 @@ std::vector<std::vector<std::int32_t>> pack(std::span<const double> loads, std::
     bool best_has_it = false;
     for (std::size_t rank = 0; rank < count; ++rank) {
       const int r = static_cast<int>(rank);
-      const auto all = static_cast<std::int64_t>(places);
-      if (std::ssize(packs[rank]) == first_place(all, ranks, r + 1) - first_place(all, ranks, r)) continue;
+      const auto all = static_cast<std::int64_t>(slots);
+      if (std::ssize(packs[rank]) == first_slot(all, ranks, r + 1) - first_slot(all, ranks, r)) continue;
       const bool has_it = std::ranges::find(packs[rank], e) != packs[rank].end();
       if (best < count && (has_it != best_has_it ? has_it : weights[rank] >= weights[best])) continue;
       best = rank;
@@ -69,17 +69,17 @@ ExpertPlacement balanced_placement(std::span<const double> loads, const ExpertPl
   ExpertPlacement next(now.size(), kNone);
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::int32_t>& own = packs[static_cast<std::size_t>(rank)];
-    const auto first = static_cast<std::size_t>(first_place(std::ssize(now), ranks, rank));
+    const auto first = static_cast<std::size_t>(first_slot(std::ssize(now), ranks, rank));
     const std::size_t end = first + own.size();
-    for (std::size_t place = first; place < end; ++place) {
-      const auto stays = std::ranges::find(own, now[place]);
+    for (std::size_t slot = first; slot < end; ++slot) {
+      const auto stays = std::ranges::find(own, now[slot]);
       if (stays == own.end()) continue;
-      next[place] = *stays;
+      next[slot] = *stays;
       own.erase(stays);
     }
-    for (std::size_t place = first; place < end; ++place) {
-      if (next[place] != kNone) continue;
-      next[place] = own.front();
+    for (std::size_t slot = first; slot < end; ++slot) {
+      if (next[slot] != kNone) continue;
+      next[slot] = own.front();
       own.erase(own.begin());
     }
   }
@@ -92,10 +92,10 @@ std::vector<double> rank_loads(std::span<const double> loads, const ExpertPlacem
     shares[e] /= static_cast<double>(std::ranges::count(placement, static_cast<std::int32_t>(e)));
   std::vector<double> sums(static_cast<std::size_t>(ranks), 0);
   for (int rank = 0; rank < ranks; ++rank)
-    for (std::int64_t place = first_place(std::ssize(placement), ranks, rank);
-         place < first_place(std::ssize(placement), ranks, rank + 1); ++place)
+    for (std::int64_t slot = first_slot(std::ssize(placement), ranks, rank);
+         slot < first_slot(std::ssize(placement), ranks, rank + 1); ++slot)
       sums[static_cast<std::size_t>(rank)] +=
-          shares[static_cast<std::size_t>(placement[static_cast<std::size_t>(place)])];
+          shares[static_cast<std::size_t>(placement[static_cast<std::size_t>(slot)])];
   return sums;
 }
 

@@ -11,7 +11,7 @@ namespace octavo {
 using ExpertPlacement = std::vector<std::int32_t>;  // expert of each slot, in the order of ranks
 
 // Index of the first slot of a rank. For rank == ranks, the result is the number of slots.
-constexpr std::int64_t first_place(std::int64_t places, int ranks, int rank) { return places * rank / ranks; }
+constexpr std::int64_t first_slot(std::int64_t slots, int ranks, int rank) { return slots * rank / ranks; }
 
 // Returns each expert once, in order, then the first `redundant` experts again. `redundant` is at most
 // experts * (ranks - 1).

@@ -22,10 +22,10 @@ std::vector<double> some_loads(std::uint64_t seed, int experts) {
   return loads;
 }
 
-TEST(ExpertPlacement, PlacesBeginAlike) {
+TEST(ExpertPlacement, SlotsBeginAlike) {
   EXPECT_EQ(first_placement(3, 2), (ExpertPlacement{0, 1, 2, 0, 1}));
-  EXPECT_EQ(first_place(5, 2, 1), 2);
-  EXPECT_EQ(first_place(5, 2, 2), 5);
+  EXPECT_EQ(first_slot(5, 2, 1), 2);
+  EXPECT_EQ(first_slot(5, 2, 2), 5);
 }
 
 // DeepSeek's example for one node (12 experts, 16 slots), on 4 ranks.
@@ -50,13 +50,12 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
             : balanced_placement(some_loads(seed + 1, experts), first_placement(experts, redundant), ranks);
     const ExpertPlacement next = balanced_placement(loads, now, ranks);
     ASSERT_EQ(next.size(), now.size());
-    double most_by_place = 0;
+    double most_by_slot = 0;
     for (int e = 0; e < experts; ++e) {
-      const auto places = std::ranges::count(next, e);
-      ASSERT_GE(places, 1) << "expert " << e << " of seed " << seed;
-      ASSERT_LE(places, ranks);
-      most_by_place =
-          std::max(most_by_place, loads[static_cast<std::size_t>(e)] / static_cast<double>(places));
+      const auto slots = std::ranges::count(next, e);
+      ASSERT_GE(slots, 1) << "expert " << e << " of seed " << seed;
+      ASSERT_LE(slots, ranks);
+      most_by_slot = std::max(most_by_slot, loads[static_cast<std::size_t>(e)] / static_cast<double>(slots));
     }
     const std::vector<double> sums = rank_loads(loads, next, ranks);
     EXPECT_NEAR(std::accumulate(sums.begin(), sums.end(), 0.0),
@@ -74,8 +73,7 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
     // that it received.
     if (static_cast<int>(now.size()) % ranks == 0) {
       const double mean = std::accumulate(sums.begin(), sums.end(), 0.0) / ranks;
-      EXPECT_LE(greatest(sums),
-                std::max(greatest(rank_loads(loads, now, ranks)), mean + most_by_place) + 1e-9)
+      EXPECT_LE(greatest(sums), std::max(greatest(rank_loads(loads, now, ranks)), mean + most_by_slot) + 1e-9)
           << seed;
     }
     EXPECT_EQ(balanced_placement(loads, now, ranks), next) << "the same of the same";

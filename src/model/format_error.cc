@@ -63,10 +63,10 @@ Result<Run> run(std::string directory, ModelDType dtype, const std::vector<Seque
     const int length = static_cast<int>(sequence.ids.size());
     TRY(const auto logits,
         golden::run(*model, backend, sequence.ids, {length}, {.dtype = model->activation}));
-    for (const std::size_t place : sequence.counted) {
-      const auto row = logits.begin() + static_cast<std::int64_t>(place - 1) * out.vocab;
+    for (const std::size_t position : sequence.counted) {
+      const auto row = logits.begin() + static_cast<std::int64_t>(position - 1) * out.vocab;
       out.logits.insert(out.logits.end(), row, row + out.vocab);
-      out.next.push_back(sequence.ids[place]);
+      out.next.push_back(sequence.ids[position]);
     }
   }
   return out;

@@ -302,8 +302,8 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   const auto gguf = Gguf::open(kFixture);
   ASSERT_TRUE(gguf.has_value());
   const StoredTensor& down = *gguf->find("blk.1.ffn_down.weight");
-  const auto place = static_cast<std::size_t>(down.bytes.data() - gguf->files[0].bytes().data());
-  bytes[place + 34 + 1] = '\x7c';  // the scale of the second block becomes infinite or NaN
+  const auto offset = static_cast<std::size_t>(down.bytes.data() - gguf->files[0].bytes().data());
+  bytes[offset + 34 + 1] = '\x7c';  // the scale of the second block becomes infinite or NaN
   directory_.write("model.gguf", bytes);
   Backend backend = make_reference_backend();
   const auto model = Model::load(path_, backend);

@@ -61,20 +61,21 @@ StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType
 }
 
 // Transposes each row of a plain matrix from [channels, n] to [n, channels].
-Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
-                              std::vector<std::byte>& memory) {
+Result<StoredTensor> channels_last(const StoredTensor& tensor, std::int64_t channels,
+                                   std::vector<std::byte>& memory) {
   if (!tensor.plain())
     return failure(ErrorCode::unsupported, "tensor {} is {}, but must be F32, F16 or BF16", tensor.name,
                    tensor.format);
   const std::size_t element = size_of(*tensor.dtype);
   const auto rows = static_cast<std::size_t>(tensor.shape[0]), all = static_cast<std::size_t>(channels);
-  const std::size_t places = static_cast<std::size_t>(tensor.shape[1]) / all;
+  const std::size_t positions = static_cast<std::size_t>(tensor.shape[1]) / all;
   memory.resize(tensor.bytes.size());
   std::byte* to = memory.data();
   for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t place = 0; place < places; ++place)
+    for (std::size_t position = 0; position < positions; ++position)
       for (std::size_t channel = 0; channel < all; ++channel, to += element)
-        std::memcpy(to, tensor.bytes.data() + ((row * all + channel) * places + place) * element, element);
+        std::memcpy(to, tensor.bytes.data() + ((row * all + channel) * positions + position) * element,
+                    element);
   StoredTensor out = tensor;
   out.bytes = memory;
   return out;
@@ -277,14 +278,14 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
 
 Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter,
                               const MatrixLayout& layout, const StoredTensor* scale, ThreadPool& pool) {
-  std::vector<std::byte> turned;
+  std::vector<std::byte> transposed_values;
   if (parameter.channels > 0) {
-    TRY(tensor, by_place(tensor, parameter.channels, turned));
+    TRY(tensor, channels_last(tensor, parameter.channels, transposed_values));
   }
   MatrixFormats stored = layout.formats;
   if (layout.widens) stored.quantization = Encoding::plain;
   TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, scale, pool));
-  if (parameter.channels > 0) part.cut = std::move(turned);
+  if (parameter.channels > 0) part.cut = std::move(transposed_values);
   const DType plain = layout.formats.plain;
   if (layout.pads() && !layout.all_plain && part.part.encoding != Encoding::plain)
     dequantize_part(part, plain, pool);
@@ -331,7 +332,7 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
       parts_of(loaded, layout.own_bytes ? std::span<const RowRange>() : std::span(parameter.order), gap);
   if (parameter.sharded && !layout.own_bytes)
     for (MatrixPart& part : parts) part = column_range(part, parameter.first_col, parameter.cols);
-  if (parameter.turned)
+  if (parameter.ranges_transposed)
     for (MatrixPart& part : parts) transpose(part.values);
   std::vector<std::byte> memory;
   if (parameter.difference) parts = {difference_of(parts, formats.activation, memory)};

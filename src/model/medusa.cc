@@ -3,18 +3,18 @@
 
 #include "model/config.h"
 #include "model/drafter.h"
-#include "model/place_heads.h"
+#include "model/position_heads.h"
 
 namespace octavo {
 namespace {
 
 constexpr std::string_view kMedusaField = "speculative_config";
 
-class Medusa final : public PlaceHeads {
+class Medusa final : public PositionHeads {
  public:
-  Medusa(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places, std::vector<std::int32_t> tokens,
-         float scale)
-      : PlaceHeads(backend, std::move(loaded), places, std::move(tokens)), scale_(scale) {}
+  Medusa(Backend& backend, std::unique_ptr<LoadedPositionHeads> loaded, int positions,
+         std::vector<std::int32_t> tokens, float scale)
+      : PositionHeads(backend, std::move(loaded), positions, std::move(tokens)), scale_(scale) {}
 
   Result<> reserve(std::int64_t sequences) override {
     const std::int64_t dim = model().spec.dim;
@@ -25,31 +25,31 @@ class Medusa final : public PlaceHeads {
     return {};
   }
 
-  void logits(int place, const View& ids, const View& out) override {
+  void logits(int position, const View& ids, const View& out) override {
     const Ops& ops = backend_.ops;
     Stream& stream = *backend_.stream;
     const std::int64_t n = ids.size(0);
     const View residual = residual_.rows(0, n), x = x_.rows(0, n), product = product_.rows(0, n);
     copy_hidden(n, residual);
     const std::span all(parameters().products);
-    const std::size_t blocks = all.size() / static_cast<std::size_t>(places());
+    const std::size_t blocks = all.size() / static_cast<std::size_t>(positions());
     View delta;  // output of the previous block
-    for (const LinearParameter& block : all.subspan(static_cast<std::size_t>(place) * blocks, blocks)) {
+    for (const LinearParameter& block : all.subspan(static_cast<std::size_t>(position) * blocks, blocks)) {
       ops.add_norm(stream, {.residual = residual, .delta = delta, .out = x});
       ops.matmul(stream, {.x = x, .w = *block.weight.weight, .bias = block.bias.value, .y = product});
       delta = delta_.rows(0, n);
       ops.activate(stream, {.x = product, .activation = Activation::silu, .gated = false, .y = delta});
     }
     ops.add_norm(stream, {.residual = residual, .delta = delta, .out = x});
-    ops.matmul(stream, {.x = x, .w = output(place), .y = out});
+    ops.matmul(stream, {.x = x, .w = output(position), .y = out});
     if (scale_ != 1) ops.scale_logits(stream, {.logits = out, .scale = scale_});
   }
 
  private:
-  const Weight& output(int place) const {
+  const Weight& output(int position) const {
     const std::vector<MatrixParameter>& own = parameters().outputs;
     if (own.empty()) return other().whole_ends().output();
-    return *own[std::min(static_cast<std::size_t>(place), own.size() - 1)].weight;
+    return *own[std::min(static_cast<std::size_t>(position), own.size() - 1)].weight;
   }
 
   float scale_;
@@ -62,13 +62,13 @@ struct Layout {
   std::string prefix;
   bool authors;
 
-  std::string block(int place, int number) const {
-    return fmt::format(fmt::runtime(authors ? "{}{}.{}.linear" : "{}blocks.{}.layers.{}"), prefix, place,
+  std::string block(int position, int number) const {
+    return fmt::format(fmt::runtime(authors ? "{}{}.{}.linear" : "{}blocks.{}.layers.{}"), prefix, position,
                        number);
   }
-  std::string output(int place, int blocks) const {
-    return authors ? fmt::format("{}{}.{}", prefix, place, blocks)
-                   : fmt::format("{}lm_heads.{}", prefix, place);
+  std::string output(int position, int blocks) const {
+    return authors ? fmt::format("{}{}.{}", prefix, position, blocks)
+                   : fmt::format("{}lm_heads.{}", prefix, position);
   }
 };
 
@@ -117,8 +117,8 @@ MatrixParameter output_matrix(const Namer& name, const Checkpoint& checkpoint, c
 
 }  // namespace
 
-Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
-                                                const LoadOptions& options) {
+Result<std::unique_ptr<PositionHeads>> load_medusa(const std::string& path, const Model& other,
+                                                   Backend& backend, const LoadOptions& options) {
   TRY(const Config config, Config::load(path));
   TRY(const double scale, config.number("logit_scale", {0, 1e6}, 1));
   TRY(const Checkpoint checkpoint, Checkpoint::open(path));
@@ -130,17 +130,17 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
 
   const Names names;
   const Namer name(names, "");
-  PlaceParameters places;
-  for (int place = 0; place < count; ++place)
+  PositionParameters positions;
+  for (int position = 0; position < count; ++position)
     for (int i = 0; i < blocks; ++i) {
-      const std::string block = layout.block(place, i);
+      const std::string block = layout.block(position, i);
       const bool bias = checkpoint.find(block + ".bias") != nullptr;
-      places.products.push_back(name.linear({block}, {other.spec.dim}, other.spec.dim, bias));
+      positions.products.push_back(name.linear({block}, {other.spec.dim}, other.spec.dim, bias));
     }
   // If all heads share a matrix, it may have the first head's name.
   std::vector<std::string> outputs;
-  for (int place = 0; place < count; ++place)
-    if (const std::string own = layout.output(place, blocks); has_matrix(checkpoint, own))
+  for (int position = 0; position < count; ++position)
+    if (const std::string own = layout.output(position, blocks); has_matrix(checkpoint, own))
       outputs.push_back(own);
   if (const std::string one = layout.prefix + "lm_head"; outputs.empty() && has_matrix(checkpoint, one))
     outputs.push_back(one);
@@ -148,7 +148,7 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
     return failure(ErrorCode::corrupt, "the checkpoint has {} Medusa heads, but {} output matrices", count,
                    outputs.size());
   for (const std::string& tensor : outputs)
-    places.outputs.push_back(output_matrix(name, checkpoint, tensor, other.spec, tokens));
+    positions.outputs.push_back(output_matrix(name, checkpoint, tensor, other.spec, tokens));
   if (outputs.empty() && !tokens.empty())
     return field_failure(kMedusaField, ErrorCode::unsupported,
                          "Medusa heads with a token_map need an output matrix, but the checkpoint has none");
@@ -158,8 +158,8 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
   spec.architecture = "Medusa";
   spec.dim = other.spec.dim;
   spec.vocab = columns;
-  TRY(auto loaded,
-      load_places(std::move(spec), std::move(places), {"token_map"}, checkpoint, other, backend, options));
+  TRY(auto loaded, load_position_parameters(std::move(spec), std::move(positions), {"token_map"}, checkpoint,
+                                            other, backend, options));
   return std::make_unique<Medusa>(backend, std::move(loaded), count, std::move(tokens),
                                   static_cast<float>(scale));
 }

@@ -4,21 +4,21 @@
 #include <utility>
 
 #include "model/config.h"
-#include "model/place_heads.h"
+#include "model/position_heads.h"
 
 namespace octavo {
 namespace {
 
 constexpr std::string_view kSpeculatorField = "speculative_config";
-constexpr int kPlacesMax = 32;
+constexpr int kPositionsMax = 32;
 constexpr float kEps = 1e-6F;
 
-class MlpSpeculator final : public PlaceHeads {
+class MlpSpeculator final : public PositionHeads {
  public:
   // token_weight is the factor of token embeddings relative to states.
-  MlpSpeculator(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places, std::int64_t row,
-                float token_weight)
-      : PlaceHeads(backend, std::move(loaded), places, {}), row_(row), token_weight_(token_weight) {}
+  MlpSpeculator(Backend& backend, std::unique_ptr<LoadedPositionHeads> loaded, int positions,
+                std::int64_t row, float token_weight)
+      : PositionHeads(backend, std::move(loaded), positions, {}), row_(row), token_weight_(token_weight) {}
 
   Result<> reserve(std::int64_t sequences) override {
     const std::int64_t dim = model().spec.dim;
@@ -32,16 +32,16 @@ class MlpSpeculator final : public PlaceHeads {
     return {};
   }
 
-  void logits(int place, const View& ids, const View& out) override {
+  void logits(int position, const View& ids, const View& out) override {
     const Ops& ops = backend_.ops;
     Stream& stream = *backend_.stream;
     const std::int64_t n = ids.size(0);
     const View sum = sum_.rows(0, n), product = product_.rows(0, n), normed = normed_.rows(0, n),
                state = state_.rows(0, n);
-    const auto at = [&](const auto& of_places) -> const auto& {
-      return of_places[std::min(static_cast<std::size_t>(place), of_places.size() - 1)];
+    const auto at = [&](const auto& of_positions) -> const auto& {
+      return of_positions[std::min(static_cast<std::size_t>(position), of_positions.size() - 1)];
     };
-    if (place == 0) {
+    if (position == 0) {
       copy_hidden(n, hidden_.rows(0, n));
       ops.add_norm(
           stream,
@@ -49,7 +49,7 @@ class MlpSpeculator final : public PlaceHeads {
     }
     ops.embed(stream,
               {.ids = ids, .table = *at(parameters().tables).weight, .scale = token_weight_, .out = sum});
-    ops.matmul(stream, {.x = place == 0 ? x_.rows(0, n) : state,
+    ops.matmul(stream, {.x = position == 0 ? x_.rows(0, n) : state,
                         .w = *at(parameters().products).weight.weight,
                         .y = product});
     ops.add_norm(stream,
@@ -69,8 +69,8 @@ class MlpSpeculator final : public PlaceHeads {
 
 }  // namespace
 
-Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
-                                                        Backend& backend, const LoadOptions& options) {
+Result<std::unique_ptr<PositionHeads>> load_mlp_speculator(const std::string& path, const Model& other,
+                                                           Backend& backend, const LoadOptions& options) {
   constexpr Config::Range kSizes{1, 1 << 20};
   TRY(Config config, Config::load(path));
   config.set_defaults(R"({"vocab_size": 32000, "emb_dim": 4096, "inner_dim": 0, "n_predict": 3,
@@ -78,7 +78,7 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
   TRY(const int vocab, config.integer("vocab_size", kSizes));
   TRY(const int row, config.integer("emb_dim", kSizes));
   TRY(const int inner, config.integer("inner_dim", {0, kSizes.most}));
-  TRY(const int count, config.integer("n_predict", {1, kPlacesMax}));
+  TRY(const int count, config.integer("n_predict", {1, kPositionsMax}));
   TRY(const bool tied, config.boolean("tie_weights"));
   TRY(const bool normed, config.boolean("scale_input"));
   if (vocab != other.spec.vocab)
@@ -96,22 +96,22 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
 
   const Names names;
   const Namer name(names, checkpoint.find("speculator.emb.0.weight") != nullptr ? "speculator." : "");
-  PlaceParameters places;
+  PositionParameters positions;
   if (normed)
-    places.input_norm = {.spec = {.kind = NormKind::rms, .eps = kEps},
-                         .weight = constant_vector(
-                             std::vector(static_cast<std::size_t>(row), std::numbers::sqrt2_v<float> / 2)),
-                         .bias = {}};
+    positions.input_norm = {.spec = {.kind = NormKind::rms, .eps = kEps},
+                            .weight = constant_vector(
+                                std::vector(static_cast<std::size_t>(row), std::numbers::sqrt2_v<float> / 2)),
+                            .bias = {}};
   // If tied, all positions share the matrices. The first product is separate if its input has another width.
-  for (int place = 0; place < count; ++place) {
-    const auto numbered = [&](std::string_view what) { return fmt::format("{}.{}", what, place); };
-    if (place == 0 || !tied || place == 1)
-      places.products.push_back(name.linear({numbered("proj")}, {dim}, place == 0 ? row : dim, false));
-    if (place > 0 && tied) continue;
-    places.tables.push_back(name.table(numbered("emb"), vocab, dim, MatrixUse::table));
-    places.norms.push_back(
+  for (int position = 0; position < count; ++position) {
+    const auto numbered = [&](std::string_view what) { return fmt::format("{}.{}", what, position); };
+    if (position == 0 || !tied || position == 1)
+      positions.products.push_back(name.linear({numbered("proj")}, {dim}, position == 0 ? row : dim, false));
+    if (position > 0 && tied) continue;
+    positions.tables.push_back(name.table(numbered("emb"), vocab, dim, MatrixUse::table));
+    positions.norms.push_back(
         name.norm({.kind = NormKind::rms, .eps = kEps, .bias = true}, numbered("ln"), dim));
-    places.outputs.push_back(name.table(numbered("head"), vocab, dim, MatrixUse::table));
+    positions.outputs.push_back(name.table(numbered("head"), vocab, dim, MatrixUse::table));
   }
   ModelSpec spec;
   spec.architecture = "MLP speculator";
@@ -124,8 +124,8 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
   // Some programs store tied tensors again for each position.
   std::vector<std::string> ignorable;
   if (tied) ignorable = {"speculator.*", "emb.*", "proj.*", "ln.*", "head.*"};
-  TRY(auto loaded,
-      load_places(std::move(spec), std::move(places), ignorable, checkpoint, other, backend, options));
+  TRY(auto loaded, load_position_parameters(std::move(spec), std::move(positions), ignorable, checkpoint,
+                                            other, backend, options));
   return std::make_unique<MlpSpeculator>(backend, std::move(loaded), count, row,
                                          static_cast<float>(token_weight));
 }

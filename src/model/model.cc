@@ -212,7 +212,7 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
 // attention.
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.media.tower->inputs.sound);
-  if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
+  if (read || spec.has_audio_encoder() || read.error().code != ErrorCode::not_found) return read;
   log_warning("{}: prompts can contain only text", read.error().message);
   spec.media.tower.reset();
   return {};

@@ -11,14 +11,14 @@ std::vector<RowRange> chosen(const std::vector<RowRange>& order, const std::vect
   if (order.empty()) return rows;
   std::vector<RowRange> found;
   for (const RowRange& range : rows) {
-    std::int64_t place = 0;
+    std::int64_t at = 0;
     for (const RowRange& part : order) {
-      const std::int64_t begin = std::max(range.begin, place);
-      const std::int64_t end = std::min(range.begin + range.count, place + part.count);
+      const std::int64_t begin = std::max(range.begin, at);
+      const std::int64_t end = std::min(range.begin + range.count, at + part.count);
       if (begin < end)
         found.push_back(
-            {part.begin < 0 ? -1 : part.begin + (begin - place) * part.step, end - begin, part.step});
-      place += part.count;
+            {part.begin < 0 ? -1 : part.begin + (begin - at) * part.step, end - begin, part.step});
+      at += part.count;
     }
   }
   return found;
@@ -131,7 +131,7 @@ VectorParameter bound(const std::string& tensor, const char* name, std::int64_t 
 
 std::string Namer::full(const std::string& name) const {
   std::string found = prefix_ + name;
-  if (const std::size_t place = found.find('#'); place != found.npos) found.replace(place, 1, part_);
+  if (const std::size_t at = found.find('#'); at != found.npos) found.replace(at, 1, part_);
   return found;
 }
 

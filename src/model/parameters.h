@@ -37,7 +37,7 @@ struct MatrixParameter {
   // the rows of this number of matrices in a stack follow one another; 0: the tensor is not a stack
   std::int64_t slices = 0;
   bool transposed = false;  // each tensor is stored as [cols, rows]
-  bool turned = false;      // each range of `order`, [count, cols], is transposed to [cols, count]
+  bool ranges_transposed = false;  // each range of `order`, [count, cols], is transposed to [cols, count]
   // If not 0, each group of stored_run_cols columns in a tensor is padded with zeros to run_cols columns.
   std::int64_t stored_run_cols = 0, run_cols = 0;
   std::int64_t channels = 0;  // if not 0, each row is stored as [channels, cols / channels] and is transposed

@@ -9,12 +9,12 @@ namespace {
 
 // A position on one axis of the table, and its weight in the interpolation.
 struct Tap {
-  int place;
+  int index;
   float weight;
 };
-std::array<Tap, 2> taps(int place, int size, int side) {
+std::array<Tap, 2> taps(int index, int size, int side) {
   const float at =
-      static_cast<float>(place) * static_cast<float>(side - 1) / static_cast<float>(std::max(1, size - 1));
+      static_cast<float>(index) * static_cast<float>(side - 1) / static_cast<float>(std::max(1, size - 1));
   const int before = static_cast<int>(std::floor(at));
   const float share = at - static_cast<float>(before);
   return {Tap{std::min(before, side - 1), 1 - share}, Tap{std::min(before + 1, side - 1), share}};
@@ -32,7 +32,7 @@ std::vector<float> stretched_positions(std::span<const float> table, int side, s
       for (const Tap down : taps(row, rows, side))
         for (const Tap across : taps(column, columns, side)) {
           const auto from =
-              table.subspan(static_cast<std::size_t>(down.place * side + across.place) * width, width);
+              table.subspan(static_cast<std::size_t>(down.index * side + across.index) * width, width);
           const float weight = down.weight * across.weight;
           std::ranges::transform(from, std::span(to, width), to,
                                  [weight](float value, float sum) { return sum + value * weight; });

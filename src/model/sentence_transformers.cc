@@ -42,12 +42,12 @@ Result<Pool> read_pooling(const Config& config) {
       {"pooling_mode_weightedmean_tokens", "weightedmean", Pool::weighted},
   };
   TRY(const std::string named, config.text("pooling_mode", ""));
-  std::vector<Mode> asked;
+  std::vector<Mode> requested;
   for (const Mode& mode : kModes) {
     TRY(const bool on, config.boolean(mode.field, false));
-    if (named.empty() ? on : named == mode.name) asked.push_back(mode);
+    if (named.empty() ? on : named == mode.name) requested.push_back(mode);
   }
-  if (asked.size() == 1) return asked[0].pool;
+  if (requested.size() == 1) return requested[0].pool;
   return field_failure("pooling_mode", ErrorCode::unsupported,
                        "{}: exactly one way of pooling must be set: cls, lasttoken, max, mean, "
                        "mean_sqrt_len_tokens or weightedmean",

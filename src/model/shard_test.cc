@@ -39,11 +39,11 @@ struct Split {
 constexpr int kAdapterRank = 8;
 
 // Returns a random placement in which each expert has at least one slot.
-ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t places) {
+ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t slots) {
   ExpertPlacement placement;
-  for (std::size_t i = 0; i < places; ++i)
+  for (std::size_t i = 0; i < slots; ++i)
     placement.push_back(static_cast<std::int32_t>(i < experts ? i : random_bits(seed, i) % experts));
-  for (std::size_t i = places; i > 1; --i)
+  for (std::size_t i = slots; i > 1; --i)
     std::swap(placement[i - 1], placement[random_bits(seed + 1, i) % i]);
   return placement;
 }
@@ -53,7 +53,7 @@ void move_experts(const Model& model, ProcessGroup& group, std::uint64_t seed) {
     for (const Block* block : layer.blocks())
       if (ExpertSpread* spread = block->experts_over_ranks()) {
         std::vector<std::byte> staging(
-            static_cast<std::size_t>(spread->place_bytes() * std::ssize(spread->own())));
+            static_cast<std::size_t>(spread->slot_bytes() * std::ssize(spread->own())));
         spread->move(some_placement(++seed, spread->loads().size(), spread->placement().size()), group,
                      staging);
       }
@@ -97,11 +97,11 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
     }
     const bool adapted = !adapter.empty();
     const RankGroups host = make_groups(layout, rank, [&](std::size_t i, const std::vector<int>& members) {
-      const auto place = static_cast<int>(std::ranges::find(members, rank) - members.begin());
+      const auto index = static_cast<int>(std::ranges::find(members, rank) - members.begin());
       return std::make_unique<SharedMemoryGroup>(
           memory[i].bytes(),
           SharedMemoryGroupOptions{
-              .rank = place, .size = static_cast<int>(members.size()), .check = {}, .spin = false});
+              .rank = index, .size = static_cast<int>(members.size()), .check = {}, .spin = false});
     });
     const RankGroups staged = split.on_gpus ? staged_groups(backend, host) : RankGroups();
     const RankGroups& own = split.on_gpus ? staged : host;

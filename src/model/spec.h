@@ -188,11 +188,11 @@ struct ModelSpec {
     return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size();
   }
   // Returns whether layers read audio by cross attention. Prompts then contain no rows of audio.
-  bool hears_beside() const {
+  bool has_audio_encoder() const {
     return media.tower && media.tower->inputs.sound && media.tower->inputs.sound->joined == 0;
   }
   // Returns whether layers have cross attention to an encoder of audio or of prompts.
-  bool has_cross() const { return hears_beside() || (media.tower && media.tower->inputs.source); }
+  bool has_cross() const { return has_audio_encoder() || (media.tower && media.tower->inputs.source); }
   // Only for encoders with cross attention: number of rows of the longest input.
   int cross_rows() const { return inputs.sound ? inputs.sound->rows : inputs.source->rows; }
   // Only for encoders whose rows are in prompts: number of encoder rows that become one row of the language

@@ -74,7 +74,7 @@ struct ForwardBatch {
   View features = {};  // audio encoders, instead of ids: output of the convolutions, act [n, dim]
   View patches = {};   // image encoders, instead of ids: act [n, ImageInput::patch_values()]
   // With ImageInput::position_side: learned positions that are added to the patches, f32 [n, dim].
-  View placed = {};
+  View position_embeddings = {};
   // Output of encoders with ImageInput::deep_layers: f32 [tokens, out_dim * number of deep layers].
   View deep = {};
 };
@@ -86,7 +86,7 @@ struct Frequencies {
   bool interleaved = false;
 };
 
-struct Turning {
+struct Rotation {
   std::span<const Frequencies> frequencies;  // parallel to ModelSpec::ropes
   View temperatures = {};  // f32 [max_model_len]: factor of queries at each position; empty if unused
 };
@@ -127,7 +127,7 @@ struct Step {
   StepRows rows;  // the rows of the batch that this call computes
   const Slots& slots;
   ResidualSum& residual;
-  Turning turning;
+  Rotation rotation;
   Scratch scratch;
   Scratch adapter_scratch = Scratch();
   LayerMemory memory = {};
@@ -149,7 +149,7 @@ struct Step {
     return {.cos = cos,
             .sin = slot<Sines>(number),
             .rotary_dim = static_cast<int>(2 * cos.size(1)),
-            .interleaved = turning.frequencies[static_cast<std::size_t>(number)].interleaved};
+            .interleaved = rotation.frequencies[static_cast<std::size_t>(number)].interleaved};
   }
 };
 

@@ -256,7 +256,7 @@ class Loader {
           name(matrix.weight->activation()), name(plain_));
     model_.weight_bytes += matrix.weight->bytes();
     for (const Slot& slot : matrix.parts) {
-      if (matrix.turned) continue;  // another matrix also uses this tensor
+      if (matrix.ranges_transposed) continue;  // another matrix also uses this tensor
       const std::size_t slices = matrix.slice < 0 ? 1 : static_cast<std::size_t>(slot.shape[0]);
       bytes_done_ += stored_bytes(*checkpoint_.find(slot.name)) / slices;
     }

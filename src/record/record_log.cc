@@ -76,7 +76,7 @@ RecordLog::~RecordLog() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
   }
-  came_.notify_one();
+  arrived_.notify_one();
   if (thread_.joinable()) thread_.join();
   if (file_ >= 0) close(file_);
 }
@@ -91,13 +91,13 @@ void RecordLog::add(Record&& record) noexcept {
   });
   if (!queued) return drop(RecordDrop::queue);
   waiting_bytes_ += bytes;
-  came_.notify_one();
+  arrived_.notify_one();
 }
 
 void RecordLog::write_all() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
+    arrived_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
     Record record = std::move(waiting_.front());
     waiting_.pop_front();

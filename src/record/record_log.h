@@ -62,7 +62,7 @@ class RecordLog {
   bool failing_ = false;
 
   std::mutex mutex_;  // guards the members below
-  std::condition_variable came_;
+  std::condition_variable arrived_;
   std::deque<Record> waiting_;
   std::int64_t waiting_bytes_ = 0;
   bool closed_ = false;

@@ -18,7 +18,7 @@ class RecordReader {
   static Result<RecordReader> open(const std::string& path);
 
   struct Line {
-    std::string place;  // file and line number, for error messages
+    std::string location;  // file and line number, for error messages
     Result<Record> record;
   };
   // Returns nullopt after the last line.

@@ -61,9 +61,9 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
   // them.
   const int first_free = kChildSocket + 1 + static_cast<int>(shared.size());
   std::vector<FrameSocket> copies;
-  const auto hand_over = [&](int fd, int place) {
+  const auto hand_over = [&](int fd, int number) {
     copies.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, first_free));
-    posix_spawn_file_actions_adddup2(&files, copies.back().fd(), place);
+    posix_spawn_file_actions_adddup2(&files, copies.back().fd(), number);
   };
   hand_over(theirs.fd(), kChildSocket);
   for (int i = 0; i < static_cast<int>(shared.size()); ++i)

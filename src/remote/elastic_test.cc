@@ -34,9 +34,9 @@ struct Fleet {
         std::make_unique<DataParallelClient>(DataParallelClient::start(0, 1, start).value(), 5, start, kMost);
   }
   std::future<Result<>> begin_scale(int engines, int drain_s) {
-    auto told = std::make_shared<std::promise<Result<>>>();
-    client->scale(engines, drain_s, [told](Result<> result) { told->set_value(std::move(result)); });
-    return told->get_future();
+    auto done = std::make_shared<std::promise<Result<>>>();
+    client->scale(engines, drain_s, [done](Result<> result) { done->set_value(std::move(result)); });
+    return done->get_future();
   }
   Result<> scale(int engines, int drain_s = 600) { return begin_scale(engines, drain_s).get(); }
 
@@ -76,15 +76,15 @@ TEST(Elastic, EnginesComeAndGoWhileStreamsRun) {
     expect_answer(*streams[i], static_cast<unsigned>(i % 6), 300);
     EXPECT_EQ(streams[i]->record().ends.at(0).engine, i < 6 ? 0 : static_cast<int>(i % 3));
   }
-  const auto gone = fleet.client->submit(
+  const auto missing = fleet.client->submit(
       [] {
         Request request = request_for(some_prompt(1, 10), 5);
         request.engine = 2;
         return request;
       }(),
       std::make_shared<Recorder>());
-  ASSERT_FALSE(gone);
-  EXPECT_EQ(gone.error().field, "data_parallel_rank");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().field, "data_parallel_rank");
 }
 
 TEST(Elastic, WhatIsNotDoneInTimeEndsWithAnError) {
@@ -131,9 +131,9 @@ TEST(Elastic, WithoutAWayToStartMoreTheNumberStays) {
            .program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine"})
           .value());
   DataParallelClient client(std::move(one), 0);
-  std::promise<Result<>> told;
-  client.scale(2, 1, [&](Result<> result) { told.set_value(std::move(result)); });
-  EXPECT_EQ(told.get_future().get().error().code, ErrorCode::unsupported);
+  std::promise<Result<>> done;
+  client.scale(2, 1, [&](Result<> result) { done.set_value(std::move(result)); });
+  EXPECT_EQ(done.get_future().get().error().code, ErrorCode::unsupported);
 }
 
 }  // namespace

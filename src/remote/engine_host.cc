@@ -56,11 +56,11 @@ Result<Hello> EngineHost::hello() {
 template <class Message>
 void EngineHost::send(const Message& message) {
   const std::lock_guard lock(mutex_);
-  if (gone_) return;
+  if (closed_) return;
   // Outputs before this message must be sent first.
   socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});
   append_frame(socket_.out, message);
-  gone_ = !socket_.flush();
+  closed_ = !socket_.flush();
 }
 
 void EngineHost::loading(std::size_t done, std::size_t all) { send(Loading{done, all}); }
@@ -68,7 +68,7 @@ void EngineHost::failed(const Error& error) { send(Failed{error}); }
 
 void EngineHost::deliver(const Output& output) {
   const std::lock_guard lock(mutex_);
-  if (gone_) return;
+  if (closed_) return;
   append_frame(step_, output);
   step_ends_ |= output.finished.has_value();
 }
@@ -81,7 +81,7 @@ void EngineHost::ended(RequestId id) {
 void EngineHost::flush() {
   {
     const std::lock_guard lock(mutex_);
-    if (gone_ || step_.empty()) return;
+    if (closed_ || step_.empty()) return;
     steps_ += std::exchange(step_, {});
     stats_due_ |= std::exchange(step_ends_, false);
   }
@@ -92,7 +92,7 @@ void EngineHost::flush() {
 // client receives its end.
 void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   const std::lock_guard lock(mutex_);
-  if (gone_) return;
+  if (closed_) return;
   std::optional<EngineStats> stats;
   if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
   if (stats && stats->condition.healthy) append_frame(socket_.out, *stats);
@@ -102,7 +102,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
     socket_.out += std::exchange(step_, {});
     append_frame(socket_.out, *stats);
   }
-  gone_ = !socket_.flush();
+  closed_ = !socket_.flush();
 }
 
 // Waits for messages, for outputs, or until stats are due. Returns false if the client has disconnected.
@@ -110,7 +110,7 @@ bool EngineHost::wait(bool& readable) {
   pollfd fds[] = {{socket_.fd(), POLLIN, 0}, {unsent_.fd(), POLLIN, 0}};
   {
     const std::lock_guard lock(mutex_);
-    if (gone_) return false;
+    if (closed_) return false;
     if (!socket_.out.empty()) fds[0].events |= POLLOUT;
   }
   poll(fds, 2, static_cast<int>(kStatsUs / 1000));
@@ -122,12 +122,12 @@ bool EngineHost::wait(bool& readable) {
 void EngineHost::run(EngineClient& engine) {
   shorten_slice();
   send(Ready{.info = engine.info()});
-  std::int64_t told_us = 0;
+  std::int64_t sent_us = 0;
   bool readable = false;
   while (wait(readable)) {
     const std::int64_t now = now_us();
-    const bool due = now - told_us >= kStatsUs;
-    if (due) told_us = now;
+    const bool due = now - sent_us >= kStatsUs;
+    if (due) sent_us = now;
     send_steps(engine, due);
     if (!readable) continue;
     if (!socket_.receive()) return;

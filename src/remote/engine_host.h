@@ -52,7 +52,7 @@ class EngineHost {
   Wakeup unsent_;
 
   std::mutex mutex_;  // guards socket_.out, sending and all members below
-  bool gone_ = false;
+  bool closed_ = false;
   // Frames with outputs: step_ of the running step, steps_ of earlier steps.
   std::string step_, steps_;
   // step_ends_: step_ has the last output of a sequence. stats_due_: stats must be sent.

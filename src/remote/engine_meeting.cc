@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // also the version of the message
 constexpr int kLookMs = 200;
-constexpr int kTellMs = 10'000;  // interval of log lines while the engine's host waits
+constexpr int kLogMs = 10'000;  // interval of log lines while the engine's host waits
 
 // First message from the engine's host.
 struct Coming {
@@ -34,7 +34,7 @@ Hash128 identity_of(const EngineMeetingOptions& options) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(options.identity)), 0);
 }
 
-bool is_gone(const Socket& socket) {
+bool is_closed(const Socket& socket) {
   pollfd ended{socket.fd(), POLLRDHUP, 0};
   return poll(&ended, 1, 0) > 0;
 }
@@ -43,9 +43,9 @@ void sleep_ms(int ms) { poll(nullptr, 0, ms); }
 
 // Connects to the server and retries until the server accepts the engine. Returns nullopt after a stop
 // request.
-Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engine,
-                                   const std::stop_token& stop) {
-  for (std::int64_t told_us = now_us(); !stop.stop_requested(); sleep_ms(kLookMs)) {
+Result<std::optional<Socket>> join_server(const EngineMeetingOptions& server, int engine,
+                                          const std::stop_token& stop) {
+  for (std::int64_t logged_us = now_us(); !stop.stop_requested(); sleep_ms(kLookMs)) {
     TRY(const TcpAddress address, resolve("data_parallel_address", server.address, server.port));
     auto socket = connect_to(address);
     Welcome answer;
@@ -54,8 +54,8 @@ Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engin
       if (!answer.accepted) return invalid("data_parallel_start_rank", "{}", answer.why.data());
       return std::optional(*std::move(socket));
     }
-    if (now_us() < told_us + std::int64_t{kTellMs} * 1000) continue;
-    told_us = now_us();
+    if (now_us() < logged_us + std::int64_t{kLogMs} * 1000) continue;
+    logged_us = now_us();
     log_info("engine {} waits for its server at {}:{}: {}", engine, server.address, server.port,
              socket ? "no answer" : socket.error().message);
   }
@@ -82,13 +82,13 @@ EngineMeeting::EngineMeeting(EngineMeetingOptions options, std::set<int> engines
 // Accepts engines, and closes connections with invalid messages. A new connection replaces an older one of
 // the same engine.
 void EngineMeeting::greet(const Socket& listener) {
-  auto came = accept_from(listener, kLookMs);
-  if (!came) {
+  auto accepted = accept_from(listener, kLookMs);
+  if (!accepted) {
     // for example, no free descriptor
-    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);
+    if (accepted.error().code == ErrorCode::io) sleep_ms(kLookMs);
     return;
   }
-  Socket socket = std::move(came->first);
+  Socket socket = std::move(accepted->first);
   Coming who;
   if (!read_value(socket, who) || who.magic != kMagic) return;
   Welcome answer;
@@ -102,13 +102,13 @@ void EngineMeeting::greet(const Socket& listener) {
   if (!write_value(socket, answer) || !answer.accepted) return;
   log_info("engine {} of another host has connected", who.engine);
   const std::lock_guard lock(mutex_);
-  came_.insert_or_assign(who.engine, std::move(socket));
+  sockets_.insert_or_assign(who.engine, std::move(socket));
 }
 
 std::optional<Socket> EngineMeeting::take(int engine) {
   const std::lock_guard lock(mutex_);
-  auto found = came_.extract(engine);
-  if (found.empty() || is_gone(found.mapped())) return std::nullopt;
+  auto found = sockets_.extract(engine);
+  if (found.empty() || is_closed(found.mapped())) return std::nullopt;
   return std::move(found.mapped());
 }
 
@@ -117,7 +117,7 @@ Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
                             const std::string& program) {
   static_assert(kServerSocket == kChildSocket + 1);
   for (Restarts restarts;;) {
-    TRY(const std::optional<Socket> socket, come(server, engine, stop));
+    TRY(const std::optional<Socket> socket, join_server(server, engine, stop));
     if (!socket) return {};
     const std::int64_t began_us = now_us();
     const int shared[] = {socket->fd()};

@@ -43,7 +43,7 @@ class EngineMeeting {
   const std::set<int> engines_;
   std::mutex mutex_;
   // connections that take() has not returned, by engine index; guarded by mutex_
-  std::map<int, Socket> came_;
+  std::map<int, Socket> sockets_;
   std::jthread thread_;
 };
 

@@ -47,8 +47,8 @@ pid_t engine_pid() {
 }
 
 struct Served {
-  EngineMeetingOptions place{.port = free_port(), .identity = "a model"};
-  std::shared_ptr<EngineMeeting> meeting = EngineMeeting::open(place, {kEngine}).value();
+  EngineMeetingOptions meeting_options{.port = free_port(), .identity = "a model"};
+  std::shared_ptr<EngineMeeting> meeting = EngineMeeting::open(meeting_options, {kEngine}).value();
   std::unique_ptr<EngineProcess> client;
 
   void start() {
@@ -67,7 +67,7 @@ struct Served {
 
 TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   Served served;
-  auto host = std::make_unique<Host>(served.place);
+  auto host = std::make_unique<Host>(served.meeting_options);
   served.start();
   EXPECT_EQ(served.client->info().index, kEngine);
   const auto stream = served.submit(1, 100);
@@ -85,7 +85,7 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
   EXPECT_EQ(engine_pid(), -1);
   ASSERT_TRUE(lost->wait_ended(1, 60s));
   EXPECT_EQ(lost->record().ends[0].error->message, "engine 3 on another host is not connected");
-  host = std::make_unique<Host>(served.place);
+  host = std::make_unique<Host>(served.meeting_options);
   ASSERT_TRUE(eventually([&] { return served.client->stats()[0].condition.presence == EnginePresence::up; }));
   const auto again = served.submit(3, 30);
   ASSERT_TRUE(again->wait_ended(1, 60s));
@@ -99,14 +99,14 @@ TEST(EngineMeeting, AnEngineOfAnotherHostIsAsOneOfThis) {
 
 TEST(EngineMeeting, WhoDoesNotBelongIsTold) {
   const Served served;
-  EngineMeetingOptions other = served.place;
+  EngineMeetingOptions other = served.meeting_options;
   other.identity = "another model";
   const Result<> refused = run_engine_of_host(other, kEngine, {"simulated_engine"}, {}, program());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "data_parallel_start_rank");
   EXPECT_NE(refused.error().message.find("waits for engines 3: start both with the same model and options"),
             std::string::npos);
-  EXPECT_FALSE(run_engine_of_host(served.place, kEngine + 1, {"simulated_engine"}, {}, program()));
+  EXPECT_FALSE(run_engine_of_host(served.meeting_options, kEngine + 1, {"simulated_engine"}, {}, program()));
   EXPECT_FALSE(served.meeting->take(kEngine));
 }
 

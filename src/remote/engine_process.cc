@@ -146,7 +146,7 @@ void EngineProcess::wake_up(Done done) {
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
     TRY(SleepCycle::Wake woken, shared_.sleep.wake(std::move(done)));
-    if (woken.tell_engine) shared_.commands.emplace_back(WakeUp{});
+    if (woken.notify_engine) shared_.commands.emplace_back(WakeUp{});
     return woken;
   }();
   wakeup_.wake();

@@ -156,7 +156,7 @@ std::optional<EngineEvent> EngineProcess::end_due() {
 
 bool EngineProcess::hangs() const {
   const auto* is_up = std::get_if<state::Up>(&state_);
-  return is_up != nullptr && now_us() - is_up->heard_us > std::int64_t{options_.hung_after_ms} * 1000;
+  return is_up != nullptr && now_us() - is_up->received_us > std::int64_t{options_.hung_after_ms} * 1000;
 }
 
 // Also ends requests that may have killed the process too often.

@@ -61,7 +61,7 @@ Result<> EngineProcess::receive() {
     TRY_VOID(take(std::move(message)));
   }
   if (!connected) return failure(ErrorCode::internal, "");
-  if (state::Up* const is_up = up()) is_up->heard_us = now_us();
+  if (state::Up* const is_up = up()) is_up->received_us = now_us();
   return {};
 }
 

@@ -108,9 +108,9 @@ TEST(EngineProcess, AHungEngineIsReplaced) {
 }
 
 Result<> outcome(const std::function<void(EngineClient::Done)>& call) {
-  std::promise<Result<>> told;
-  call([&](Result<> result) { told.set_value(std::move(result)); });
-  return told.get_future().get();
+  std::promise<Result<>> ended;
+  call([&](Result<> result) { ended.set_value(std::move(result)); });
+  return ended.get_future().get();
 }
 
 void expect_answer(EngineProcess& engine, unsigned seed, int cached) {
@@ -153,11 +153,11 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); }));
   EXPECT_TRUE(engine->stats()[0].condition.paused);
   ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 20), waiting).has_value());
-  const std::size_t said = running->record().tokens.size();
+  const std::size_t count = running->record().tokens.size();
   for (int deaths = 0; deaths < 3; ++deaths) {
     kill_engine(*engine, SIGKILL);
     EXPECT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); })) << "the new one, again";
-    EXPECT_EQ(running->record().tokens.size(), said);
+    EXPECT_EQ(running->record().tokens.size(), count);
   }
   engine->resume();
   EXPECT_FALSE(engine->stats()[0].condition.paused);
@@ -166,7 +166,7 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
 }
 
-std::vector<TokenId> said_with(TokenId added, std::vector<TokenId> text, std::size_t count) {
+std::vector<TokenId> completed_with(TokenId added, std::vector<TokenId> text, std::size_t count) {
   const std::size_t begin = text.size();
   while (text.size() < begin + count)
     text.push_back((SimulatedExecutor::next(text, kVocab) + added) % kVocab);
@@ -204,19 +204,19 @@ TEST(EngineProcess, OtherWeightsTakeThePlaceOfTheModelsWhileStreamsGoOn) {
   sink->wait_ended(1);
   const std::vector<TokenId> tokens = sink->record().tokens;
   ASSERT_EQ(tokens.size(), 400U);
-  const auto changed = std::ranges::mismatch(tokens, said_with(0, prompt, 400)).in1;
+  const auto changed = std::ranges::mismatch(tokens, completed_with(0, prompt, 400)).in1;
   EXPECT_GT(changed - tokens.begin(), 4);
   ASSERT_NE(changed, tokens.end());
   std::vector<TokenId> so_far = prompt;
   so_far.insert(so_far.end(), tokens.begin(), changed);
   EXPECT_EQ(std::vector<TokenId>(changed, tokens.end()),
-            said_with(7, so_far, static_cast<std::size_t>(tokens.end() - changed)));
+            completed_with(7, so_far, static_cast<std::size_t>(tokens.end() - changed)));
 
-  EXPECT_EQ(ask(*engine, prompt, 30), said_with(7, prompt, 30));
+  EXPECT_EQ(ask(*engine, prompt, 30), completed_with(7, prompt, 30));
   kill_engine(*engine);
-  EXPECT_EQ(ask(*engine, prompt, 30), said_with(7, prompt, 30)) << "the next engine has them, too";
+  EXPECT_EQ(ask(*engine, prompt, 30), completed_with(7, prompt, 30)) << "the next engine has them, too";
   EXPECT_TRUE(reload(*engine, ""));
-  EXPECT_EQ(ask(*engine, prompt, 30), said_with(7, prompt, 30)) << "those in use were read anew";
+  EXPECT_EQ(ask(*engine, prompt, 30), completed_with(7, prompt, 30)) << "those in use were read anew";
 }
 
 TEST(EngineProcess, WeightsThatCannotBeReadLeaveThoseBeforeInUse) {
@@ -231,7 +231,7 @@ TEST(EngineProcess, WeightsThatCannotBeReadLeaveThoseBeforeInUse) {
   EXPECT_EQ(engine->pid(), pid);
   EXPECT_EQ(reload(*engine, "broken").error().message, "the model is broken");
   sink->wait_ended(1);
-  EXPECT_EQ(sink->record().tokens, said_with(3, prompt, 400));
+  EXPECT_EQ(sink->record().tokens, completed_with(3, prompt, 400));
 }
 
 TEST(EngineProcess, WhatPausesStaysSoWhenWeightsAreReadAndSleepersReadNone) {
@@ -244,21 +244,21 @@ TEST(EngineProcess, WhatPausesStaysSoWhenWeightsAreReadAndSleepersReadNone) {
   EXPECT_FALSE(sink->wait_ended(1, 0s));
   engine->resume();
   sink->wait_ended(1);
-  EXPECT_EQ(sink->record().tokens, said_with(5, prompt, 30));
+  EXPECT_EQ(sink->record().tokens, completed_with(5, prompt, 30));
   for (const int level : {1, 2}) {
     ASSERT_TRUE(outcome([&](auto done) { engine->sleep(level, std::move(done)); }));
     EXPECT_EQ(reload(*engine, "6").error().code, ErrorCode::unavailable);
     ASSERT_TRUE(outcome([&](auto done) { engine->wake_up(std::move(done)); }));
   }
-  EXPECT_EQ(ask(*engine, prompt, 30), said_with(5, prompt, 30));
+  EXPECT_EQ(ask(*engine, prompt, 30), completed_with(5, prompt, 30));
 }
 
 TEST(EngineProcess, WhoWaitsForWeightsHearsOfTheEnd) {
   auto engine = EngineProcess::start(with_weights({"--step-us=500"})).value();
-  std::promise<Result<>> told;
-  engine->reload_weights("1", [&](Result<> result) { told.set_value(std::move(result)); });
+  std::promise<Result<>> ended;
+  engine->reload_weights("1", [&](Result<> result) { ended.set_value(std::move(result)); });
   engine.reset();
-  (void)told.get_future().get();  // either the load or the death of the process may come first
+  (void)ended.get_future().get();  // either the load or the death of the process may come first
   auto fixed = EngineProcess::start(simulated({"--step-us=500"})).value();
   EXPECT_EQ(reload(*fixed, "1").error().code, ErrorCode::unsupported);
 }
@@ -281,10 +281,10 @@ TEST(EngineProcess, ASleepThatHasNotBegunIsTakenBack) {
     // The request cannot end, so no sleep begins.
     ASSERT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); }));
     for (int i = 0; i < 20; ++i) {
-      std::promise<Result<>> told;
-      engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
+      std::promise<Result<>> ended;
+      engine->sleep(level, [&](Result<> result) { ended.set_value(std::move(result)); });
       EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
-      const Result<> slept = told.get_future().get();
+      const Result<> slept = ended.get_future().get();
       ASSERT_FALSE(slept);
       EXPECT_EQ(slept.error().message, "the engine was woken up before it fell asleep");
     }
@@ -303,11 +303,11 @@ TEST(EngineProcess, SleepersAndWakersAreAllHeard) {
   for (const int level : {1, 2}) {
     const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
     for (int i = 0; i < 12; ++i) {
-      std::promise<Result<>> told;
-      engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
+      std::promise<Result<>> ended;
+      engine->sleep(level, [&](Result<> result) { ended.set_value(std::move(result)); });
       std::this_thread::sleep_for(std::chrono::microseconds(300 * i));
       EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
-      (void)told.get_future().get();  // either the sleep or the wake-up may come first
+      (void)ended.get_future().get();  // either the sleep or the wake-up may come first
       expect_answer(*engine, static_cast<unsigned>(i), 0);
     }
   }
@@ -330,10 +330,10 @@ TEST(EngineProcess, WhoWaitsForSleepHearsOfTheEnd) {
   auto engine = EngineProcess::start(simulated({"--step-us=20000"})).value();
   auto running = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 400), running).has_value());
-  std::promise<Result<>> told;
-  engine->sleep(2, [&](Result<> result) { told.set_value(std::move(result)); });
+  std::promise<Result<>> ended;
+  engine->sleep(2, [&](Result<> result) { ended.set_value(std::move(result)); });
   engine.reset();
-  EXPECT_FALSE(told.get_future().get());
+  EXPECT_FALSE(ended.get_future().get());
   EXPECT_TRUE(no_child_is_left());
   EXPECT_FALSE(outcome([&](auto done) { EngineProcess::start(simulated({})).value()->sleep(3, done); }))
       << "there is no level 3";

@@ -8,7 +8,7 @@ namespace {
 struct Transitions {
   using Next = EngineState;
   Next operator()(const state::Loading&, const event::Ready& ready) const {
-    return state::Up{.since_us = ready.now_us, .heard_us = ready.now_us};
+    return state::Up{.since_us = ready.now_us, .received_us = ready.now_us};
   }
   Next operator()(const state::Loading&, const event::Died& death) const { return next_process(death); }
   Next operator()(const state::Up&, const event::Died& death) const { return next_process(death); }

@@ -25,7 +25,7 @@ struct Loading {
 };
 struct Up {
   std::int64_t since_us = 0;
-  std::int64_t heard_us = 0;  // time of the last message from the process
+  std::int64_t received_us = 0;  // time of the last message from the process
   bool produced = false;
   // number of the sleep() to which the process has not responded; 0: none
   std::uint64_t sleep_ordered = 0;

@@ -15,7 +15,7 @@ TEST(EngineState, TheTableOfTransitions) {
   const EngineState ready = after(loading, event::Ready{.now_us = 5});
   ASSERT_TRUE(is<state::Up>(ready));
   EXPECT_EQ(std::get<state::Up>(ready).since_us, 5);
-  EXPECT_EQ(std::get<state::Up>(ready).heard_us, 5);
+  EXPECT_EQ(std::get<state::Up>(ready).received_us, 5);
   for (const EngineState& alive : {loading, up}) {
     EXPECT_TRUE(is<state::Loading>(after(alive, event::Died{.restart = true})));
     EXPECT_TRUE(is<state::Broken>(after(alive, event::Died{.restart = false})));

@@ -23,7 +23,7 @@ Result<SleepCycle::Wake> SleepCycle::wake(Done&& done) {
     state_ = Waking{std::move(done)};
     return Wake{.waits = true};
   }
-  Wake wake{.tell_engine = wanted_level() == 1};
+  Wake wake{.notify_engine = wanted_level() == 1};
   if (auto* falling = std::get_if<FallingAsleep>(&state_)) wake.cancelled = std::move(falling->slept);
   state_ = Awake{};
   return wake;

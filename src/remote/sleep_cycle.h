@@ -34,7 +34,7 @@ class SleepCycle {
     // true: `done` was taken and will be called later; false: the engine is awake now
     bool waits = false;
     // true: the process may sleep at level 1 and needs a WakeUp message
-    bool tell_engine = false;
+    bool notify_engine = false;
     Done cancelled{};  // callback of a sleep() that was cancelled
   };
   // Implements wake_up(). Returns an error if another wake_up() is in progress.

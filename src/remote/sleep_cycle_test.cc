@@ -27,7 +27,7 @@ TEST(SleepCycle, Level1SleepsAndWakesAtOnce) {
   const auto wake = cycle.wake(woken.done());
   ASSERT_TRUE(wake);
   EXPECT_FALSE(wake->waits);
-  EXPECT_TRUE(wake->tell_engine);
+  EXPECT_TRUE(wake->notify_engine);
   EXPECT_FALSE(wake->cancelled);
   EXPECT_TRUE(cycle.awake());
 }
@@ -72,7 +72,7 @@ TEST(SleepCycle, AWakeCancelsASleepThatHasNotBegun) {
     const std::uint64_t first = cycle.number();
     const auto wake = cycle.wake(woken.done());
     ASSERT_TRUE(wake && wake->cancelled);
-    EXPECT_EQ(wake->tell_engine, level == 1);
+    EXPECT_EQ(wake->notify_engine, level == 1);
     ASSERT_TRUE(cycle.sleep(1, slept.done()));
     EXPECT_FALSE(cycle.slept(first, {})) << "the response to the cancelled sleep";
     EXPECT_EQ(cycle.due(), 1);

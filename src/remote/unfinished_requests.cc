@@ -70,15 +70,16 @@ bool UnfinishedRequests::mark_aborted(RequestId id) {
 }
 
 void UnfinishedRequests::engine_died(const Error& death, bool young) {
-  const Error gone{ErrorCode::internal,
-                   "engines crashed in a row while they ran this request; the last error: " + death.message,
-                   {}};
+  const Error missing{
+      ErrorCode::internal,
+      "engines crashed in a row while they ran this request; the last error: " + death.message,
+      {}};
   for (auto request = requests_.begin(); request != requests_.end();) {
     const auto next = std::next(request);
     if (request->second.aborted)
       end(request, FinishReason::abort, {});
     else if ((request->second.deaths += young ? kYoungDeath : 1) >= kDeathsMax)
-      end(request, FinishReason::error, gone);
+      end(request, FinishReason::error, missing);
     request = next;
   }
 }

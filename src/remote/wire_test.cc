@@ -123,7 +123,7 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
       read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x", .sound = {80, 3000, 7}}}))
           .value();
   EXPECT_EQ(std::get<Ready>(ready).info.architecture, "x");
-  EXPECT_EQ(std::get<Ready>(ready).info.sound.places, 7);
+  EXPECT_EQ(std::get<Ready>(ready).info.sound.slots, 7);
 }
 
 // Arbitrary bytes give an error or a message, and never crash.

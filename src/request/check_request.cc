@@ -17,17 +17,18 @@ Result<> check_ids(std::string_view field, std::span<const TokenId> ids, int voc
 }
 
 Result<> check_prompt_logprobs(const Request& request) {
-  const LogprobRequest& asked = request.sampling.logprobs;
-  const std::string_view field = asked.prompt ? "prompt_logprobs" : "prompt_logprob_token_ids";
-  if (request.has_embeds() && asked.of_prompt())
+  const LogprobRequest& requested = request.sampling.logprobs;
+  const std::string_view field = requested.prompt ? "prompt_logprobs" : "prompt_logprob_token_ids";
+  if (request.has_embeds() && requested.of_prompt())
     return invalid(field, "cannot be combined with prompt_embeds, because the prompt has no tokens");
-  if (asked.prompt_token_ids.empty()) return {};
-  const std::int64_t rows = std::max<std::int64_t>(std::ssize(request.prompt) - 1 - asked.prompt_start, 0);
-  if (rows == std::ssize(asked.prompt_token_ids)) return {};
+  if (requested.prompt_token_ids.empty()) return {};
+  const std::int64_t rows =
+      std::max<std::int64_t>(std::ssize(request.prompt) - 1 - requested.prompt_start, 0);
+  if (rows == std::ssize(requested.prompt_token_ids)) return {};
   return invalid(field,
                  "has {} rows, but the prompt has {} scored rows: its {} tokens, less 1, less "
                  "prompt_logprob_start = {}",
-                 asked.prompt_token_ids.size(), rows, request.prompt.size(), asked.prompt_start);
+                 requested.prompt_token_ids.size(), rows, request.prompt.size(), requested.prompt_start);
 }
 
 std::string_view what_it_does(Task task) {

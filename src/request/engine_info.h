@@ -101,13 +101,13 @@ struct EngineInfo {
   // How sounds become encoder input. A sound is a log-mel spectrogram f32 [mels, frames]; with
   // `mels` 0, the model accepts no sounds. With `tokens` above 0, a sound takes at most `tokens`
   // prompt tokens with the id `token_id`, one for each `frames / tokens` frames. With `tokens` 0,
-  // the model reads one sound by cross attention, and the engine has `places` slots for encoded
+  // the model reads one sound by cross attention, and the engine has `slots` slots for encoded
   // sounds. With `whole`, a longer sound is cut into windows of `frames` frames, which take
   // `tokens` tokens each.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
-    int places = 0;
+    int slots = 0;
     int tokens = 0;
     int token_id = 0;
     bool whole = false;
@@ -116,14 +116,14 @@ struct EngineInfo {
 
   // For encoder-decoder models, whose encoder reads the prompt (Vaswani et al., "Attention Is All
   // You Need", 2017). The output begins with the tokens `begin`. The prompt has at most `tokens`
-  // tokens; 0: the model has no such encoder. The engine has `places` slots for encoded prompts.
+  // tokens; 0: the model has no such encoder. The engine has `slots` slots for encoded prompts.
   struct SourceRule {
     int tokens = 0;
-    int places = 0;
+    int slots = 0;
     std::vector<int> begin{};
   };
   SourceRule source{};
-  int places() const { return sound.places > 0 ? sound.places : source.places; }
+  int slots() const { return sound.slots > 0 ? sound.slots : source.slots; }
 
   TaskRules tasks{};
 };

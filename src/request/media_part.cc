@@ -154,16 +154,16 @@ Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_token
                       const EngineInfo& engine) {
   if (has_embeds(images)) return check_embeds(images, prompt_tokens, engine);
   if (engine.source.tokens > 0) return check_source(images, engine);
-  const bool hears = engine.sound.mels > 0;
-  if (hears && engine.sound.tokens == 0) return check_sound_beside(images, engine);
+  const bool has_audio = engine.sound.mels > 0;
+  if (has_audio && engine.sound.tokens == 0) return check_sound_beside(images, engine);
   if (images.empty()) return {};
-  if (!hears && engine.image.tokens == 0)
+  if (!has_audio && engine.image.tokens == 0)
     return invalid("images", "{} is not a multimodal model: send text only, or use another model",
                    engine.architecture);
   std::int64_t end = 0;
   const MediaPart* before = nullptr;
   for (const MediaPart& image : images) {
-    TRY_VOID(hears ? check_sound(image, engine.sound) : check_image(image, before, engine.image));
+    TRY_VOID(has_audio ? check_sound(image, engine.sound) : check_image(image, before, engine.image));
     before = &image;
     if (image.first < end ||
         image.first + std::int64_t{image.span()} > static_cast<std::int64_t>(prompt_tokens))
@@ -183,10 +183,11 @@ std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPar
     identities.resize(static_cast<std::size_t>(last) + 1, identity);
     for (int block = image.first / block_size; block <= last; ++block) {
       Hash128& own = identities[static_cast<std::size_t>(block)];
-      const auto place =
+      const auto offset =
           static_cast<std::uint64_t>(std::int64_t{image.first} - std::int64_t{block} * block_size);
-      own = hash_of(std::array<std::uint64_t, 6>{own.low, own.high, image.digest.low, image.digest.high, place,
-                                                 2 * static_cast<std::uint64_t>(image.time) + image.continues});
+      own =
+          hash_of(std::array<std::uint64_t, 6>{own.low, own.high, image.digest.low, image.digest.high, offset,
+                                               2 * static_cast<std::uint64_t>(image.time) + image.continues});
     }
   }
   return identities;
@@ -215,11 +216,11 @@ void append_grid_positions(std::span<const MediaPart> images, int first, int cou
     }
     const bool inside = part != images.end() && part->first <= token;
     if (inside) enter();
-    const int at = inside ? begin : token - saved, place = inside ? token - part->first : 0;
+    const int at = inside ? begin : token - saved, offset = inside ? token - part->first : 0;
     const int columns = inside ? part->columns : 1;
     axes[0].push_back(at + (inside ? part->time : 0));
-    axes[1].push_back(at + place / columns);
-    axes[2].push_back(at + place % columns);
+    axes[1].push_back(at + offset / columns);
+    axes[2].push_back(at + offset % columns);
   }
 }
 

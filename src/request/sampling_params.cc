@@ -21,11 +21,12 @@ Result<> in_vocabulary(std::string_view field, TokenId id, int vocab_size) {
 Result<> valid_logprobs(std::string_view field, std::optional<int> count, const SamplingLimits& limits) {
   if (!count) return {};
   if (*count < -1) return invalid(field, "must be at least -1, got {}", *count);
-  const int asked = *count == -1 ? limits.vocab_size : *count;
-  if (limits.max_logprobs >= 0 && asked > limits.max_logprobs)
+  const int requested = *count == -1 ? limits.vocab_size : *count;
+  if (limits.max_logprobs >= 0 && requested > limits.max_logprobs)
     return invalid(field, "must be at most {} (--max-logprobs), got {}", limits.max_logprobs, *count);
-  if (asked > limits.vocab_size)
-    return invalid(field, "must be at most the size of the vocabulary, {}, got {}", limits.vocab_size, asked);
+  if (requested > limits.vocab_size)
+    return invalid(field, "must be at most the size of the vocabulary, {}, got {}", limits.vocab_size,
+                   requested);
   return {};
 }
 

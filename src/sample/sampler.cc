@@ -37,10 +37,10 @@ Report report_of(const SampleRow& row, std::size_t vocab) {
   if (!row.listed.empty()) return {0, row.listed};
   const bool forced = row.forced >= 0;
   if (!forced && !params.logprobs.token_ids.empty()) return {0, params.logprobs.token_ids};
-  const std::optional<int> asked = forced ? params.logprobs.prompt : params.logprobs.output;
-  if (!asked) return {};
+  const std::optional<int> requested = forced ? params.logprobs.prompt : params.logprobs.output;
+  if (!requested) return {};
   const int most = static_cast<int>(vocab);
-  return {*asked == -1 ? most : std::min(*asked, most), {}};
+  return {*requested == -1 ? most : std::min(*requested, most), {}};
 }
 
 std::size_t history_max(const SampleRow& row) {
@@ -156,9 +156,9 @@ void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const SequenceSampling& sequence = *rows[r].sequence;
     const SamplingParams& params = sequence.params();
-    const std::size_t place = rows[r].output.size() + rows[r].drafts.size();
+    const std::size_t position = rows[r].output.size() + rows[r].drafts.size();
     rules[r] = {
-        .random = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place)),
+        .random = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), position)),
         .temperature = params.greedy() ? 0 : static_cast<float>(params.temperature),
         .top_p = static_cast<float>(params.top_p),
         .min_p = static_cast<float>(params.min_p),

@@ -39,7 +39,7 @@ class StepMemory {
       TRY_VOID(staging_.reserve(device, stream, bytes));
       TRY(device_, device.allocate(bytes));
     }
-    staging_.turn(stream);
+    staging_.swap(stream);
     return {};
   }
 

@@ -11,8 +11,8 @@ std::size_t TokenHistory::slot_of(TokenId id) const {
 
 std::optional<std::size_t> TokenHistory::find(TokenId id) const {
   if (slots_.empty()) return std::nullopt;
-  const std::size_t place = slots_[slot_of(id)];
-  return place == 0 ? std::nullopt : std::optional(place - 1);
+  const std::size_t position = slots_[slot_of(id)];
+  return position == 0 ? std::nullopt : std::optional(position - 1);
 }
 
 std::size_t TokenHistory::find_or_insert(TokenId id) {

@@ -76,9 +76,9 @@ int Scheduler::spare() const {
 void Scheduler::plan_decodes(StepPlan& plan) {
   const std::size_t steps = options_.samples_ahead ? 1 : static_cast<std::size_t>(options_.max_steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
-  for (std::size_t place = 0; place < running_.size() && plan.sequences.size() < share; ++place) {
-    const int wanted = tokens_wanted(at(running_[place]));
-    if (wanted > 0 && make_room(place, plan) && wanted == 1) compute(running_[place], 1, plan);
+  for (std::size_t index = 0; index < running_.size() && plan.sequences.size() < share; ++index) {
+    const int wanted = tokens_wanted(at(running_[index]));
+    if (wanted > 0 && make_room(index, plan) && wanted == 1) compute(running_[index], 1, plan);
   }
 }
 
@@ -92,28 +92,28 @@ void Scheduler::plan_prefills(StepPlan& plan) {
   }
 }
 
-// Ensures that there is a block for one more token of the sequence running_[place]. Uses promised blocks
+// Ensures that there is a block for one more token of the sequence running_[index]. Uses promised blocks
 // first, then spare blocks, and then preempts later sequences. Returns false if this step cannot get a
 // block.
-bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
-  Sequence& s = at(running_[place]);
+bool Scheduler::make_room(std::size_t index, StepPlan& plan) {
+  Sequence& s = at(running_[index]);
   const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
   if (beyond_promise <= 0) return true;
   // Deferred blocks become free when the step in flight is collected.
   while (beyond_promise > spare() + static_cast<int>(in_flight_.blocks.size()) &&
-         (reclaim(beyond_promise - spare()) || preempt_below(place, plan))) {
+         (reclaim(beyond_promise - spare()) || preempt_below(index, plan))) {
   }
   if (beyond_promise > spare()) return false;
   take_blocks(s, s.planned + 1);
   return true;
 }
 
-// Preempts the last running sequence after `place` that may be preempted. This plan does not include
-// sequences after `place` yet.
-bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
+// Preempts the last running sequence after `index` that may be preempted. This plan does not include
+// sequences after `index` yet.
+bool Scheduler::preempt_below(std::size_t index, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
-  while (last > place && at(running_[last]).non_preemptible) --last;
-  if (last == place) return false;
+  while (last > index && at(running_[last]).non_preemptible) --last;
+  if (last == index) return false;
   const Slot slot = running_[last];
   promised_ -= promise(at(slot));
   ++totals_.preemptions;
@@ -238,17 +238,17 @@ void Scheduler::plan_waiting(StepPlan& plan) {
   frontier_.clear();
   for (const Slot slot : running_) note_frontier(at(slot));
 
-  std::size_t place = 0;
-  while (place < waiting_.size() && place < kSharersPassedMax && budget_ > 0 &&
+  std::size_t index = 0;
+  while (index < waiting_.size() && index < kSharersPassedMax && budget_ > 0 &&
          running_.size() < static_cast<std::size_t>(options_.max_num_seqs)) {
-    const Slot slot = waiting_[place];
+    const Slot slot = waiting_[index];
     switch (admit(slot, plan)) {
       case Admission::admitted:
-        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
         break;
       case Admission::shares:
         // The sequence waits for a running sequence or for resume(), so the next sequence is examined.
-        ++place;
+        ++index;
         break;
       case Admission::must_wait:
         return;  // If later sequences were admitted, this sequence could starve.

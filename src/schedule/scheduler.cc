@@ -109,14 +109,14 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     hasher_.extend(s.tokens, s.spec.identity, s.keys, s.spec.extras);
   }
 
-  const Slot place = unused_.back();
+  const Slot slot = unused_.back();
   unused_.pop_back();
-  s.generation = at(place).generation + 1;
+  s.generation = at(slot).generation + 1;
   s.arrival = ++last_arrival_;
   totals_.sequence_bytes += s.bytes();
-  at(place) = std::move(s);
-  enqueue(place);
-  return id(place);
+  at(slot) = std::move(s);
+  enqueue(slot);
+  return id(slot);
 }
 
 bool Scheduler::before(Slot a, Slot b) const {
@@ -128,11 +128,11 @@ bool Scheduler::before(Slot a, Slot b) const {
 // A preempted sequence is older than all waiting sequences, so it returns to its old position in the queue.
 // Under longest_prefix, the plan sorts the queue, so a preempted sequence only needs to precede new ones.
 void Scheduler::enqueue(Slot slot) {
-  const auto place =
+  const auto next =
       options_.policy == Policy::longest_prefix
           ? (at(slot).counts.starts_over > 0 ? waiting_.begin() : waiting_.end())
           : std::ranges::upper_bound(waiting_, slot, [&](Slot a, Slot b) { return before(a, b); });
-  waiting_.insert(place, slot);
+  waiting_.insert(next, slot);
 }
 
 // Steps in flight may still access the blocks. Such blocks return to the pool when the last of these steps

@@ -98,8 +98,8 @@ class Scheduler {
   void reset_prefix_cache();
 
   // Logs changes of the prefix cache from now on, see BlockPool::tell.
-  void tell(KvEventLog& log) { cache_.pool.tell(log); }
-  void tell_all() { cache_.pool.tell_all(); }
+  void log_to(KvEventLog& log) { cache_.pool.log_to(log); }
+  void log_all() { cache_.pool.log_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
   void observe(StateObserver& observer) {
     if (cache_.saved_states) cache_.saved_states->observe(observer);
@@ -191,8 +191,8 @@ class Scheduler {
   void plan_prefills(StepPlan& plan);
   void plan_waiting(StepPlan& plan);
   void plan_drafts(StepPlan& plan);
-  bool make_room(std::size_t place, StepPlan& plan);
-  bool preempt_below(std::size_t place, StepPlan& plan);
+  bool make_room(std::size_t index, StepPlan& plan);
+  bool preempt_below(std::size_t index, StepPlan& plan);
   void start_over(Slot slot);
   Admission admit(Slot slot, StepPlan& plan);
   void compute(Slot slot, int count, StepPlan& plan);

@@ -54,7 +54,7 @@ Result<> AdapterFolder::open(const std::string& path, std::vector<std::string> b
 }
 
 Result<bool> AdapterFolder::offers(const std::string& name) {
-  const std::lock_guard lock(asking_);
+  const std::lock_guard lock(loading_);
   if (service_.adapters->find(name)) return true;  // another request has loaded the adapter in the meantime
   const auto path = find(name);
   if (!path) return false;
@@ -122,12 +122,12 @@ bool AdapterFolder::is_of_this_model(const fs::path& folder) const {
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const json::value config = json::parse(text, error);
   if (error || !config.is_object()) return false;
-  const auto said = [&](const char* field) -> std::string_view {
+  const auto text_of = [&](const char* field) -> std::string_view {
     const json::value* value = config.as_object().if_contains(field);
     return value != nullptr && value->is_string() ? std::string_view(value->as_string()) : std::string_view();
   };
-  return said("peft_type") == "LORA" &&
-         std::ranges::find(base_names_, said("base_model_name_or_path")) != base_names_.end();
+  return text_of("peft_type") == "LORA" &&
+         std::ranges::find(base_names_, text_of("base_model_name_or_path")) != base_names_.end();
 }
 
 }  // namespace octavo

@@ -43,7 +43,7 @@ class AdapterFolder {
   const std::filesystem::path root_;
   const std::vector<std::string> base_names_;
   const Service& service_;
-  std::mutex asking_;  // held while an adapter loads, so that no adapter is loaded twice
+  std::mutex loading_;  // held while an adapter loads, so that no adapter is loaded twice
   mutable std::mutex mutex_;
   // failed loads by name of the adapter's folder; at most one per folder
   std::map<std::string, Failure> failures_;

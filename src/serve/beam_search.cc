@@ -26,13 +26,13 @@ BeamRules rules_of(const Request& request, double length_penalty) {
 
 // Returns the parameters for one token of a beam. Temperature and penalties are left out, because the engine
 // takes log-probabilities before it applies them.
-SamplingParams one_token(const SamplingParams& asked) {
+SamplingParams one_token(const SamplingParams& requested) {
   SamplingParams p;
   p.temperature = 0;
   p.max_tokens = 1;
   p.ignore_eos = true;
-  const int shown = asked.logprobs.output.value_or(0);
-  p.logprobs.output = shown < 0 ? shown : std::max(2 * asked.n, shown);
+  const int shown = requested.logprobs.output.value_or(0);
+  p.logprobs.output = shown < 0 ? shown : std::max(2 * requested.n, shown);
   return p;
 }
 
@@ -50,18 +50,18 @@ std::vector<TokenId> Beams::path(int node) const {
   return tokens;
 }
 
-// Returns the log-probabilities to report for a position if the entry `place` of the row was chosen.
-TokenLogprobs Beams::said(const TokenLogprobs& row, std::size_t place) const {
+// Returns the log-probabilities to report for a position if the entry `rank` of the row was chosen.
+TokenLogprobs Beams::token_logprobs(const TokenLogprobs& row, std::size_t rank) const {
   if (!rules_.logprobs) return {};
-  TokenLogprobs said{.id = row.top[place].first,
-                     .logprob = row.top[place].second,
-                     .rank = static_cast<int>(place) + 1,
-                     .top = {}};
+  TokenLogprobs token_logprobs{.id = row.top[rank].first,
+                               .logprob = row.top[rank].second,
+                               .rank = static_cast<int>(rank) + 1,
+                               .top = {}};
   const auto entries = std::ssize(row.top);
   const std::ptrdiff_t shown =
       *rules_.logprobs < 0 ? entries : std::min<std::ptrdiff_t>(entries, *rules_.logprobs);
-  said.top.assign(row.top.begin(), row.top.begin() + shown);
-  return said;
+  token_logprobs.top.assign(row.top.begin(), row.top.begin() + shown);
+  return token_logprobs;
 }
 
 void Beams::complete(Beam beam) {
@@ -77,17 +77,17 @@ void Beams::extend(std::span<const TokenLogprobs> rows) {
   for (std::size_t i = 0; i < live_.size(); ++i) {
     const auto& top = rows[i].top;
     const std::size_t tried = std::min(top.size(), 2 * static_cast<std::size_t>(rules_.width));
-    for (std::size_t place = 0; place < tried; ++place) {
-      const auto [id, logprob] = top[place];
+    for (std::size_t rank = 0; rank < tried; ++rank) {
+      const auto [id, logprob] = top[rank];
       const double sum = live_[i].sum + static_cast<double>(logprob);
       if (std::ranges::find(rules_.ends, id) == rules_.ends.end()) {
-        candidates.push_back({i, place, sum});
+        candidates.push_back({i, rank, sum});
         continue;
       }
       Beam ended = live_[i];
       ended.sum = sum;
       ended.end = id;
-      ended.end_said = said(rows[i], place);
+      ended.end_logprobs = token_logprobs(rows[i], rank);
       complete(std::move(ended));
     }
   }
@@ -97,7 +97,7 @@ void Beams::extend(std::span<const TokenLogprobs> rows) {
   for (const Candidate& candidate : candidates) {
     const Beam& beam = live_[candidate.beam];
     const TokenLogprobs& row = rows[candidate.beam];
-    nodes_.push_back({beam.last, row.top[candidate.place].first, said(row, candidate.place)});
+    nodes_.push_back({beam.last, row.top[candidate.rank].first, token_logprobs(row, candidate.rank)});
     longer.push_back(
         {.last = static_cast<int>(nodes_.size()) - 1, .length = beam.length + 1, .sum = candidate.sum});
   }
@@ -126,12 +126,12 @@ std::vector<Beams::Answer> Beams::best() const {
     Answer& answer = answers.emplace_back(path(beam.last), std::vector<TokenLogprobs>(), beam.sum, beam.end);
     if (rules_.logprobs) {
       for (int node = beam.last; node >= 0; node = nodes_[static_cast<std::size_t>(node)].before)
-        answer.logprobs.push_back(nodes_[static_cast<std::size_t>(node)].said);
+        answer.logprobs.push_back(nodes_[static_cast<std::size_t>(node)].token_logprobs);
       std::ranges::reverse(answer.logprobs);
     }
     if (!beam.end || !rules_.keep_end) continue;
     answer.tokens.push_back(*beam.end);
-    if (rules_.logprobs) answer.logprobs.push_back(beam.end_said);
+    if (rules_.logprobs) answer.logprobs.push_back(beam.end_logprobs);
   }
   return answers;
 }
@@ -152,13 +152,13 @@ Result<std::shared_ptr<BeamSearch>> BeamSearch::start(std::shared_ptr<Service> s
                                                       std::shared_ptr<OutputSink> sink) {
   const std::shared_ptr<BeamSearch> search(
       new BeamSearch(std::move(service), std::move(request), length_penalty, std::move(sink)));
-  TRY_VOID(search->ask());
+  TRY_VOID(search->submit_step());
   return search;
 }
 
 // Submits the requests of a step. If it returns an error, no request is running. If only some requests
 // could be submitted, step() reports the error after these requests have ended.
-Result<> BeamSearch::ask() {
+Result<> BeamSearch::submit_step() {
   const std::size_t count = beams_.count();
   {
     const std::lock_guard lock(mutex_);
@@ -240,7 +240,7 @@ void BeamSearch::step() {
     beams_.extend(rows_);
     if (!beams_.done()) {
       request_.engine = head_.engine;  // this engine has the beams' common prefix in its cache
-      return ask();
+      return submit_step();
     }
     answer();
     return {};

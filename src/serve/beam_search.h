@@ -57,24 +57,24 @@ class Beams {
   struct Node {
     int before = -1;  // index of the previous token's node; -1: the first output token
     TokenId token = 0;
-    TokenLogprobs said{};
+    TokenLogprobs token_logprobs{};
   };
   struct Beam {
     int last = -1;
     int length = 0;
     double sum = 0;
     std::optional<TokenId> end{};
-    TokenLogprobs end_said{};
+    TokenLogprobs end_logprobs{};
   };
   struct Candidate {
-    std::size_t beam = 0, place = 0;  // index of the beam, and index of the token in its row
+    std::size_t beam = 0, rank = 0;  // index of the beam, and index of the token in its row
     double sum = 0;
   };
 
   double score(double sum, int length) const;
   void complete(Beam beam);
   std::vector<TokenId> path(int node) const;
-  TokenLogprobs said(const TokenLogprobs& row, std::size_t place) const;
+  TokenLogprobs token_logprobs(const TokenLogprobs& row, std::size_t rank) const;
 
   BeamRules rules_;
   std::vector<Beam> live_;
@@ -96,7 +96,7 @@ class BeamSearch final : public OutputReceiver, public std::enable_shared_from_t
  private:
   BeamSearch(std::shared_ptr<Service> service, Request request, double length_penalty,
              std::shared_ptr<OutputSink> sink);
-  Result<> ask();
+  Result<> submit_step();
   Result<> give_up(std::size_t missing, Error error);
   void deliver(std::size_t beam, Output&& output) noexcept override;
   void step();

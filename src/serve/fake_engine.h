@@ -221,13 +221,13 @@ class FakeEngine final : public EngineClient {
   }
 
   static void add_prompt_logprobs(const Active& active, Output& output) {
-    const LogprobRequest& asked = active.logprobs;
-    const auto start = static_cast<std::size_t>(asked.prompt_start);
-    for (std::size_t i = asked.prompt ? 0 : start; i + 1 < active.prompt.size(); ++i) {
-      const bool listed = !asked.prompt_token_ids.empty() && i >= start;
-      output.prompt_logprobs.push_back(
-          logprobs_of(active.prompt[i + 1], asked.prompt_token_ids.empty() ? asked.output.value_or(0) : 0,
-                      listed ? asked.prompt_token_ids[i - start] : std::vector<TokenId>()));
+    const LogprobRequest& requested = active.logprobs;
+    const auto start = static_cast<std::size_t>(requested.prompt_start);
+    for (std::size_t i = requested.prompt ? 0 : start; i + 1 < active.prompt.size(); ++i) {
+      const bool listed = !requested.prompt_token_ids.empty() && i >= start;
+      output.prompt_logprobs.push_back(logprobs_of(
+          active.prompt[i + 1], requested.prompt_token_ids.empty() ? requested.output.value_or(0) : 0,
+          listed ? requested.prompt_token_ids[i - start] : std::vector<TokenId>()));
     }
   }
 

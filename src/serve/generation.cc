@@ -137,16 +137,16 @@ Result<> Generation::resume() {
   if (!plan_.request.stream.resume) return {};
   Run& run = runs_.front();
   Choice& choice = run.choices.front();
-  const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
+  const auto first_ranked = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
   const bool logprobs = plan_.request.sampling.logprobs.output.has_value();
   for (const TokenId id : run.echoed.token_ids | std::views::drop(1))
-    if (logprobs) run.echoed.logprobs.push_back(placed(id));
+    if (logprobs) run.echoed.logprobs.push_back(first_ranked(id));
   std::string sent;
   emit(run, choice, choice.processor.take({}), sent);
   for (const TokenId id : *plan_.request.stream.resume) {
     Output one;
     one.token_ids = {id};
-    if (logprobs) one.logprobs.push_back(placed(id));
+    if (logprobs) one.logprobs.push_back(first_ranked(id));
     AnswerPart part = choice.processor.take(std::move(one));
     if (choice.processor.finished()) return invalid("resume_token_ids", "already contains a stop string");
     emit(run, choice, std::move(part), sent);
@@ -233,7 +233,7 @@ void Generation::drain() {
   if (streaming() && exchange_->wait_writable(again)) return;
   std::string out;
   const bool concluded_before = concluded_;
-  if (const auto error = told_to_end()) fail(*error, out);
+  if (const auto error = end_reason()) fail(*error, out);
   const std::size_t piece = streaming() ? kPieceBytes : std::string::npos;
   while (out.size() < piece && (next_ < batch_.size() || fetch())) take(std::move(batch_[next_++]), out);
   keep_alive(out);
@@ -262,7 +262,7 @@ bool Generation::rest() {
 }
 
 // Returns the error once, if the generation must end early.
-std::optional<Error> Generation::told_to_end() {
+std::optional<Error> Generation::end_reason() {
   const std::lock_guard lock(mutex_);
   auto error = std::exchange(ending_, std::nullopt);
   return concluded_ ? std::nullopt : error;
@@ -373,7 +373,7 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   const bool first = !choice.opened;
   choice.opened = true;
   if (first) add_echo(run, static_cast<std::size_t>(part.index / plan_.request.sampling.n), part);
-  choice.told = part.finish;
+  choice.reported = part.finish;
   if (streaming() && first) {
     openai::Usage before = usage();
     before.completion_tokens = 0;

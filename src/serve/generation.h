@@ -53,7 +53,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     openai::OutputProcessor processor;
     openai::AnswerPart kept;             // in a stream, text for the next chunk; otherwise the whole answer
     int sent_tokens = 0;                 // number of tokens in the chunks so far
-    std::optional<FinishReason> told{};  // finish reason that the client has received
+    std::optional<FinishReason> reported{};  // finish reason that the client has received
     std::int64_t last_output_us = 0;
     RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
@@ -84,7 +84,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   bool has_work() const { return !mail_.empty() || ending_ || woken_; }  // call it with mutex_ locked
   void end_with(Error error);
   void keep_alive(std::string& out);
-  std::optional<Error> told_to_end();
+  std::optional<Error> end_reason();
   // returns true if the output contains only progress
   bool report_progress(const Mail& mail, std::string& out);
   void take(Mail&& mail, std::string& out);

@@ -12,7 +12,7 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
   const SamplingParams& sampling = plan_.request.sampling;
   // If the server found a stop string, the engine reports `abort`. The metrics count the reason that the
   // client received.
-  reason = choice.told.value_or(reason);
+  reason = choice.reported.value_or(reason);
   service_->metrics.accounts.charge(plan_.account.tenant, choice.cost, all_ended() ? 1 : 0);
   service_->metrics.answer_ended({.engine = engine,
                                   .reason = reason,
@@ -48,7 +48,7 @@ void Generation::log_end(FinishReason reason, std::int64_t at_us) const {
                                   .tenant = plan_.account.tenant,
                                   .path = plan_.account.path,
                                   .model = plan_.request.model,
-                                  .finish = name(runs_.front().choices.front().told.value_or(reason)),
+                                  .finish = name(runs_.front().choices.front().reported.value_or(reason)),
                                   .prompt_tokens = prompt_tokens,
                                   .answers = static_cast<int>(runs_.size()) * plan_.request.sampling.n,
                                   .seconds = static_cast<double>(at_us - plan_.arrived_us) * 1e-6,

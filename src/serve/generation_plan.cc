@@ -19,23 +19,23 @@ std::optional<int> thoughts_in(std::span<const TokenId> prompt, const ThinkingBu
 }  // namespace
 
 Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids) {
-  const openai::GenerationRequest& asked = plan.request;
+  const openai::GenerationRequest& requested = plan.request;
   Request request;
-  request.name = asked.request_id;
+  request.name = requested.request_id;
   request.prompt = std::move(plan.prompts[prompt]);
   request.media = std::move(plan.images);
   if (!plan.sources.empty()) request.media.push_back(std::move(plan.sources[prompt]));
-  request.sampling = asked.sampling;
+  request.sampling = requested.sampling;
   request.eos_ids = std::move(eos_ids);
-  request.priority = asked.priority;
-  request.identity.adapter = asked.adapter;
-  request.identity.salt = asked.cache_salt;
-  request.grammar = asked.output;
-  if (asked.stream.resume) request.answers_so_far = {{.index = 0, .tokens = *asked.stream.resume}};
+  request.priority = requested.priority;
+  request.identity.adapter = requested.adapter;
+  request.identity.salt = requested.cache_salt;
+  request.grammar = requested.output;
+  if (requested.stream.resume) request.answers_so_far = {{.index = 0, .tokens = *requested.stream.resume}};
   request.engine = plan.engine;
-  request.report_progress = asked.stream.enabled && asked.stream.include_progress;
-  request.kv_transfer = asked.kv_transfer;
-  request.session = asked.session;
+  request.report_progress = requested.stream.enabled && requested.stream.include_progress;
+  request.kv_transfer = requested.kv_transfer;
+  request.session = requested.session;
   // A grammar does not apply to reasoning at the beginning of an answer.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)
     request.grammar_after = plan.thinking->end;

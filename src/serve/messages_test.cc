@@ -30,13 +30,13 @@ class MessagesTest : public ServeTest {
 
 TEST_F(MessagesTest, AnswersInBlocks) {
   serve_text_with_reasoning("hm>Hello");
-  const json::object said = message(R"("system":[{"type":"text","text":"Be kind."}])");
+  const json::object got = message(R"("system":[{"type":"text","text":"Be kind."}])");
   EXPECT_EQ(prompt(), "system: Be kind.\nuser: Hi\nassistant: ");
-  EXPECT_EQ(said.at("type"), "message");
-  EXPECT_EQ(said.at("content").at(0).at("thinking"), "hm");
-  EXPECT_EQ(said.at("content").at(1).at("text"), "Hello");
-  EXPECT_EQ(said.at("stop_reason"), "end_turn");
-  EXPECT_EQ(said.at("usage").at("output_tokens"), 9);
+  EXPECT_EQ(got.at("type"), "message");
+  EXPECT_EQ(got.at("content").at(0).at("thinking"), "hm");
+  EXPECT_EQ(got.at("content").at(1).at("text"), "Hello");
+  EXPECT_EQ(got.at("stop_reason"), "end_turn");
+  EXPECT_EQ(got.at("usage").at("output_tokens"), 9);
 }
 
 TEST_F(MessagesTest, StreamsBlocks) {
@@ -352,10 +352,10 @@ TEST_F(MessagesTest, AnswersAndErrorsHaveTheIdOfTheRequest) {
   const auto ask = [&](const std::string& text, const http::Headers& headers) {
     return client().request("POST", "/v1/messages", text, headers).value();
   };
-  const http::Response said = ask(body(""), {{"X-Request-Id", "abc"}});
-  EXPECT_EQ(said.headers.find("request-id"), "abc");
-  EXPECT_EQ(json::parse(said.body).at("id"), "msg_abc") << "the log has this id";
-  EXPECT_EQ(json::parse(said.body).at("usage").at("cache_creation_input_tokens"), 0);
+  const http::Response got = ask(body(""), {{"X-Request-Id", "abc"}});
+  EXPECT_EQ(got.headers.find("request-id"), "abc");
+  EXPECT_EQ(json::parse(got.body).at("id"), "msg_abc") << "the log has this id";
+  EXPECT_EQ(json::parse(got.body).at("usage").at("cache_creation_input_tokens"), 0);
   EXPECT_EQ(ask(body(R"("stream":true)"), {{"X-Request-Id", "abc"}}).headers.find("request-id"), "abc");
   const http::Response wrong = ask("{}", {});
   EXPECT_EQ(wrong.status, 400);

@@ -299,7 +299,7 @@ void write_sleep_states(Engines engines, Exposition& out) {
 // A tier's location, and vLLM's names for transfers to the tier and back.
 struct TierName {
   KvTierStats EngineStats::* stats;
-  std::string_view name, there, back;
+  std::string_view name, to_tier, from_tier;
 };
 constexpr std::array kTiers{TierName{&EngineStats::kv_host_tier, "CPU", "GPU_to_CPU", "CPU_to_GPU"},
                             TierName{&EngineStats::kv_tier, "STORAGE", "CPU_to_STORAGE", "STORAGE_to_CPU"}};
@@ -319,8 +319,8 @@ void write_kv_tiers(Engines engines, Exposition& out) {
                              auto Tier::* loaded) {
     out.begin(name, help, "counter");
     for_each([&](std::size_t i, const TierName& tier, const Tier& stats) {
-      out.sample(name, i, "transfer_type", tier.there, static_cast<double>(stats.*stored));
-      out.sample(name, i, "transfer_type", tier.back, static_cast<double>(stats.*loaded));
+      out.sample(name, i, "transfer_type", tier.to_tier, static_cast<double>(stats.*stored));
+      out.sample(name, i, "transfer_type", tier.from_tier, static_cast<double>(stats.*loaded));
     });
   };
   const auto each = [&](std::string_view name, std::string_view help, std::string_view type, auto&& value) {

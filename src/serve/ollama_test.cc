@@ -47,10 +47,10 @@ TEST_F(OllamaTest, StreamsAChatUnlessToldOtherwise) {
 
 TEST_F(OllamaTest, OptionsAreSamplingFields) {
   serve_text("Hi");
-  const json::object said =
+  const json::object got =
       reply("/api/chat", R"({"model":"demo","stream":false,"messages":[{"role":"user","content":"x"}],
     "options":{"num_predict":7,"temperature":0.5,"top_k":3,"seed":9,"repeat_penalty":1.25,"stop":["\n"]}})");
-  EXPECT_EQ(said.at("message").at("content"), "Hi");
+  EXPECT_EQ(got.at("message").at("content"), "Hi");
   const SamplingParams& sampling = engine_->last_request.sampling;
   EXPECT_EQ(sampling.max_tokens, 7);
   EXPECT_FLOAT_EQ(static_cast<float>(sampling.temperature), 0.5F);
@@ -85,10 +85,10 @@ TEST_F(OllamaTest, ErrorsNameOllamasFields) {
 
 TEST_F(OllamaTest, GeneratesWithTheTemplateOrRaw) {
   serve_text("blue");
-  const json::object said =
+  const json::object got =
       reply("/api/generate", R"({"model":"demo","stream":false,"system":"Be brief.","prompt":"Why?"})");
-  EXPECT_EQ(said.at("response"), "blue");
-  EXPECT_EQ(said.at("done"), true);
+  EXPECT_EQ(got.at("response"), "blue");
+  EXPECT_EQ(got.at("done"), true);
   EXPECT_EQ(prompt(), "system: Be brief.\nuser: Why?\nassistant: ");
   (void)reply("/api/generate", R"({"model":"demo","stream":false,"raw":true,"prompt":"The sky is"})");
   EXPECT_EQ(prompt(), "The sky is");
@@ -96,10 +96,10 @@ TEST_F(OllamaTest, GeneratesWithTheTemplateOrRaw) {
 
 TEST_F(OllamaTest, ThoughtsHaveAFieldOfTheirOwn) {
   serve_text_with_reasoning("hm>Hello");
-  const json::object said =
+  const json::object got =
       reply("/api/chat", R"({"model":"demo","stream":false,"messages":[{"role":"user","content":"Hi"}]})");
-  EXPECT_EQ(said.at("message").at("thinking"), "hm");
-  EXPECT_EQ(said.at("message").at("content"), "Hello");
+  EXPECT_EQ(got.at("message").at("thinking"), "hm");
+  EXPECT_EQ(got.at("message").at("content"), "Hello");
 }
 
 TEST_F(OllamaTest, CallsComeWhole) {
@@ -118,14 +118,14 @@ TEST_F(OllamaTest, CallsComeWhole) {
       for (const json::value& each : calls->as_array())
         cities.emplace_back(each.at("function").at("arguments").at("city").as_string());
   EXPECT_THAT(cities, ::testing::ElementsAre("Rome", "Oslo"));
-  const json::object said = reply("/api/chat", body + R"(,"stream":false})");
-  EXPECT_EQ(said.at("message").at("tool_calls").as_array().size(), 2U);
+  const json::object got = reply("/api/chat", body + R"(,"stream":false})");
+  EXPECT_EQ(got.at("message").at("tool_calls").as_array().size(), 2U);
 }
 
 TEST_F(OllamaTest, ARequestWithoutAPromptLoads) {
   serve_text("x");
-  const json::object said = reply("/api/generate", R"({"model":"demo"})");
-  EXPECT_EQ(said.at("done_reason"), "load");
+  const json::object got = reply("/api/generate", R"({"model":"demo"})");
+  EXPECT_EQ(got.at("done_reason"), "load");
   EXPECT_EQ(reply("/api/chat", R"({"model":"demo","messages":[],"keep_alive":0})").at("done_reason"),
             "unload");
   EXPECT_EQ(post("/api/generate", R"({"model":"other"})").status, 404);

@@ -11,7 +11,7 @@ using ::testing::Not;
 
 const http::Headers kKey = {{"Authorization", "Bearer secret"}};
 
-void ask_for_key(ServeOptions& options, http::ServerOptions&) { options.access.api_keys = {"secret"}; }
+void require_key(ServeOptions& options, http::ServerOptions&) { options.access.api_keys = {"secret"}; }
 
 TEST_F(ServeTest, PageComesFromTheBinary) {
   serve_text("x");
@@ -30,7 +30,7 @@ TEST_F(ServeTest, PageCanBeOff) {
 }
 
 TEST_F(ServeTest, PageIsBehindTheKey) {
-  serve({}, ask_for_key);
+  serve({}, require_key);
   const http::Response login = client().get("/").value();
   EXPECT_EQ(login.status, 401);
   EXPECT_THAT(login.body, HasSubstr("API key"));

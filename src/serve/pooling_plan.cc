@@ -110,10 +110,10 @@ void choose(const Service& service, Task task, std::span<const TokenId> ids, std
   vectors = std::move(chosen);
 }
 
-Result<int> kept_of(const Service& service, Task task, std::optional<int> asked, std::string_view field) {
+Result<int> kept_of(const Service& service, Task task, std::optional<int> requested, std::string_view field) {
   const int size = size_of(service, task);
-  if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);
-  return asked.value_or(std::min(size, service.options.pooling.dimensions.value_or(size)));
+  if (requested && *requested > size) return invalid(field, "must be at most {}, got {}", size, *requested);
+  return requested.value_or(std::min(size, service.options.pooling.dimensions.value_or(size)));
 }
 
 // Combines the vectors of chunks to one vector for each text.
@@ -170,12 +170,12 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   const EngineInfo& info = service.engine_info;
   const Task usual =
       any_task ? service.options.pooling.task.value_or(info.tasks.default_task) : info.tasks.default_task;
-  const Task asked = request.task.value_or(usual);
-  if (any_task ? !info.tasks.does(asked) : asked != info.tasks.default_task)
+  const Task requested = request.task.value_or(usual);
+  if (any_task ? !info.tasks.does(requested) : requested != info.tasks.default_task)
     return invalid("task", "is not supported by {} models", info.architecture);
-  request.task = asked;
-  TRY(request.dimensions, kept_of(service, asked, request.dimensions, "dimensions"));
-  const std::size_t longest = longest_text(service, asked);
+  request.task = requested;
+  TRY(request.dimensions, kept_of(service, requested, request.dimensions, "dimensions"));
+  const std::size_t longest = longest_text(service, requested);
   TextChunks texts;
   const auto add = [&](Tokenizer::Texts text) {
     texts.add(std::move(text), static_cast<std::size_t>(service.engine_info.max_model_len));
@@ -195,11 +195,11 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   // tokens of each text; set if the vectors of only some tokens are returned
   std::vector<std::vector<TokenId>> read;
   if (const PoolingRules& rules = service.options.pooling;
-      is_of_tokens(asked) &&
-      (rules.step_tag || !rules.returned.empty() || info.tasks.token_head(asked) != nullptr))
+      is_of_tokens(requested) &&
+      (rules.step_tag || !rules.returned.empty() || info.tasks.token_head(requested) != nullptr))
     for (const Tokenizer::Texts& text : texts.chunks) read.push_back(text.ids);
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
-  begun.plan.task = asked;
+  begun.plan.task = requested;
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
                       lengths = std::move(texts.lengths), read = std::move(read), write,
                       whole](Vectors&& chunks) {

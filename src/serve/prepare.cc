@@ -44,8 +44,8 @@ Result<> fits_context(const Service& service, std::size_t tokens, std::string_vi
 
 void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& request, int most) {
   if (!request.sampling.truncate_prompt_tokens) return;
-  const int asked = *request.sampling.truncate_prompt_tokens;
-  const auto keep = static_cast<std::size_t>(asked == -1 ? most : asked);
+  const int requested = *request.sampling.truncate_prompt_tokens;
+  const auto keep = static_cast<std::size_t>(requested == -1 ? most : requested);
   if (ids.size() <= keep) return;
   const auto surplus = static_cast<std::ptrdiff_t>(ids.size() - keep);
   if (request.prompt.truncate_at_end)
@@ -237,7 +237,7 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
 // For gpt-oss, constraints apply only to the answer's last message. Calls of strict tools are separate
 // messages.
 Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
-  if (!request.output || reader.place() != openai::HarmonyReader::Place::header) return {};
+  if (!request.output || reader.section() != openai::HarmonyReader::Section::header) return {};
   if (request.tools.bound) return {};
   TRY(request.output, grammar::in_final_message(*std::move(request.output)));
   return {};
@@ -341,27 +341,27 @@ Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest 
 
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply) {
-  openai::GenerationRequest& asked = request.generation;
-  const bool truncated = asked.sampling.truncate_prompt_tokens.has_value();
-  TRY_VOID(service.admission.possible({.answers = asked.sampling.n}));
+  openai::GenerationRequest& requested = request.generation;
+  const bool truncated = requested.sampling.truncate_prompt_tokens.has_value();
+  TRY_VOID(service.admission.possible({.answers = requested.sampling.n}));
   if (truncated && !request.prompt.media.empty())
     return invalid("truncate_prompt_tokens", "cannot be combined with images or sound");
   ChatTokens tokens;
-  if (!asked.prompt.forwarded.empty() && request.prompt.media.empty()) {
-    tokens.ids = std::move(asked.prompt.forwarded);
+  if (!requested.prompt.forwarded.empty() && request.prompt.media.empty()) {
+    tokens.ids = std::move(requested.prompt.forwarded);
   } else {
-    TRY(tokens, chat_tokens(service, request.prompt, asked.prompt.add_special_tokens,
+    TRY(tokens, chat_tokens(service, request.prompt, requested.prompt.add_special_tokens,
                             prompt_bytes_max(service, truncated)));
   }
-  if (asked.adapter.empty()) asked.adapter = adapter_of(service, request.prompt.media);
+  if (requested.adapter.empty()) requested.adapter = adapter_of(service, request.prompt.media);
   auto& [ids, images] = tokens;
-  truncate(ids, asked, prompt_tokens_max(service));
+  truncate(ids, requested, prompt_tokens_max(service));
   TRY_VOID(fits_context(service, ids.size(), "messages"));
   std::vector<std::vector<TokenId>> prompts;
-  const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
-  if (thinking && thinking->harmony) TRY_VOID(bind_final_message(*thinking->harmony, asked));
+  const std::optional<openai::Thinking> thinking = thinking_of(service, requested, ids);
+  if (thinking && thinking->harmony) TRY_VOID(bind_final_message(*thinking->harmony, requested));
   prompts.push_back(std::move(ids));
-  TRY(GenerationPlan plan, plan_generation(service, std::move(asked), std::move(prompts),
+  TRY(GenerationPlan plan, plan_generation(service, std::move(requested), std::move(prompts),
                                            {.images = std::move(images)}, id_prefix, reply));
   plan.thinking = thinking;
   return plan;

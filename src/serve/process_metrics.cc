@@ -35,7 +35,7 @@ double boot_time() {
 
 std::string process_metrics() {
   std::string text;
-  const auto tell = [&](std::string_view name, std::string_view type, std::string_view help, double value) {
+  const auto write = [&](std::string_view name, std::string_view type, std::string_view help, double value) {
     fmt::format_to(std::back_inserter(text),
                    "# HELP process_{0} {1}\n# TYPE process_{0} {2}\nprocess_{0} {3}\n", name, help, type,
                    value);
@@ -45,20 +45,21 @@ std::string process_metrics() {
       return std::stod(stat[field - 3]);
     };  // field numbers as in proc(5)
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-    tell("cpu_seconds_total", "counter", "User and system CPU time, in seconds.",
-         (number(14) + number(15)) / ticks);
-    tell("start_time_seconds", "gauge", "Start time of the process, in seconds since 1970.",
-         boot_time() + number(22) / ticks);
-    tell("virtual_memory_bytes", "gauge", "Virtual memory in bytes.", number(23));
-    tell("resident_memory_bytes", "gauge", "Resident memory in bytes.",
-         number(24) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+    write("cpu_seconds_total", "counter", "User and system CPU time, in seconds.",
+          (number(14) + number(15)) / ticks);
+    write("start_time_seconds", "gauge", "Start time of the process, in seconds since 1970.",
+          boot_time() + number(22) / ticks);
+    write("virtual_memory_bytes", "gauge", "Virtual memory in bytes.", number(23));
+    write("resident_memory_bytes", "gauge", "Resident memory in bytes.",
+          number(24) * static_cast<double>(sysconf(_SC_PAGESIZE)));
   }
   std::error_code unreadable;
   if (const std::filesystem::directory_iterator open("/proc/self/fd", unreadable); !unreadable)
-    tell("open_fds", "gauge", "Number of open file descriptors.",
-         static_cast<double>(std::distance(begin(open), end(open))));
+    write("open_fds", "gauge", "Number of open file descriptors.",
+          static_cast<double>(std::distance(begin(open), end(open))));
   if (rlimit limit{}; getrlimit(RLIMIT_NOFILE, &limit) == 0)
-    tell("max_fds", "gauge", "Maximum number of open file descriptors.", static_cast<double>(limit.rlim_cur));
+    write("max_fds", "gauge", "Maximum number of open file descriptors.",
+          static_cast<double>(limit.rlim_cur));
   return text;
 }
 

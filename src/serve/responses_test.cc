@@ -90,9 +90,9 @@ TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
   EXPECT_EQ(content.at("logprobs").as_array().size(), 4U) << "with the end of the text";
   json::array streamed;
   for (const std::string& event : events(post(std::string(kPath), "{\"stream\":true," + fields + "}"))) {
-    const json::value said = json::parse(event);
-    if (said.at("type") != "response.output_text.delta") continue;
-    for (const json::value& one : said.at("logprobs").as_array()) streamed.push_back(one);
+    const json::value got = json::parse(event);
+    if (got.at("type") != "response.output_text.delta") continue;
+    for (const json::value& one : got.at("logprobs").as_array()) streamed.push_back(one);
   }
   EXPECT_EQ(streamed, content.at("logprobs").as_array());
 }

@@ -75,10 +75,10 @@ TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
            fmt::format(
                R"({{"input":"Hi","stream":true,{},"tool_choice":{{"type":"custom","name":"apply_patch"}}}})",
                kTools)))) {
-    const json::value said = json::parse(event);
-    if (said.at("type") == "response.custom_tool_call_input.delta") input += said.at("delta").as_string();
-    if (said.at("type") == "response.custom_tool_call_input.done") done = said.at("input").as_string();
-    EXPECT_NE(said.at("type"), "response.function_call_arguments.delta");
+    const json::value got = json::parse(event);
+    if (got.at("type") == "response.custom_tool_call_input.delta") input += got.at("delta").as_string();
+    if (got.at("type") == "response.custom_tool_call_input.done") done = got.at("input").as_string();
+    EXPECT_NE(got.at("type"), "response.function_call_arguments.delta");
   }
   EXPECT_EQ(input, "ab");
   EXPECT_EQ(done, "ab");

@@ -85,8 +85,8 @@ TEST_F(AdmissionTest, PlacesComeBackWhenAClientGoes) {
 TEST_F(AdmissionTest, LogprobsOfPromptsAreAPriceThatIsKnownBefore) {
   serve_small(1 << 20);
   const std::string prompt = R"({"prompt":")" + std::string(150, 'x') + "\"";
-  for (const std::string asked : {R"(,"prompt_logprobs":20})", R"(,"echo":true,"logprobs":20})"}) {
-    const http::Response refused = post_as("a", "/v1/completions", prompt + asked);
+  for (const std::string requested : {R"(,"prompt_logprobs":20})", R"(,"echo":true,"logprobs":20})"}) {
+    const http::Response refused = post_as("a", "/v1/completions", prompt + requested);
     EXPECT_EQ(refused.status, 400) << refused.body;
     EXPECT_EQ(param(refused), "prompt_logprobs");
   }

@@ -64,9 +64,9 @@ TEST_F(KeepAliveTest, TheAnswerComesWhole) {
   std::vector<std::string> types;
   int sequence = 0;
   for (const std::string& event : events(post("/v1/responses", R"({"input":"Hi","stream":true})"))) {
-    const json::value said = json::parse(event);
-    EXPECT_EQ(said.at("sequence_number"), sequence++);
-    types.emplace_back(said.at("type").as_string());
+    const json::value got = json::parse(event);
+    EXPECT_EQ(got.at("sequence_number"), sequence++);
+    types.emplace_back(got.at("type").as_string());
   }
   EXPECT_EQ(std::ranges::count(types, "response.created"), 1);
   EXPECT_EQ(types.back(), "response.completed");

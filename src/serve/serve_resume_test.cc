@@ -18,9 +18,9 @@ class ResumeTest : public ServeTest {
         [text, tokens_per_step](const Request& request, int) {
           std::vector<TokenId> tokens = ending(text);
           if (!request.answers_so_far.empty()) {
-            const std::vector<TokenId>& said = request.answers_so_far.front().tokens;
-            EXPECT_TRUE(std::equal(said.begin(), said.end(), tokens.begin()));
-            tokens.erase(tokens.begin(), tokens.begin() + std::ssize(said));
+            const std::vector<TokenId>& got = request.answers_so_far.front().tokens;
+            EXPECT_TRUE(std::equal(got.begin(), got.end(), tokens.begin()));
+            tokens.erase(tokens.begin(), tokens.begin() + std::ssize(got));
           }
           const auto left =
               static_cast<std::size_t>(*request.sampling.max_tokens) - (ending(text).size() - tokens.size());
@@ -37,7 +37,7 @@ class ResumeTest : public ServeTest {
   }
 
   // Returns the events without ids, which differ between answers.
-  static std::vector<std::string> said(const std::vector<std::string>& events) {
+  static std::vector<std::string> got(const std::vector<std::string>& events) {
     std::vector<std::string> out;
     for (const std::string& event : events) {
       if (event == "[DONE]") continue;
@@ -55,10 +55,10 @@ class ResumeTest : public ServeTest {
   }
 
   void cut_everywhere(const std::string& path, const std::string& body) {
-    const std::string asked =
+    const std::string requested =
         body + R"(,"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true)";
-    const std::vector<std::string> whole = events(post(path, asked + "}"));
-    const std::vector<std::string> expected = said(whole);
+    const std::vector<std::string> whole = events(post(path, requested + "}"));
+    const std::vector<std::string> expected = got(whole);
     json::array tokens;
     for (std::size_t cut = 0; cut + 2 < whole.size(); ++cut) {
       const json::value choice = json::parse(whole[cut]).at("choices").at(0);
@@ -66,10 +66,10 @@ class ResumeTest : public ServeTest {
       if (choice.as_object().contains("token_ids"))
         for (const json::value& id : choice.at("token_ids").as_array()) tokens.push_back(id);
       const http::Response rest =
-          post(path, asked + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
+          post(path, requested + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
       ASSERT_EQ(rest.status, 200) << rest.body;
       EXPECT_EQ(rest.headers.find("X-Octavo-Resumed"), std::to_string(tokens.size()));
-      EXPECT_EQ(said(events(rest)),
+      EXPECT_EQ(got(events(rest)),
                 std::vector(expected.begin() + static_cast<std::ptrdiff_t>(cut) + 1, expected.end()))
           << "behind event " << cut;
     }
@@ -94,8 +94,8 @@ std::vector<std::string> comparable(const std::vector<std::string>& events) {
 
 // Cuts a stream with named events after each step. The step's last event has token_ids.
 void ResumeTest::cut_after_each_step(const std::string& path, const std::string& body) {
-  const std::string asked = body + R"(,"stream":true,"return_token_ids":true)";
-  const std::vector<std::string> whole = events(post(path, asked + "}"));
+  const std::string requested = body + R"(,"stream":true,"return_token_ids":true)";
+  const std::vector<std::string> whole = events(post(path, requested + "}"));
   const std::vector<std::string> expected = comparable(whole);
   json::array tokens;
   int steps = 0;
@@ -103,7 +103,8 @@ void ResumeTest::cut_after_each_step(const std::string& path, const std::string&
     const json::object event = json::parse(whole[i]).as_object();
     if (!event.contains("token_ids")) continue;
     for (const json::value& id : event.at("token_ids").as_array()) tokens.push_back(id);
-    const http::Response rest = post(path, asked + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
+    const http::Response rest =
+        post(path, requested + R"(,"resume_token_ids":)" + json::serialize(tokens) + "}");
     ASSERT_EQ(rest.status, 200) << rest.body;
     EXPECT_EQ(comparable(events(rest)),
               std::vector(expected.begin() + static_cast<std::ptrdiff_t>(i) + 1, expected.end()))

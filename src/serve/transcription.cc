@@ -55,7 +55,7 @@ Result<std::vector<TokenId>> prompt_of(const Service& service, const openai::Tra
 
 }  // namespace
 
-Result<HeardSound> hear(const Service& service, std::string_view file) {
+Result<DecodedSound> read_sound(const Service& service, std::string_view file) {
   const media::LogMel& log_mel = service.options.media.transcription->log_mel;
   auto samples = media::decode_sound(std::as_bytes(std::span(file)), media::MelConfig::kRate);
   if (!samples) {
@@ -65,7 +65,7 @@ Result<HeardSound> hear(const Service& service, std::string_view file) {
   const auto window = static_cast<std::size_t>(log_mel.config().samples());
   std::vector<std::size_t> cuts = media::quiet_cuts(*samples, window, std::min(window, kQuietSearch));
   const auto seconds = [](std::size_t count) { return static_cast<double>(count) / media::MelConfig::kRate; };
-  HeardSound sound{.seconds = seconds(samples->size()), .starts = {}, .windows = {}};
+  DecodedSound sound{.seconds = seconds(samples->size()), .starts = {}, .windows = {}};
   cuts.push_back(samples->size());
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     sound.starts.push_back(seconds(cuts[i]));
@@ -87,7 +87,7 @@ Result<> check_transcription(const Service& service, const openai::Transcription
                  fmt::join(rules.languages | std::views::keys, ", "), request.language.substr(0, 32));
 }
 
-Request language_request(const Service& service, const HeardSound& sound) {
+Request language_request(const Service& service, const DecodedSound& sound) {
   const SoundRules& rules = *service.options.media.transcription;
   Request request;
   request.prompt = {rules.begin};
@@ -100,7 +100,7 @@ Request language_request(const Service& service, const HeardSound& sound) {
 }
 
 Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
-                                             HeardSound sound) {
+                                             DecodedSound sound) {
   const SoundRules& rules = *service.options.media.transcription;
   TRY(const std::vector<TokenId> prompt, prompt_of(service, request));
   SamplingParams& sampling = request.generation.sampling;

@@ -13,24 +13,24 @@
 namespace octavo {
 
 // Spectrograms of an audio's windows. The audio is cut at quiet moments.
-struct HeardSound {
+struct DecodedSound {
   double seconds = 0;
   std::vector<double> starts;  // start times of the windows, in seconds
   std::vector<MediaPart> windows;
 };
 
 // Decodes the file. Returns an error on "file" if media::decode_sound fails.
-Result<HeardSound> hear(const Service& service, std::string_view file);
+Result<DecodedSound> read_sound(const Service& service, std::string_view file);
 
 // Returns an error if an English-only model gets a translation or another language, if the language is
 // unknown, if the prompt contains special tokens, or if the model has no audio input.
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
 
 // Makes a request for one output token, which is the language of the audio.
-Request language_request(const Service& service, const HeardSound& sound);
+Request language_request(const Service& service, const DecodedSound& sound);
 
 // `request.language` must be set. Returns the errors of prepare_completion().
 Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
-                                             HeardSound sound);
+                                             DecodedSound sound);
 
 }  // namespace octavo

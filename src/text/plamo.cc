@@ -89,12 +89,12 @@ Result<Tokenizer> tokenizer_of_plamo(std::string_view text, const TokenizerConfi
   vocabulary.special.eos = id("eos_token");
   vocabulary.special.unknown = id("unk_token");
   vocabulary.special.padding = id("pad_token");
-  const auto says = [&](std::string_view field) {
+  const auto flag = [&](std::string_view field) {
     const json::value* value = fields.if_contains(field);
     return value != nullptr && value->is_bool() && value->get_bool();
   };
-  vocabulary.add_bos = says("add_bos_token");
-  vocabulary.add_eos = says("add_eos_token");
+  vocabulary.add_bos = flag("add_bos_token");
+  vocabulary.add_eos = flag("add_eos_token");
   vocabulary.repeats = length_of(fields, "break_around_repeated_chars_threshold");
   vocabulary.blanks = length_of(fields, "break_around_consecutive_spaces_threshold");
   vocabulary.chat_templates = config.chat_templates;

@@ -27,16 +27,16 @@ void Tokenizer::Free::operator()(bridge::TokenizerHandle* handle) const {
 }
 
 Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
-  const auto there = [&](const char* file) {
+  const auto has_file = [&](const char* file) {
     std::error_code ignored;
     return std::filesystem::exists(model_dir / file, ignored);
   };
   constexpr const char *kUsual = "tokenizer.json", *kRwkv = "rwkv_vocab_v20230424.txt";
-  const bool usual = there(kUsual);
+  const bool usual = has_file(kUsual);
   const OtherFile* other = nullptr;
   for (const OtherFile& file : kOtherFiles)
-    if (!usual && other == nullptr && there(file.name)) other = &file;
-  if (!usual && other == nullptr && there(kRwkv))
+    if (!usual && other == nullptr && has_file(file.name)) other = &file;
+  if (!usual && other == nullptr && has_file(kRwkv))
     return field_failure("tokenizer", ErrorCode::unsupported,
                          "{} contains {}, which is not supported: add a tokenizer.json to the folder",
                          model_dir.string(), kRwkv);

@@ -11,7 +11,7 @@ namespace octavo {
 namespace {
 
 constexpr int kTerms = 5;  // fixed, weights, token, cached token, pair
-constexpr int kTurnsMax = 50;
+constexpr int kRoundsMax = 50;
 constexpr int kDescents = 2000;
 
 using Coefficients = std::array<double, kTerms>;
@@ -89,7 +89,7 @@ StepTiming fit_timing(std::span<const TimedStep> steps) {
       for (const TimedStep& step : steps)
         sides.push_back({step.work.tokens > tokens, static_cast<double>(step.work.pairs) >
                                                         ratio * static_cast<double>(step.work.kv_tokens)});
-      for (int turn = 0; turn < kTurnsMax; ++turn) {
+      for (int round = 0; round < kRoundsMax; ++round) {
         const StepTiming timing = timing_of(fit_linear(steps, sides));
         if (const double errors = squared_errors(timing, steps); errors < least) {
           least = errors;

@@ -74,7 +74,7 @@ class Collector {
       call->send(0);
       call->finish(grpc::Status::ok);
     }
-    void gone() override {}
+    void disconnected() override {}
 
     Collector& collector;
     std::shared_ptr<grpc::Call> call;

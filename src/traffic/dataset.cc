@@ -116,9 +116,9 @@ Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& t
     if (all == nullptr || !all->is_array()) return corrupt(o, i, "\"conversations\" must be a list");
     const json::array& turns = all->get_array();
     if (turns.size() < 2) continue;
-    const json::string *asked = turn(turns, 0), *answered = turn(turns, 1);
-    if (asked == nullptr || answered == nullptr) return corrupt(o, i, "each turn must have a \"value\"");
-    TRY(const int input, tokens_of(*asked, tokenizer));
+    const json::string *question = turn(turns, 0), *answered = turn(turns, 1);
+    if (question == nullptr || answered == nullptr) return corrupt(o, i, "each turn must have a \"value\"");
+    TRY(const int input, tokens_of(*question, tokenizer));
     int output = o.sharegpt_output_len;
     if (output == 0) {
       TRY(output, tokens_of(*answered, tokenizer));
@@ -127,7 +127,7 @@ Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& t
         input + output > kShareGptMost)
       continue;
     prompts.push_back(
-        {.ids = {}, .text = std::string(*asked), .input_tokens = input, .output_tokens = output});
+        {.ids = {}, .text = std::string(*question), .input_tokens = input, .output_tokens = output});
   }
   return prompts;
 }
@@ -146,10 +146,10 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
     if (prompt == nullptr || !prompt->is_string())
       return corrupt(o, i, "must be a JSON object with a \"prompt\"");
     int output = o.custom_output_len;
-    if (const json::value* asked = object->if_contains("output_tokens")) {
-      if (!asked->is_int64() || asked->get_int64() < 1 || asked->get_int64() > 1 << 24)
+    if (const json::value* question = object->if_contains("output_tokens")) {
+      if (!question->is_int64() || question->get_int64() < 1 || question->get_int64() > 1 << 24)
         return corrupt(o, i, "\"output_tokens\" must be in [1, 16777216]");
-      output = static_cast<int>(asked->get_int64());
+      output = static_cast<int>(question->get_int64());
     }
     TRY(const int input, tokens_of(prompt->get_string(), tokenizer));
     prompts.push_back({.ids = {},
@@ -214,8 +214,8 @@ Result<std::vector<Prompt>> load_dataset(const DatasetOptions& o, const Tokenize
   TRY(std::vector<Prompt> prompts, of_file(o, tokenizer));
   if (prompts.empty())
     return field_failure("dataset-path", ErrorCode::corrupt, "{} contains no usable prompt", o.path);
-  const std::size_t there = prompts.size(), wanted = static_cast<std::size_t>(o.num_prompts);
-  for (std::size_t i = there; i < wanted; ++i) prompts.push_back(prompts[i % there]);
+  const std::size_t count = prompts.size(), wanted = static_cast<std::size_t>(o.num_prompts);
+  for (std::size_t i = count; i < wanted; ++i) prompts.push_back(prompts[i % count]);
   prompts.resize(wanted);
   return prompts;
 }

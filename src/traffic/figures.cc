@@ -36,12 +36,12 @@ class Distribution {
 
   double percentile(double percent) const {
     return count_ == 0 ? 0
-                       : octavo::percentile(count_, percent, [&](std::uint64_t place) { return at(place); });
+                       : octavo::percentile(count_, percent, [&](std::uint64_t rank) { return at(rank); });
   }
 
  private:
-  double at(std::uint64_t place) const {
-    return values_[static_cast<std::size_t>(std::ranges::upper_bound(ends_, place) - ends_.begin())].value;
+  double at(std::uint64_t rank) const {
+    return values_[static_cast<std::size_t>(std::ranges::upper_bound(ends_, rank) - ends_.begin())].value;
   }
 
   std::vector<Counted> values_;

@@ -55,7 +55,7 @@ struct LoadTask {
   int first = 0;                  // the task loads pieces [first, keys.size()) of the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
   // cache block to load piece first + i into; empty: the task only ends a lease
-  std::vector<KvPlace> blocks{};
+  std::vector<KvLocation> blocks{};
   // becomes true when the request has ended
   std::shared_ptr<const std::atomic<bool>> cancelled{};
 };
@@ -92,14 +92,14 @@ struct StoreTask {
   std::uint64_t owner = 0;        // the engine's id for this task
   int prefix = 0;                 // number of prompt blocks in the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
-  std::vector<KvPlace> blocks{};
+  std::vector<KvLocation> blocks{};
 };
 
 // Functions by which connectors access the engine's cache. Any thread may call them. A span has the layout
 // of BlockFormat.
 struct CacheAccess {
-  std::function<void(KvPlace, std::span<std::byte>)> read{};
-  std::function<void(KvPlace, std::span<const std::byte>)> write{};
+  std::function<void(KvLocation, std::span<std::byte>)> read{};
+  std::function<void(KvLocation, std::span<const std::byte>)> write{};
   NativeBlocks native{};  // access without conversion of the layout
   // Allocates host memory for copies of blocks; with a GPU, the memory is pinned.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
@@ -160,7 +160,7 @@ class KvConnector {
     return std::vector<bool>(keys.size());
   }
   // Returns the keys of blocks that the tier evicted since the last call.
-  virtual std::vector<Hash128> take_gone(KvMedium) { return {}; }
+  virtual std::vector<Hash128> take_removed(KvMedium) { return {}; }
   // Returns the keys of blocks that were copied from host memory to the tier below since the last call.
   virtual std::vector<Hash128> take_written_below() { return {}; }
 

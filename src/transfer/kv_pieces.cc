@@ -49,8 +49,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
   int end = static_cast<int>(keys.size());
   for (int g = 0; g < group_count(format); ++g) {
     if (format.windows[static_cast<std::size_t>(g)] != 0) continue;
-    const std::vector<bool> there = known_of_part(keys.first(static_cast<std::size_t>(end)), g, known);
-    end = static_cast<int>(std::ranges::find(there, false) - there.begin());
+    const std::vector<bool> stored = known_of_part(keys.first(static_cast<std::size_t>(end)), g, known);
+    end = static_cast<int>(std::ranges::find(stored, false) - stored.begin());
   }
   // Sliding windows and states need only the pieces near the end of the prefix. If one is missing, a
   // shorter prefix may still be complete.
@@ -75,8 +75,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
     std::vector<Hash128> names;
     for (int i = 1; i < format.state_pieces; ++i)
       names.push_back(piece_key(keys[static_cast<std::size_t>(prefix) - 1], group_count(format) + i));
-    const std::vector<bool> there = known(names);
-    return std::ranges::find(there, false) == there.end() ? prefix : prefix - 1;
+    const std::vector<bool> stored = known(names);
+    return std::ranges::find(stored, false) == stored.end() ? prefix : prefix - 1;
   };
   for (int next; end > 0 && (next = end_of(end)) != end;) end = next;
   return end;

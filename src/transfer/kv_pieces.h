@@ -28,11 +28,11 @@ struct KvPiece {
 };
 
 // Location of a piece in an engine's cache.
-struct KvPlace {
+struct KvLocation {
   int part = 0;
   std::int32_t number = 0;  // index of the cache block or of the state slot
 
-  bool operator==(const KvPlace&) const = default;
+  bool operator==(const KvLocation&) const = default;
 };
 
 inline int group_count(const BlockFormat& format) { return static_cast<int>(format.windows.size()); }

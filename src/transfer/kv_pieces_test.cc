@@ -19,7 +19,7 @@ std::vector<Hash128> some_keys(int count) {
   return keys;
 }
 
-bool all_there(const std::vector<bool>& known) { return std::ranges::find(known, false) == known.end(); }
+bool all_stored(const std::vector<bool>& known) { return std::ranges::find(known, false) == known.end(); }
 
 TEST(KvPieces, WhatIsMissingIsTheEndOfAll) {
   for (const BlockFormat& format : {format_of({0}, 0), format_of({0, 40}, 0), format_of({40, 0, 300}, 3), format_of({}, 2)})
@@ -49,12 +49,12 @@ TEST(KvPieces, TheLongestPrefixHasAllItsPieces) {
       lost.push_back(piece_keys(std::span(&pieces[random() % pieces.size()], 1), keys)[0]);
     }
     const KnownPieces known = [&](std::span<const Hash128> names) {
-      std::vector<bool> there;
-      for (const Hash128& name : names) there.push_back(std::ranges::find(lost, name) == lost.end());
-      return there;
+      std::vector<bool> stored;
+      for (const Hash128& name : names) stored.push_back(std::ranges::find(lost, name) == lost.end());
+      return stored;
     };
     int longest = 20;
-    while (longest > 0 && !all_there(known(piece_keys(pieces_of(format, 0, longest), keys)))) --longest;
+    while (longest > 0 && !all_stored(known(piece_keys(pieces_of(format, 0, longest), keys)))) --longest;
     EXPECT_EQ(longest_prefix(format, keys, known), longest);
     found += longest > 0 && longest < 20;
   }

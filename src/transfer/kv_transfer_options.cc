@@ -69,7 +69,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
       });
 }
 
-Result<> read_place(const json::value& value, std::string_view field, std::string& out) {
+Result<> read_path_or_url(const json::value& value, std::string_view field, std::string& out) {
   TRY_VOID(read_field(value, field, out));
   if (!is_store_url(out)) return {};
   if (const auto store = store_at(out, {}); !store) return invalid(field, "{}", store.error().message);
@@ -89,14 +89,14 @@ Result<> read_compression(const json::value& value, std::string_view field, Bloc
 }
 
 Result<> check_odirect(const KvTierOptions& tier, std::string_view field) {
-  if (!tier.use_odirect || (!tier.place.empty() && !is_store_url(tier.place))) return {};
+  if (!tier.use_odirect || (!tier.path_or_url.empty() && !is_store_url(tier.path_or_url))) return {};
   return field_failure(field, ErrorCode::unsupported, "must be false unless the tier is a folder");
 }
 
 Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
-    if (key == "shared_storage_path") return read_place(item, field, tier.place);
+    if (key == "shared_storage_path") return read_path_or_url(item, field, tier.path_or_url);
     if (key == "bytes_to_use") return read_bytes(item, field, tier.bytes);
     if (key == "load_always") return read_field(item, field, tier.load_always);
     if (key == "compression") return read_compression(item, field, tier.compression);
@@ -104,7 +104,8 @@ Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) 
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
-  if (tier.place.empty()) return invalid("kv_connector_extra_config.shared_storage_path", "must be given");
+  if (tier.path_or_url.empty())
+    return invalid("kv_connector_extra_config.shared_storage_path", "must be given");
   return check_odirect(tier, "kv_connector_extra_config.use_odirect");
 }
 
@@ -119,7 +120,7 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
     if (key == "type") {
       TRY_VOID(read_field(item, field, type));
     } else if (key == "root_dir") {
-      TRY_VOID(read_place(item, field, tier.place));
+      TRY_VOID(read_path_or_url(item, field, tier.path_or_url));
     } else if (key == "bytes_to_use") {
       TRY_VOID(read_bytes(item, field, tier.bytes));
     } else if (key == "load_always") {
@@ -137,7 +138,7 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
   }
   if (type != "fs")
     return field_failure(kField, ErrorCode::unsupported, "type must be \"fs\", got {}", quoted_text(type));
-  if (tier.place.empty()) return invalid(kField, "root_dir must be given");
+  if (tier.path_or_url.empty()) return invalid(kField, "root_dir must be given");
   return check_odirect(tier, "kv_connector_extra_config.secondary_tiers.use_odirect");
 }
 
@@ -180,15 +181,15 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
-  if (spec == kHost && !tier.place.empty())
+  if (spec == kHost && !tier.path_or_url.empty())
     return invalid("kv_connector_extra_config.secondary_tiers", "is a field of {}, but spec_name is {}",
                    kTiers, kHost);
-  if (spec == kTiers && tier.place.empty())
+  if (spec == kTiers && tier.path_or_url.empty())
     return invalid("kv_connector_extra_config.secondary_tiers", "must be given with {}", kTiers);
-  if (tier.host_bytes == 0 && tier.place.empty())
+  if (tier.host_bytes == 0 && tier.path_or_url.empty())
     return invalid("kv_connector_extra_config.cpu_bytes_to_use",
                    "must be given: the number of bytes of host memory for KV blocks");
-  if (tier.eviction != EvictionPolicy::lru && tier.host_bytes == 0 && is_store_url(tier.place))
+  if (tier.eviction != EvictionPolicy::lru && tier.host_bytes == 0 && is_store_url(tier.path_or_url))
     return field_failure(
         "kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
         "needs host memory or a folder, because the server of a store decides what it evicts");
@@ -225,7 +226,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
       return disk.empty() || is_store_url(disk) ? invalid(field, "must be the path of a folder") : Result<>();
     }
     if (name == "remote_url") {
-      TRY_VOID(read_place(item, field, store));
+      TRY_VOID(read_path_or_url(item, field, store));
       if (is_store_url(store)) return {};
       return field_failure(field, ErrorCode::unsupported,
                            "must begin with redis://, valkey://, http:// or https://, got {}",
@@ -255,8 +256,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   if (!disk.empty() && !store.empty())
     return field_failure("kv_connector_extra_config.lmcache.remote_url", ErrorCode::unsupported,
                          "cannot be combined with lmcache.local_disk");
-  tier.place = disk.empty() ? store : disk;
-  if (tier.host_bytes == 0 && tier.place.empty())
+  tier.path_or_url = disk.empty() ? store : disk;
+  if (tier.host_bytes == 0 && tier.path_or_url.empty())
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
                    "must be given, or lmcache.local_disk or lmcache.remote_url: in this object, in LMCACHE_* "
                    "or in the file of LMCACHE_CONFIG_FILE");
@@ -299,8 +300,8 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
 // The library parses the extra config itself.
 Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
-  tier.place = library_url(path, json::serialize(extra));
-  if (const auto store = store_at(tier.place, {}); !store)
+  tier.path_or_url = library_url(path, json::serialize(extra));
+  if (const auto store = store_at(tier.path_or_url, {}); !store)
     return invalid("kv_connector_module_path", "{}", store.error().message);
   if (!out.produces || !out.consumes)
     return field_failure("kv_role", ErrorCode::unsupported, "must be kv_both with kv_connector_module_path");

@@ -27,13 +27,13 @@ struct StoreKeys {
 struct KvTierOptions {
   std::int64_t host_bytes = 0;  // capacity in bytes; 0: no tier in host memory
   // path of a folder, or URL of a store (is_store_url); "": no tier below host memory
-  std::string place{};
+  std::string path_or_url{};
   StoreKeys keys{};
   // capacity of the folder in bytes, for all engines together
   std::int64_t bytes = std::int64_t{16} << 30;
   BlockCompression compression = BlockCompression::none;
   // true: the tier in host memory is used only if the engine's cache is on a GPU. If the engine's cache is
-  // in host memory, only `place` is used.
+  // in host memory, only `path_or_url` is used.
   bool on_host_of_device = false;
   EvictionPolicy eviction = EvictionPolicy::lru;  // applies to host memory and to the folder
   // A block is written after this number of prompts have used it. 0 or 1: every block is written.

@@ -88,7 +88,7 @@ TEST(KvTransferOptions, ReadsTiers) {
                                    "kv_connector_extra_config": {"shared_storage_path": "/a", "bytes_to_use": 9}})")
           .value();
   EXPECT_TRUE(shared.enabled && !shared.produces && !shared.consumes);
-  EXPECT_EQ(shared.tier->place, "/a");
+  EXPECT_EQ(shared.tier->path_or_url, "/a");
   EXPECT_EQ(shared.tier->bytes, 9);
   const KvTransferOptions offloading =
       parse_kv_transfer_config(
@@ -97,7 +97,7 @@ TEST(KvTransferOptions, ReadsTiers) {
                "store_threshold": 2, "max_tracker_size": 7,
                "secondary_tiers": [{"type": "fs", "root_dir": "/b", "n_read_threads": 16, "load_always": true}]}})")
           .value();
-  EXPECT_EQ(offloading.tier->place, "/b");
+  EXPECT_EQ(offloading.tier->path_or_url, "/b");
   EXPECT_EQ(offloading.tier->host_bytes, 1000);
   EXPECT_EQ(offloading.tier->store_threshold, 2);
   EXPECT_EQ(offloading.tier->max_tracker_size, 7);
@@ -144,7 +144,7 @@ TEST(KvTransferOptions, HostMemoryIsATier) {
     EXPECT_FALSE(host.tier->prompt_only);
     EXPECT_TRUE(host.enabled && !host.produces && !host.consumes);
     EXPECT_EQ(host.tier->host_bytes, 1000);
-    EXPECT_EQ(host.tier->place, "");
+    EXPECT_EQ(host.tier->path_or_url, "");
     EXPECT_EQ(host.tier->eviction, EvictionPolicy::arc);
     EXPECT_EQ(host.tier->store_threshold, 3);
   }
@@ -161,21 +161,21 @@ TEST(KvTransferOptions, ReadsLMCachesSizes) {
           .value();
   EXPECT_TRUE(host.enabled && !host.produces && !host.consumes);
   EXPECT_EQ(host.tier->host_bytes, (std::int64_t{5} << 30) / 2);
-  EXPECT_EQ(host.tier->place, "");
+  EXPECT_EQ(host.tier->path_or_url, "");
   const KvTransferOptions both =
       read(
           R"("lmcache.max_local_cpu_size": 1, "lmcache.local_disk": "file:///a/b", "lmcache.max_local_disk_size": 20,
               "lmcache.remote_url": null, "lmcache.cache_policy": "LRU")")
           .value();
   EXPECT_EQ(both.tier->host_bytes, std::int64_t{1} << 30);
-  EXPECT_EQ(both.tier->place, "/a/b");
+  EXPECT_EQ(both.tier->path_or_url, "/a/b");
   EXPECT_EQ(both.tier->bytes, std::int64_t{20} << 30);
   const KvTransferOptions store =
       read(
           R"("lmcache.local_cpu": false, "lmcache.max_local_cpu_size": 5, "lmcache.remote_url": "redis://a:1")")
           .value();
   EXPECT_EQ(store.tier->host_bytes, 0);
-  EXPECT_EQ(store.tier->place, "redis://a:1");
+  EXPECT_EQ(store.tier->path_or_url, "redis://a:1");
 
   const auto field = [&](std::string_view extra) {
     const auto options = read(extra);
@@ -200,11 +200,11 @@ TEST(KvTransferOptions, ReadsLMCachesSizes) {
 }
 
 TEST(KvTransferOptions, FoldersEvictByAPolicy) {
-  const auto options = [](std::string_view policy, std::string_view place) {
+  const auto options = [](std::string_view policy, std::string_view path_or_url) {
     return parse_kv_transfer_config(fmt::format(
         R"({{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{
              "eviction_policy": "{}", "secondary_tiers": [{{"type": "fs", "root_dir": "{}"}}]}}}})",
-        policy, place));
+        policy, path_or_url));
   };
   EXPECT_EQ(options("arc", "/b")->tier->eviction, EvictionPolicy::arc);
   EXPECT_TRUE(options("lru", "redis://a:1"));
@@ -221,16 +221,18 @@ TEST(KvTransferOptions, DirectIoIsOfFolders) {
         fmt::format(R"({{"kv_connector": "{}", "kv_role": "kv_both", "kv_connector_extra_config": {{{}}}}})", connector,
                     extra));
   };
-  const auto shared = [&](std::string_view place) {
+  const auto shared = [&](std::string_view path_or_url) {
     return read("SharedStorageConnector",
-                fmt::format(R"("shared_storage_path": "{}", "use_odirect": true)", place));
+                fmt::format(R"("shared_storage_path": "{}", "use_odirect": true)", path_or_url));
   };
-  const auto tier = [&](std::string_view place) {
+  const auto tier = [&](std::string_view path_or_url) {
     return read("OffloadingConnector",
-                fmt::format(R"("secondary_tiers": [{{"type": "fs", "root_dir": "{}", "use_odirect": true}}])", place));
+                fmt::format(R"("secondary_tiers": [{{"type": "fs", "root_dir": "{}", "use_odirect": true}}])",
+                            path_or_url));
   };
-  const auto lmcache = [&](std::string_view place) {
-    return read("LMCacheConnectorV1", fmt::format(R"({}, "lmcache.extra_config": {{"use_odirect": true}})", place));
+  const auto lmcache = [&](std::string_view path_or_url) {
+    return read("LMCacheConnectorV1",
+                fmt::format(R"({}, "lmcache.extra_config": {{"use_odirect": true}})", path_or_url));
   };
   for (const auto& good : {shared("/a"), tier("/a"), lmcache(R"("lmcache.local_disk": "/a")")})
     EXPECT_TRUE(good.value().tier->use_odirect);
@@ -238,8 +240,9 @@ TEST(KvTransferOptions, DirectIoIsOfFolders) {
   const std::string all = "kv_connector_extra_config";
   EXPECT_EQ(shared("redis://a:1").error().field, all + ".use_odirect");
   EXPECT_EQ(tier("redis://a:1").error().field, all + ".secondary_tiers.use_odirect");
-  for (const char* place : {R"("lmcache.remote_url": "redis://a:1")", R"("lmcache.max_local_cpu_size": 1)"})
-    EXPECT_EQ(lmcache(place).error().field, all + ".lmcache.extra_config.use_odirect") << place;
+  for (const char* path_or_url :
+       {R"("lmcache.remote_url": "redis://a:1")", R"("lmcache.max_local_cpu_size": 1)"})
+    EXPECT_EQ(lmcache(path_or_url).error().field, all + ".lmcache.extra_config.use_odirect") << path_or_url;
   EXPECT_EQ(read("LMCacheConnectorV1", R"("lmcache.local_disk": "/a", "lmcache.extra_config": {"x": 1})").error().field,
             all);
 }
@@ -265,7 +268,7 @@ TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
        {fmt::format("{}, {}", kDisk, kPeers), fmt::format("{}, {}", kPeers, kDisk)}) {
     const KvTransferOptions options = multi(both).value();
     EXPECT_TRUE(options.enabled && options.consumes && !options.produces);
-    EXPECT_EQ(options.tier->place, "/a");
+    EXPECT_EQ(options.tier->path_or_url, "/a");
     EXPECT_EQ(options.engine_id, "outer");
   }
   EXPECT_EQ(

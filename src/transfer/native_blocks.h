@@ -17,7 +17,7 @@ struct NativeBlocks {
   std::string layout{};
   // Returns the contiguous memory of a piece. Any thread may call it. Steps must not use the block during
   // the access.
-  std::function<std::span<std::byte>(KvPlace)> memory{};
+  std::function<std::span<std::byte>(KvLocation)> memory{};
 };
 
 }  // namespace octavo

@@ -12,7 +12,7 @@ namespace {
 Result<std::unique_ptr<KvConnector>> start_tier(KvTierOptions tier, const KvConnectorSite& site) {
   if (tier.on_host_of_device && !site.in_host_memory) {
     tier.host_bytes = tier.bytes;
-    tier.place.clear();
+    tier.path_or_url.clear();
   }
   TRY(auto connector, TierConnector::open(tier, site.format, site.cache_blocks, site.cache));
   if (tier.host_bytes > 0)

@@ -169,8 +169,8 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_vie
                    kGgufTensorsMax);
   GgufContents contents;
   TRY(contents.metadata, GgufMetadata::parse(cursor, *keys, what));
-  TRY(const auto asked, contents.metadata.count("general.alignment", 1 << 20));
-  const std::uint64_t alignment = asked ? static_cast<std::uint64_t>(*asked) : kDefaultAlignment;
+  TRY(const auto requested, contents.metadata.count("general.alignment", 1 << 20));
+  const std::uint64_t alignment = requested ? static_cast<std::uint64_t>(*requested) : kDefaultAlignment;
   if (alignment == 0 || alignment % 8 != 0)
     return failure(ErrorCode::corrupt, "{}: general.alignment is {}, but must be a multiple of 8", what,
                    alignment);
@@ -180,11 +180,11 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_vie
     TRY(Entry entry, read_entry(cursor, what, i));
     entries.push_back(std::move(entry));
   }
-  const std::uint64_t padding = (alignment - cursor.place() % alignment) % alignment;
+  const std::uint64_t padding = (alignment - cursor.position() % alignment) % alignment;
   const auto padded = cursor.take(padding);
   if (!padded && !entries.empty())
     return failure(ErrorCode::corrupt, "{}: the file has {} bytes, but its header alone needs {}", what,
-                   file.size(), cursor.place() + padding);
+                   file.size(), cursor.position() + padding);
   TRY_VOID(place(entries, *cursor.take(cursor.left()), alignment, what));
   for (Entry& e : entries) contents.tensors.push_back(std::move(e.tensor));
   return contents;

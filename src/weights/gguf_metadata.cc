@@ -72,8 +72,8 @@ std::string_view name(GgufType type) { return known(type) ? facts(type).name : "
 
 std::optional<std::span<const std::byte>> GgufCursor::take(std::uint64_t count) {
   if (count > left()) return std::nullopt;
-  const auto part = bytes_.subspan(place_, static_cast<std::size_t>(count));
-  place_ += part.size();
+  const auto part = bytes_.subspan(position_, static_cast<std::size_t>(count));
+  position_ += part.size();
   return part;
 }
 
@@ -128,7 +128,7 @@ Result<GgufMetadata> GgufMetadata::parse(GgufCursor& cursor, std::uint64_t count
     if (number && !known(type))
       return failure(ErrorCode::corrupt, "{}: {} has a value of the unknown type {}", what, *key, *number);
     GgufCursor head = cursor;
-    const std::size_t begin = cursor.place();
+    const std::size_t begin = cursor.position();
     if (!number || !cursor.skip(type))
       return failure(ErrorCode::corrupt, "{}: the value of {} is not a {}, or is longer than the file", what,
                      *key, name(type));
@@ -137,7 +137,7 @@ Result<GgufMetadata> GgufMetadata::parse(GgufCursor& cursor, std::uint64_t count
       value.type = static_cast<GgufType>(*head.u32());
       value.size = *head.u64();
     }
-    value.bytes = *head.take(cursor.place() - begin - (type == GgufType::list ? 12 : 0));
+    value.bytes = *head.take(cursor.position() - begin - (type == GgufType::list ? 12 : 0));
     metadata.entries_.push_back({*key, value});
   }
   std::ranges::sort(metadata.entries_, {}, &Entry::key);

@@ -31,12 +31,12 @@ class GgufCursor {
   // Skips a value. Returns false if the value is invalid or incomplete.
   bool skip(GgufType type, int depth = 0);
 
-  std::size_t place() const { return place_; }
-  std::size_t left() const { return bytes_.size() - place_; }
+  std::size_t position() const { return position_; }
+  std::size_t left() const { return bytes_.size() - position_; }
 
  private:
   std::span<const std::byte> bytes_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
 };
 
 // A value, which points into the file's memory.

@@ -64,9 +64,9 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   if (!ec) tree = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
   if (!ec) return tree;
   // Python writes NaN and Infinity, which are not JSON.
-  const std::string_view there = text.substr(std::min(read, text.size()));
+  const std::string_view rest = text.substr(std::min(read, text.size()));
   for (const std::string_view word : {"NaN", "Infinity"})
-    if (there.starts_with(word))
+    if (rest.starts_with(word))
       return failure(ErrorCode::corrupt, "{}: not valid JSON: JSON has no number {} (byte {})", what, word,
                      read);
   return failure(ErrorCode::corrupt, "{}: not valid JSON near byte {}: {}", what, read, ec.message());

@@ -51,9 +51,9 @@ struct PackedItems {
   static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
 
   // Returns the position of an item within its word.
-  std::int64_t place(std::int64_t in_group) const {
-    constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-    return awq_order ? kAwqPlaces[in_group] : in_group;
+  std::int64_t position(std::int64_t in_group) const {
+    constexpr std::uint8_t kAwqPositions[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    return awq_order ? kAwqPositions[in_group] : in_group;
   }
 
   int at(std::span<const std::byte> bytes, std::int64_t row, std::int64_t col) const {
@@ -64,7 +64,7 @@ struct PackedItems {
     const std::int64_t item = in_blocks ? row * other_stride +
                                               2 * (col / kBlockColumns * kBlockBytes + 1 + in_block % half) +
                                               in_block / half
-                                        : group * group_stride + other * other_stride + place(in_group);
+                                        : group * group_stride + other * other_stride + position(in_group);
     const int byte = std::to_integer<int>(bytes[static_cast<std::size_t>(item * bits / 8)]);
     const int raw = byte >> item * bits % 8 & ((1 << bits) - 1);
     return (is_signed && raw > 127 ? raw - 256 : raw) + offset;

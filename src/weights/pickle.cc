@@ -156,14 +156,14 @@ class Machine {
     if (check(items.size() % 2 == 0, "a key without a value")) add(Kind::dict, std::move(items));
   }
 
-  void memorize(std::uint64_t place) {
+  void memorize(std::uint64_t index) {
     PickleValue* top = pop();
     if (!problem_.empty()) return;
     stack_.push_back(top);
-    memo_[place] = top;
+    memo_[index] = top;
   }
-  void recall(std::uint64_t place) {
-    const auto found = memo_.find(place);
+  void recall(std::uint64_t index) {
+    const auto found = memo_.find(index);
     if (check(found != memo_.end(), "nothing was kept under this number")) stack_.push_back(found->second);
   }
 

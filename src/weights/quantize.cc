@@ -124,9 +124,9 @@ Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPo
         const auto part =
             std::span(values).subspan(static_cast<std::size_t>(g * group), static_cast<std::size_t>(group));
         const Group chosen = int8 ? int8_group(part) : int4_group(part);
-        const auto place = static_cast<std::size_t>(row * groups + g);
-        out.scales[place] = chosen.scale;
-        if (!int8) out.zeros[place] = static_cast<std::uint8_t>(chosen.zero);
+        const auto index = static_cast<std::size_t>(row * groups + g);
+        out.scales[index] = chosen.scale;
+        if (!int8) out.zeros[index] = static_cast<std::uint8_t>(chosen.zero);
         std::uint8_t* codes = static_cast<std::uint8_t*>(out.codes.data()) + row * cols + g * group;
         for (std::size_t k = 0; k < part.size(); k += kLanes) {
           const Lanes made = chosen.codes(load(&part[k]));

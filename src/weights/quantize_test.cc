@@ -63,10 +63,10 @@ TEST(Quantize, Int4IsBetterThanItsWholeRange) {
 TEST(Quantize, ReadsAnyStrides) {
   ThreadPool pool(1);
   std::vector<float> values = random_matrix(64, 32);
-  View turned = View::of(values.data(), DType::f32, {64, 32});
-  std::swap(turned.shape[0], turned.shape[1]);
-  std::swap(turned.stride[0], turned.stride[1]);
-  const auto made = quantize(turned, Encoding::int8, pool);
+  View transposed_values = View::of(values.data(), DType::f32, {64, 32});
+  std::swap(transposed_values.shape[0], transposed_values.shape[1]);
+  std::swap(transposed_values.stride[0], transposed_values.stride[1]);
+  const auto made = quantize(transposed_values, Encoding::int8, pool);
   ASSERT_TRUE(made.has_value());
   std::vector<float> row(64);
   dequantize(made->part, 5, row.data());

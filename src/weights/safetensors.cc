@@ -46,15 +46,15 @@ class HeaderReader : public JsonEvents {
   std::string problem;
 
   bool on_object_begin(error_code& ec) {
-    switch (place_) {
-      case Place::start:
-        place_ = Place::top;
+    switch (expected_) {
+      case Expected::start:
+        expected_ = Expected::top;
         return true;
-      case Place::metadata_value:
-        place_ = Place::metadata;
+      case Expected::metadata_value:
+        expected_ = Expected::metadata;
         return true;
-      case Place::entry_value:
-        place_ = Place::entry;
+      case Expected::entry_value:
+        expected_ = Expected::entry;
         return true;
       default:
         return unexpected("an object", ec);
@@ -62,15 +62,15 @@ class HeaderReader : public JsonEvents {
   }
 
   bool on_object_end(std::size_t, error_code& ec) {
-    if (place_ == Place::metadata) {
-      place_ = Place::top;
-    } else if (place_ == Place::entry) {
+    if (expected_ == Expected::metadata) {
+      expected_ = Expected::top;
+    } else if (expected_ == Expected::entry) {
       const Entry& e = entries.back();
       if (e.format == nullptr) return refuse(ec, "tensor {} has no dtype", e.name);
       if (!e.shape) return refuse(ec, "tensor {} has no shape", e.name);
       if (!e.offsets) return refuse(ec, "tensor {} has no data_offsets", e.name);
       if (e.offsets->size() != 2) return refuse(ec, "tensor {}: data_offsets must be two numbers", e.name);
-      place_ = Place::top;
+      expected_ = Expected::top;
     }
     return true;
   }
@@ -83,8 +83,8 @@ class HeaderReader : public JsonEvents {
   bool on_key(string_view part, std::size_t, error_code& ec) {
     text_.append(part.data(), part.size());
     const std::string key = std::exchange(text_, {});
-    if (place_ == Place::top) return open_value(key, ec);
-    if (place_ == Place::metadata) {
+    if (expected_ == Expected::top) return open_value(key, ec);
+    if (expected_ == Expected::metadata) {
       if (!metadata_keys_.insert(key).second) return refuse(ec, "the key \"{}\" occurs twice", key);
       return true;
     }
@@ -93,11 +93,11 @@ class HeaderReader : public JsonEvents {
                        (key == "data_offsets" && e.offsets);
     if (again) return refuse(ec, "tensor {}: the key \"{}\" occurs twice", e.name, key);
     if (key == "dtype") {
-      place_ = Place::dtype;
+      expected_ = Expected::dtype;
     } else if (key == "shape") {
-      place_ = Place::shape;
+      expected_ = Expected::shape;
     } else if (key == "data_offsets") {
-      place_ = Place::offsets;
+      expected_ = Expected::offsets;
     } else {
       return refuse(ec, "tensor {}: unknown key \"{}\"", e.name, key);
     }
@@ -105,9 +105,9 @@ class HeaderReader : public JsonEvents {
   }
 
   bool on_array_begin(error_code& ec) {
-    if (place_ == Place::shape && !entries.back().shape) {
+    if (expected_ == Expected::shape && !entries.back().shape) {
       numbers_ = &entries.back().shape.emplace();
-    } else if (place_ == Place::offsets && !entries.back().offsets) {
+    } else if (expected_ == Expected::offsets && !entries.back().offsets) {
       numbers_ = &entries.back().offsets.emplace();
     } else {
       return unexpected("an array", ec);
@@ -117,7 +117,7 @@ class HeaderReader : public JsonEvents {
 
   bool on_array_end(std::size_t, error_code&) {
     numbers_ = nullptr;
-    place_ = Place::entry;
+    expected_ = Expected::entry;
     return true;
   }
 
@@ -147,20 +147,20 @@ class HeaderReader : public JsonEvents {
   bool on_string(string_view part, std::size_t, error_code& ec) {
     text_.append(part.data(), part.size());
     const std::string value = std::exchange(text_, {});
-    if (place_ == Place::metadata) return true;
-    if (place_ != Place::dtype) return unexpected("a string", ec);
+    if (expected_ == Expected::metadata) return true;
+    if (expected_ != Expected::dtype) return unexpected("a string", ec);
     const auto* format = std::ranges::find(kFormats, value, &Format::name);
     if (format == kFormats.end()) {
       return refuse(ec, "tensor {}: unknown dtype \"{}\"", entries.back().name, value);
     }
     entries.back().format = format;
-    place_ = Place::entry;
+    expected_ = Expected::entry;
     return true;
   }
 
  private:
   // Part of the header that the parser is in. It decides what may come next.
-  enum class Place : std::uint8_t {
+  enum class Expected : std::uint8_t {
     start,
     top,
     metadata_value,
@@ -176,14 +176,14 @@ class HeaderReader : public JsonEvents {
     if (key == "__metadata__") {
       if (seen_metadata_) return refuse(ec, "the key \"__metadata__\" occurs twice");
       seen_metadata_ = true;
-      place_ = Place::metadata_value;
+      expected_ = Expected::metadata_value;
       return true;
     }
     if (entries.size() == kSafetensorsTensorsMax) {
       return refuse(ec, "more than {} tensors", kSafetensorsTensorsMax);
     }
     entries.push_back({.name = key, .format = nullptr, .shape = {}, .offsets = {}});
-    place_ = Place::entry_value;
+    expected_ = Expected::entry_value;
     return true;
   }
 
@@ -199,7 +199,7 @@ class HeaderReader : public JsonEvents {
     return false;
   }
 
-  Place place_ = Place::start;
+  Expected expected_ = Expected::start;
   bool seen_metadata_ = false;
   std::set<std::string> metadata_keys_;
   std::string text_;  // key or string so far; the parser delivers long ones in parts

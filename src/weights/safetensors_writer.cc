@@ -75,11 +75,11 @@ Result<> SafetensorsWriter::write_at(std::size_t offset, std::span<const std::by
 }
 
 Result<> SafetensorsWriter::write(const std::string& name, std::span<const std::byte> bytes) {
-  const auto place = unwritten_.find(name);
-  CHECK(place != unwritten_.end() && place->second.bytes == bytes.size(), "tensor {} of {} bytes", name,
+  const auto found = unwritten_.find(name);
+  CHECK(found != unwritten_.end() && found->second.bytes == bytes.size(), "tensor {} of {} bytes", name,
         bytes.size());
-  TRY_VOID(write_at(place->second.offset, bytes));
-  unwritten_.erase(place);
+  TRY_VOID(write_at(found->second.offset, bytes));
+  unwritten_.erase(found);
   return {};
 }
 

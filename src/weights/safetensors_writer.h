@@ -35,7 +35,7 @@ class SafetensorsWriter {
   Result<> finish();
 
  private:
-  struct Place {
+  struct Range {
     std::size_t offset;
     std::size_t bytes;
   };
@@ -44,7 +44,7 @@ class SafetensorsWriter {
 
   std::string path_;
   int file_;
-  std::map<std::string, Place> unwritten_;
+  std::map<std::string, Range> unwritten_;
 };
 
 }  // namespace octavo

@@ -89,23 +89,23 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
       const std::int64_t scale_row = row / m.scale_rows;
       for (std::int64_t i = 0; i < groups; ++i) {
         const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
-        const auto place = static_cast<std::size_t>(row * groups + i);
+        const auto index = static_cast<std::size_t>(row * groups + i);
         const std::int64_t scale = scale_row * m.scale_row_stride + group * m.scale_group_stride;
         if (exponents) {
           const int exponent = std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]);
           if (exponent == kNanExponent) nan_scale = true;
-          out.scales[place] = std::ldexp(1.0F, exponent - exponent_of_one);
+          out.scales[index] = std::ldexp(1.0F, exponent - exponent_of_one);
         } else if (nvfp4) {
           const Float8E4M3 number{
               std::to_integer<std::uint8_t>(m.scales.bytes[static_cast<std::size_t>(scale)])};
-          out.scales[place] = to_f32(number) * factor;
-          if (std::isnan(out.scales[place])) nan_scale = true;
+          out.scales[index] = to_f32(number) * factor;
+          if (std::isnan(out.scales[index])) nan_scale = true;
         } else {
-          out.scales[place] = number_at(m.scales, scale);
+          out.scales[index] = number_at(m.scales, scale);
         }
         if (!with_zeros) continue;
         const int zero = m.zero_items.at(m.zeros.bytes, scale_row, group);
-        out.zeros[place] = static_cast<std::uint8_t>(zero);
+        out.zeros[index] = static_cast<std::uint8_t>(zero);
         if (zero < 0 || zero > 255) bad_zero = zero;
       }
     }

@@ -129,7 +129,7 @@ void words_along_rows(const PackedMatrix& m, const Block& block) {
         items[c] = items_of(words.at((block.row + row) / kEight, block.col + col + c), 4);
       transpose(items);
       for (std::int64_t i = 0; i < kEight; ++i)
-        std::memcpy(block.codes + (row + i) * kBlockCols + col, &items[m.code_items.place(i)], kEight);
+        std::memcpy(block.codes + (row + i) * kBlockCols + col, &items[m.code_items.position(i)], kEight);
     }
 }
 

@@ -47,7 +47,7 @@ def plain():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_guesses_change_no_answer(method, plain):
+def test_draft_tokens_change_no_answer(method, plain):
     with serve("--device", "cpu", "--speculative-config", json.dumps(METHODS[method])) as base:
         assert answers(base) == plain
         assert eventually(lambda: metric(base, "spec_decode_num_accepted_tokens_total") > 0)

@@ -45,7 +45,7 @@ class MpiTransport final : public Transport {
       if (const int code = MPI_Isend(sends[i].bytes.data(), static_cast<int>(sends[i].bytes.size()), MPI_BYTE,
                                      sends[i].to, 0, MPI_COMM_WORLD, &requests[i]);
           code != MPI_SUCCESS)
-        return said(code);
+        return result_of(code);
     std::vector<Receive> left(receives.begin(), receives.end());
     std::int64_t slept_us = 0;
     for (int idle = 0;;) {
@@ -55,7 +55,7 @@ class MpiTransport final : public Transport {
       if (const int code =
               MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_sent, MPI_STATUSES_IGNORE);
           code != MPI_SUCCESS)
-        return said(code);
+        return result_of(code);
       if (all_sent && left.empty()) return {};
       if (moved) {
         idle = 0;
@@ -84,28 +84,28 @@ class MpiTransport final : public Transport {
       left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
       return {};
     }
-    int there = 0;
+    int found = 0;
     MPI_Message message;
     MPI_Status status;
-    if (const int code = MPI_Improbe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &message, &status);
+    if (const int code = MPI_Improbe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, &message, &status);
         code != MPI_SUCCESS)
-      return said(code);
-    if (!there) return {};
+      return result_of(code);
+    if (!found) return {};
     moved = true;
     int bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     const auto wanted = std::ranges::find(left, status.MPI_SOURCE, &Receive::from);
-    std::byte* place = nullptr;
+    std::byte* buffer = nullptr;
     if (wanted != left.end()) {
       TRY_VOID(check_size(*wanted, static_cast<std::size_t>(bytes)));
-      place = wanted->bytes.data();
+      buffer = wanted->bytes.data();
       left.erase(wanted);
     } else {
       auto& kept = kept_[static_cast<std::size_t>(status.MPI_SOURCE)];
-      place = kept.emplace_back(static_cast<std::size_t>(bytes)).data();
+      buffer = kept.emplace_back(static_cast<std::size_t>(bytes)).data();
     }
-    const int code = MPI_Mrecv(place, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
-    return code == MPI_SUCCESS ? Result<>() : said(code);
+    const int code = MPI_Mrecv(buffer, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    return code == MPI_SUCCESS ? Result<>() : result_of(code);
   }
 
   static Result<> check_size(const Receive& wanted, std::size_t bytes) {
@@ -114,7 +114,7 @@ class MpiTransport final : public Transport {
                    wanted.bytes.size());
   }
 
-  static Result<> said(int code) {
+  static Result<> result_of(int code) {
     char text[MPI_MAX_ERROR_STRING] = {};
     int length = 0;
     MPI_Error_string(code, text, &length);

@@ -149,9 +149,9 @@ int ncclCommInitRank(ncclComm** comm, int ranks, ncclUniqueId id, int rank) {
   std::shared_ptr<World> world;
   {
     const std::lock_guard lock(worlds_mutex);
-    std::shared_ptr<World>& place = worlds[id.internal];
-    if (!place) place = std::make_shared<World>(ranks);
-    world = place;
+    std::shared_ptr<World>& slot = worlds[id.internal];
+    if (!slot) slot = std::make_shared<World>(ranks);
+    world = slot;
     if (++world->joined == ranks) worlds.erase(id.internal);
   }
   if (world->size != ranks || rank < 0 || rank >= ranks) return kFails;

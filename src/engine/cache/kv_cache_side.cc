@@ -58,13 +58,15 @@ int KvCacheSide::cached_blocks(const Accepted& accepted) {
   return count;
 }
 
-std::vector<KvPlace> KvCacheSide::places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const {
-  std::vector<KvPlace> places;
+std::vector<KvLocation> KvCacheSide::locations_of(const PrefixHold& hold,
+                                                  std::span<const KvPiece> pieces) const {
+  std::vector<KvLocation> locations;
   for (const KvPiece& piece : pieces)
-    places.push_back({piece.part, piece.part < group_count(format)
-                                      ? hold.blocks.table(piece.part)[static_cast<std::size_t>(piece.block)]
-                                      : hold.state_slot});
-  return places;
+    locations.push_back(
+        {piece.part, piece.part < group_count(format)
+                         ? hold.blocks.table(piece.part)[static_cast<std::size_t>(piece.block)]
+                         : hold.state_slot});
+  return locations;
 }
 
 void KvCacheSide::note_loaded(const PrefixHold& hold, int first, int end) {
@@ -76,8 +78,8 @@ void KvCacheSide::note_loaded(const PrefixHold& hold, int first, int end) {
       loaded.push_back(number);
 }
 
-void KvCacheSide::tell_stored(const PrefixHold& hold, std::span<const Hash128> keys) {
-  for (const auto& connector : connectors) events.tell_stored(*connector, hold, keys);
+void KvCacheSide::report_stored(const PrefixHold& hold, std::span<const Hash128> keys) {
+  for (const auto& connector : connectors) events.report_stored(*connector, hold, keys);
 }
 
 void KvCacheSide::fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message) {

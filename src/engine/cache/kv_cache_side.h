@@ -39,10 +39,10 @@ struct KvCacheSide {
   // null.
   void let_go(PrefixHold*& hold);
   int cached_blocks(const Accepted& accepted);
-  std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
+  std::vector<KvLocation> locations_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
 
   void note_loaded(const PrefixHold& hold, int first, int end);
-  void tell_stored(const PrefixHold& hold, std::span<const Hash128> keys);
+  void report_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
 

@@ -15,8 +15,8 @@ std::optional<KvTransferParams> KvExports::offer(const Accepted& accepted, std::
   for (const auto& connector : side_.connectors) {
     const bool with_answer = connector->stores_answers() && !text.empty();
     if (!with_answer && !is_last) continue;
-    auto told = store(*connector, accepted, with_answer ? text : accepted.request.prompt, now_us);
-    if (told) reply = std::move(told);
+    auto params = store(*connector, accepted, with_answer ? text : accepted.request.prompt, now_us);
+    if (params) reply = std::move(params);
   }
   return reply;
 }
@@ -33,7 +33,7 @@ std::optional<KvTransferParams> KvExports::store(KvConnector& connector, const A
     task.prefix = static_cast<int>(held->keys.size());
     const std::vector<KvPiece> pieces = pieces_of(side_.format, 0, task.prefix);
     task.keys = piece_keys(pieces, keys);
-    task.blocks = side_.places_of(*held, pieces);
+    task.blocks = side_.locations_of(*held, pieces);
     side_.count_held(*held);
     exports_[task.owner] = {held, {keys.begin(), keys.begin() + task.prefix}};
   }
@@ -42,10 +42,10 @@ std::optional<KvTransferParams> KvExports::store(KvConnector& connector, const A
 
 void KvExports::drop(std::int64_t now_us) {
   for (const auto& connector : side_.connectors) {
-    side_.events.tell_changes(*connector);
+    side_.events.report_changes(*connector);
     for (const std::uint64_t owner : connector->take_stored(now_us)) {
       Export ended = exports_.extract(owner).mapped();
-      side_.tell_stored(*ended.hold, ended.keys);
+      side_.report_stored(*ended.hold, ended.keys);
       side_.let_go(ended.hold);
     }
   }

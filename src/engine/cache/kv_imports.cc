@@ -18,9 +18,9 @@ bool reads_cache(const Request& request) {
 
 bool KvImports::ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us) {
   if (accepted->scheduled || !may_travel(*accepted)) return true;
-  const auto [place, is_new] =
+  const auto [found, is_new] =
       imports_.try_emplace(accepted->id, KvImport{.accepted = accepted, .give_up_us = now_us + room_us_});
-  KvImport& import = place->second;
+  KvImport& import = found->second;
   if (is_new) {
     import.keys = side_.keys_of(*accepted, accepted->request.prompt);
     import.cached = side_.cached_blocks(*accepted);
@@ -80,7 +80,7 @@ KvImport::State KvImports::load(KvImport& import, const KvPrompt& prompt, const 
                           .from = import.accepted->request.kv_transfer.value_or(KvTransferParams{}),
                           .first = static_cast<int>(all.size() - wanted.size()),
                           .keys = piece_keys(all, import.keys),
-                          .blocks = side_.places_of(*held, wanted),
+                          .blocks = side_.locations_of(*held, wanted),
                           .cancelled = import.cancelled});
   return KvImport::Loading{{held, std::move(wanted)}};
 }
@@ -159,7 +159,7 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
     side_.scheduler.publish(*hold, end);
     note_hits(*import.accepted, std::int64_t{loaded} * side_.format.block_size, result);
     import.accepted->shared_cost[CostUnit::kv_bytes_loaded] += result.loaded * side_.format.bytes;
-    side_.tell_stored(*hold, import.keys);
+    side_.report_stored(*hold, import.keys);
   }
   import.state = done;
 }
@@ -181,9 +181,9 @@ void KvImports::note_hits(Accepted& accepted, std::int64_t tokens, const LoadRes
 void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (const auto& connector : side_.connectors)
     for (const RequestId id : connector->take_stuck(now_us)) {
-      const auto place = imports_.find(id);
-      if (place == imports_.end() || !place->second.is<KvImport::Loading>()) continue;
-      KvImport& import = place->second;
+      const auto found = imports_.find(id);
+      if (found == imports_.end() || !found->second.is<KvImport::Loading>()) continue;
+      KvImport& import = found->second;
       if (!import.cancelled->exchange(true))
         side_.fail(*import.accepted, KvTransferFailure::lost, "the other engine or the tier does not answer");
       KvImport::Transfer transfer = std::move(*import.transfer());

@@ -74,12 +74,12 @@ std::vector<KvMemory::Run> KvMemory::runs_of(const PieceLayout::Group& group) co
   return runs;
 }
 
-std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
-  const View state = states_.rows(place.number, 1);
+std::span<std::byte> KvMemory::state_piece(KvLocation location) const {
+  const View state = states_.rows(location.number, 1);
   const std::span all(reinterpret_cast<std::byte*>(state.as<float>()),
                       static_cast<std::size_t>(state.bytes()));
   const auto piece = static_cast<std::size_t>(pieces_.piece_bytes);
-  const std::size_t begin = (static_cast<std::size_t>(place.part) - pieces_.groups.size()) * piece;
+  const std::size_t begin = (static_cast<std::size_t>(location.part) - pieces_.groups.size()) * piece;
   return all.subspan(begin, std::min(all.size() - begin, piece));
 }
 
@@ -95,11 +95,12 @@ void KvMemory::used(std::int64_t block) const {
 NativeBlocks KvMemory::native_blocks() const {
   if (!in_host_memory_) return {};
   return {.layout = fmt::format("{}, {} bytes", exchange_->layout, block_bytes_),
-          .memory = [this](KvPlace place) {
-            if (!pieces_.is_state(place.part)) used(place.number);
-            return pieces_.is_state(place.part)
-                       ? state_piece(place)
-                       : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_, block_bytes_);
+          .memory = [this](KvLocation location) {
+            if (!pieces_.is_state(location.part)) used(location.number);
+            return pieces_.is_state(location.part)
+                       ? state_piece(location)
+                       : blocks_.subspan(static_cast<std::size_t>(location.number) * block_bytes_,
+                                         block_bytes_);
           }};
 }
 
@@ -117,29 +118,29 @@ void KvMemory::release() {
   if (ahead) prefault();
 }
 
-void KvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
-  if (pieces_.is_state(place.part)) {
-    const std::span<const std::byte> piece = state_piece(place);
+void KvMemory::export_piece(KvLocation location, std::span<std::byte> out) const {
+  if (pieces_.is_state(location.part)) {
+    const std::span<const std::byte> piece = state_piece(location);
     std::ranges::copy(piece, out.begin());
     out = out.subspan(piece.size());
   } else {
-    for (const Run& run : runs_[static_cast<std::size_t>(place.part)]) {
-      exchange_->export_block(layers_[run.first_layer], place.number, out.first(run.bytes));
+    for (const Run& run : runs_[static_cast<std::size_t>(location.part)]) {
+      exchange_->export_block(layers_[run.first_layer], location.number, out.first(run.bytes));
       out = out.subspan(run.bytes);
     }
   }
   std::ranges::fill(out, std::byte{});
 }
 
-void KvMemory::import_piece(KvPlace place, std::span<const std::byte> bytes) const {
-  if (pieces_.is_state(place.part)) {
-    const std::span<std::byte> piece = state_piece(place);
+void KvMemory::import_piece(KvLocation location, std::span<const std::byte> bytes) const {
+  if (pieces_.is_state(location.part)) {
+    const std::span<std::byte> piece = state_piece(location);
     std::ranges::copy(bytes.first(piece.size()), piece.begin());
     return;
   }
-  used(place.number);
-  for (const Run& run : runs_[static_cast<std::size_t>(place.part)]) {
-    exchange_->import_block(layers_[run.first_layer], place.number, bytes.first(run.bytes));
+  used(location.number);
+  for (const Run& run : runs_[static_cast<std::size_t>(location.part)]) {
+    exchange_->import_block(layers_[run.first_layer], location.number, bytes.first(run.bytes));
     bytes = bytes.subspan(run.bytes);
   }
 }

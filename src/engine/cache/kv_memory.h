@@ -40,8 +40,8 @@ class KvMemory {
   // nothing can be exported.
   bool exchanges() const { return exchange_ != nullptr; }
   const PieceLayout& pieces() const { return pieces_; }
-  void export_piece(KvPlace place, std::span<std::byte> out) const;
-  void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
+  void export_piece(KvLocation location, std::span<std::byte> out) const;
+  void import_piece(KvLocation location, std::span<const std::byte> bytes) const;
   // Returns the pieces in the native layout of the backend. The result is empty if the pieces are not in
   // host memory. Requires exchanges(). The result refers to this object, which must not move.
   NativeBlocks native_blocks() const;
@@ -65,7 +65,7 @@ class KvMemory {
   };
 
   std::vector<Run> runs_of(const PieceLayout::Group& group) const;
-  std::span<std::byte> state_piece(KvPlace place) const;
+  std::span<std::byte> state_piece(KvLocation location) const;
 
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // used instead of bytes_ if the blocks are shared or kept

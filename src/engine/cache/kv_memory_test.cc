@@ -90,21 +90,21 @@ TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   EXPECT_EQ(format.windows, (std::vector<int>{0, 32}));
   EXPECT_EQ(format.state_pieces, 2) << "24,000 bytes in pieces of " << format.bytes;
   const auto bytes = static_cast<std::size_t>(format.bytes);
-  const auto number = [](const KvPlace& place, std::size_t i) {
-    return static_cast<std::byte>(random_bits(static_cast<std::uint64_t>(place.part), i));
+  const auto number = [](const KvLocation& location, std::size_t i) {
+    return static_cast<std::byte>(random_bits(static_cast<std::uint64_t>(location.part), i));
   };
-  const KvPlace places[] = {{0, 3}, {1, 2}, {2, 1}, {3, 1}};
+  const KvLocation locations[] = {{0, 3}, {1, 2}, {2, 1}, {3, 1}};
   std::vector<std::byte> piece(bytes);
-  for (const KvPlace& place : places) {
-    for (std::size_t i = 0; i < bytes; ++i) piece[i] = number(place, i);
-    memory.import_piece(place, piece);
+  for (const KvLocation& location : locations) {
+    for (std::size_t i = 0; i < bytes; ++i) piece[i] = number(location, i);
+    memory.import_piece(location, piece);
   }
   const std::size_t used[] = {bytes, static_cast<std::size_t>(kv_exchange_bytes(narrow)), bytes,
                               24'000 - bytes};
-  for (std::size_t p = 0; p < std::size(places); ++p) {
-    memory.export_piece(places[p], piece);
+  for (std::size_t p = 0; p < std::size(locations); ++p) {
+    memory.export_piece(locations[p], piece);
     for (std::size_t i = 0; i < bytes; ++i)
-      ASSERT_EQ(piece[i], i < used[p] ? number(places[p], i) : std::byte{}) << p << ", " << i;
+      ASSERT_EQ(piece[i], i < used[p] ? number(locations[p], i) : std::byte{}) << p << ", " << i;
   }
   EXPECT_EQ(memory.native_blocks().memory({3, 1}).size(), used[3]);
 }

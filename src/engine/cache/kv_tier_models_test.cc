@@ -23,7 +23,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
   const ScratchDirectory folder;
   KvTransferOptions transfer = tier_options(folder);
   transfer.tier->host_bytes = GetParam().host_bytes;
-  if (!GetParam().disk) transfer.tier->place.clear();
+  if (!GetParam().disk) transfer.tier->path_or_url.clear();
   EngineOptions plain;
   plain.model.dir = "tests/data/models/" + GetParam().model;
   plain.device.type = "cpu";

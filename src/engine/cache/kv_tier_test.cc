@@ -147,7 +147,8 @@ TEST_P(KvTierModes, WhatOneEngineHasComputedAnotherLoadsFromTheirStore) {
   TestRedis redis;
   const octavo::Setup setup{
       .mode = GetParam(),
-      .kv_transfer = {.enabled = true, .tier = KvTierOptions{.place = redis.url(), .load_always = true}}};
+      .kv_transfer = {.enabled = true,
+                      .tier = KvTierOptions{.path_or_url = redis.url(), .load_always = true}}};
   TierRig one(setup), other(setup);
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   EXPECT_EQ(one.cached(prompt), 0);

@@ -48,9 +48,10 @@ KvTransfers::KvTransfers(KvCacheSide side, int room_seconds, std::function<void(
 }
 
 CacheAccess KvTransfers::access(BlockExchange& exchange) {
-  return {.read = [&exchange](KvPlace place, std::span<std::byte> out) { exchange.export_piece(place, out); },
-          .write = [&exchange](KvPlace place,
-                               std::span<const std::byte> bytes) { exchange.import_piece(place, bytes); },
+  return {.read = [&exchange](KvLocation location,
+                              std::span<std::byte> out) { exchange.export_piece(location, out); },
+          .write = [&exchange](KvLocation location,
+                               std::span<const std::byte> bytes) { exchange.import_piece(location, bytes); },
           .native = exchange.native_blocks(),
           .allocate = [&exchange](std::size_t bytes) { return exchange.allocate_staging(bytes); },
           .loaded =

@@ -57,8 +57,8 @@ Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Ba
 // Calls move(kv, share, begin, own) for each share of the piece. `begin` is the offset of the share's layer
 // in the piece, and `own` is a buffer for the share.
 template <class Move>
-void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) const {
-  const PieceLayout::Group& group = pieces_.groups[static_cast<std::size_t>(place.part)];
+void RankedKvMemory::each_share(KvLocation location, std::size_t bytes, Move&& move) const {
+  const PieceLayout::Group& group = pieces_.groups[static_cast<std::size_t>(location.part)];
   const auto layer_bytes = static_cast<std::size_t>(kv_exchange_bytes(group.kv));
   CHECK(group.layers.size() * layer_bytes <= bytes, "{} layers in {} bytes", group.layers.size(), bytes);
   std::vector<std::byte> own(layer_bytes);
@@ -69,11 +69,11 @@ void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) c
 }
 
 // If several ranks have the same heads, the heads of the last rank are exported.
-void RankedKvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
+void RankedKvMemory::export_piece(KvLocation location, std::span<std::byte> out) const {
   std::ranges::fill(out, std::byte{});
-  each_share(place, out.size(),
+  each_share(location, out.size(),
              [&](const KvSpec& all, const Share& share, std::size_t begin, std::span<std::byte> own) {
-               exchange_->export_block(share.cache, place.number, own);
+               exchange_->export_block(share.cache, location.number, own);
                each_run(all, share.cache.spec, share.first_head,
                         [&](std::size_t whole, std::size_t part, std::size_t bytes) {
                           std::memcpy(&out[begin + whole], &own[part], bytes);
@@ -81,14 +81,14 @@ void RankedKvMemory::export_piece(KvPlace place, std::span<std::byte> out) const
              });
 }
 
-void RankedKvMemory::import_piece(KvPlace place, std::span<const std::byte> in) const {
-  each_share(place, in.size(),
+void RankedKvMemory::import_piece(KvLocation location, std::span<const std::byte> in) const {
+  each_share(location, in.size(),
              [&](const KvSpec& all, const Share& share, std::size_t begin, std::span<std::byte> own) {
                each_run(all, share.cache.spec, share.first_head,
                         [&](std::size_t whole, std::size_t part, std::size_t bytes) {
                           std::memcpy(&own[part], &in[begin + whole], bytes);
                         });
-               exchange_->import_block(share.cache, place.number, own);
+               exchange_->import_block(share.cache, location.number, own);
              });
 }
 

@@ -41,8 +41,8 @@ class RankedKvMemory {
                                        std::vector<SharedMemory> opened);
 
   const PieceLayout& pieces() const { return pieces_; }
-  void export_piece(KvPlace place, std::span<std::byte> out) const;
-  void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
+  void export_piece(KvLocation location, std::span<std::byte> out) const;
+  void import_piece(KvLocation location, std::span<const std::byte> bytes) const;
 
  private:
   // The part of a layer's block that is on one rank. It contains the heads from first_head to first_head +
@@ -53,7 +53,7 @@ class RankedKvMemory {
   };
 
   template <class Move>
-  void each_share(KvPlace place, std::size_t bytes, Move&& move) const;
+  void each_share(KvLocation location, std::size_t bytes, Move&& move) const;
 
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;

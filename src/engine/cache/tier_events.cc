@@ -13,13 +13,13 @@ bool TierEvents::listening() {
   if (log_ == nullptr) return false;
   if (log_->clears() == clears_) return true;
   clears_ = log_->clears();
-  for (auto& [medium, told] : told_) told.clear();
+  for (auto& [medium, reported] : reported_) reported.clear();
   not_below_.clear();
   return true;
 }
 
-void TierEvents::tell(Hash128 piece, const KvEvent& event, std::span<const std::int32_t> tokens) {
-  if (!told_.at(event.medium).try_emplace(piece, Name{event.group, event.key}).second) return;
+void TierEvents::report(Hash128 piece, const KvEvent& event, std::span<const std::int32_t> tokens) {
+  if (!reported_.at(event.medium).try_emplace(piece, Name{event.group, event.key}).second) return;
   log_->write(event, tokens);
   if (event.medium == KvMedium::host) {
     not_below_.insert_or_assign(piece, Stored{event, {tokens.begin(), tokens.end()}});
@@ -28,7 +28,8 @@ void TierEvents::tell(Hash128 piece, const KvEvent& event, std::span<const std::
   }
 }
 
-void TierEvents::tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys) {
+void TierEvents::report_stored(const KvConnector& tier, const PrefixHold& hold,
+                               std::span<const Hash128> keys) {
   if (!listening()) return;
   const std::span<const Hash128> names(hold.keys);
   keys = keys.first(std::min(keys.size(), names.size()));
@@ -36,49 +37,49 @@ void TierEvents::tell_stored(const KvConnector& tier, const PrefixHold& hold, st
     std::vector<Hash128> pieces;
     for (const Hash128& key : keys) pieces.push_back(piece_key(key, group));
     for (const KvMedium medium : {KvMedium::host, KvMedium::storage}) {
-      const std::vector<bool> there = tier.held(medium, pieces);
+      const std::vector<bool> held = tier.held(medium, pieces);
       for (std::size_t i = 0; i < pieces.size(); ++i) {
-        if (!there[i]) continue;
+        if (!held[i]) continue;
         const std::size_t size = hold.tokens.size() / names.size();
-        tell(pieces[i],
-             {.kind = KvEvent::Kind::stored,
-              .group = group,
-              .key = names[i],
-              .parent_key = i == 0 ? Hash128{} : names[i - 1],
-              .extra = hold.identity,
-              .medium = medium},
-             std::span(hold.tokens).subspan(i * size, size));
+        report(pieces[i],
+               {.kind = KvEvent::Kind::stored,
+                .group = group,
+                .key = names[i],
+                .parent_key = i == 0 ? Hash128{} : names[i - 1],
+                .extra = hold.identity,
+                .medium = medium},
+               std::span(hold.tokens).subspan(i * size, size));
       }
     }
   }
 }
 
-void TierEvents::tell_changes(KvConnector& tier) {
+void TierEvents::report_changes(KvConnector& tier) {
   const std::vector<Hash128> written = tier.take_written_below();
   if (!written.empty() && listening()) {
-    const std::vector<bool> there = tier.held(KvMedium::storage, written);
+    const std::vector<bool> held = tier.held(KvMedium::storage, written);
     for (std::size_t i = 0; i < written.size(); ++i) {
       const auto stored = not_below_.find(written[i]);
       // The block is reported when a prompt uses it.
-      if (stored == not_below_.end() || !there[i]) continue;
+      if (stored == not_below_.end() || !held[i]) continue;
       Stored mine = std::move(stored->second);
       mine.event.medium = KvMedium::storage;
-      tell(written[i], mine.event, mine.tokens);
+      report(written[i], mine.event, mine.tokens);
     }
   }
-  for (auto& [medium, told] : told_) {
-    const std::vector<Hash128> gone = tier.take_gone(medium);
-    if (gone.empty() || !listening()) continue;
-    const std::vector<bool> there = tier.held(medium, gone);
-    for (std::size_t i = 0; i < gone.size(); ++i) {
-      const auto name = told.find(gone[i]);
-      if (name == told.end() || there[i]) continue;  // The block was stored again in the meantime.
+  for (auto& [medium, reported] : reported_) {
+    const std::vector<Hash128> removed_keys = tier.take_removed(medium);
+    if (removed_keys.empty() || !listening()) continue;
+    const std::vector<bool> held = tier.held(medium, removed_keys);
+    for (std::size_t i = 0; i < removed_keys.size(); ++i) {
+      const auto name = reported.find(removed_keys[i]);
+      if (name == reported.end() || held[i]) continue;  // The block was stored again in the meantime.
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,
                    .medium = medium});
-      told.erase(name);
-      if (medium == KvMedium::host) not_below_.erase(gone[i]);
+      reported.erase(name);
+      if (medium == KvMedium::host) not_below_.erase(removed_keys[i]);
     }
   }
 }

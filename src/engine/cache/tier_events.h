@@ -26,10 +26,10 @@ class TierEvents {
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
   // Reports the blocks of the prompt that the tier has. For `keys`, see KvPrompt::keys.
-  void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
+  void report_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
   // Reports the blocks that host memory has written to the next tier, and the blocks that the tier has
   // removed.
-  void tell_changes(KvConnector& tier);
+  void report_changes(KvConnector& tier);
 
  private:
   bool listening();
@@ -43,14 +43,14 @@ class TierEvents {
     KvEvent event;
     std::vector<std::int32_t> tokens;
   };
-  void tell(Hash128 piece, const KvEvent& event, std::span<const std::int32_t> tokens);
+  void report(Hash128 piece, const KvEvent& event, std::span<const std::int32_t> tokens);
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;  // value of KvEventLog::clears() for which told_ is valid
+  std::uint64_t clears_ = 0;  // value of KvEventLog::clears() for which reported_ is valid
   // Reported blocks, by medium and by the key of the piece in the tier.
-  std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
-                                                                          {KvMedium::storage, {}}};
+  std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> reported_{{KvMedium::host, {}},
+                                                                              {KvMedium::storage, {}}};
   std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that only host memory has
 };
 

@@ -26,27 +26,28 @@ class FakeTier final : public KvConnector {
   bool give_way() override { return false; }
   void add_stats(EngineStats&) const override {}
   std::vector<bool> held(KvMedium medium, std::span<const Hash128> keys) const override {
-    std::vector<bool> there;
+    std::vector<bool> held_pieces;
     for (const Hash128& key : keys)
       if (medium == KvMedium::host) {
-        there.push_back(key == key_of(key.low) && on_host.contains(key.low));
+        held_pieces.push_back(key == key_of(key.low) && on_host.contains(key.low));
       } else {
-        there.push_back(key == key_of(key.low) ? blocks.contains(key.low) : second_group.contains(key.low));
+        held_pieces.push_back(key == key_of(key.low) ? blocks.contains(key.low)
+                                                     : second_group.contains(key.low));
       }
-    return there;
+    return held_pieces;
   }
-  std::vector<Hash128> take_gone(KvMedium medium) override {
-    return std::exchange(medium == KvMedium::host ? gone_from_host : gone, {});
+  std::vector<Hash128> take_removed(KvMedium medium) override {
+    return std::exchange(medium == KvMedium::host ? removed_from_host : removed, {});
   }
   std::vector<Hash128> take_written_below() override { return std::exchange(written, {}); }
 
   void lose(std::uint64_t number) {
     blocks.erase(number);
-    gone.push_back(key_of(number));
+    removed.push_back(key_of(number));
   }
 
   std::set<std::uint64_t> blocks, second_group, on_host;
-  std::vector<Hash128> gone, gone_from_host, written;
+  std::vector<Hash128> removed, removed_from_host, written;
 };
 
 class TierEventsTest : public ::testing::Test {
@@ -60,11 +61,11 @@ class TierEventsTest : public ::testing::Test {
       hold.keys.push_back(name_of(number));
       hold.tokens.insert(hold.tokens.end(), kTierBlockSize, static_cast<TokenId>(number));
     }
-    events.tell_stored(tier, hold, keys);
+    events.report_stored(tier, hold, keys);
   }
 
   // Returns the events since the last call as block numbers. Removed blocks are negative.
-  std::vector<std::int64_t> told() {
+  std::vector<std::int64_t> reported() {
     std::vector<std::int64_t> numbers;
     log.flush();
     log.take(1000, [&](const KvEvent& event, std::span<const std::int32_t> tokens) {
@@ -94,31 +95,31 @@ class TierEventsTest : public ::testing::Test {
 TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
   tier.blocks = {1, 3};
   pass_by({1, 2, 3});
-  EXPECT_EQ(told(), (Numbers{1, 3}));
+  EXPECT_EQ(reported(), (Numbers{1, 3}));
   EXPECT_EQ(last.parent_key, name_of(2));
   tier.blocks.insert(2);
   pass_by({1, 2, 3});
-  EXPECT_EQ(told(), Numbers{2});
+  EXPECT_EQ(reported(), Numbers{2});
   tier.lose(3);
   tier.lose(4);  // block 4 was never reported
-  events.tell_changes(tier);
-  EXPECT_EQ(told(), Numbers{-3});
+  events.report_changes(tier);
+  EXPECT_EQ(reported(), Numbers{-3});
   pass_by({1, 2, 3});
-  EXPECT_EQ(told(), Numbers{});
+  EXPECT_EQ(reported(), Numbers{});
 }
 
 TEST_F(TierEventsTest, BlocksOfEachGroupAreTold) {
   tier.blocks = {1, 2};
   tier.second_group = {2};
   pass_by({1, 2});
-  EXPECT_EQ(told(), (Numbers{1, 2, 102}));
+  EXPECT_EQ(reported(), (Numbers{1, 2, 102}));
   EXPECT_EQ(last.parent_key, name_of(1));
   tier.second_group.clear();
-  tier.gone = {piece_key(key_of(2), 1)};
-  events.tell_changes(tier);
-  EXPECT_EQ(told(), Numbers{98});
+  tier.removed = {piece_key(key_of(2), 1)};
+  events.report_changes(tier);
+  EXPECT_EQ(reported(), Numbers{98});
   pass_by({1, 2});
-  EXPECT_EQ(told(), Numbers{});
+  EXPECT_EQ(reported(), Numbers{});
 }
 
 TEST_F(TierEventsTest, WhatWentAndCameAgainIsStillThere) {
@@ -126,19 +127,19 @@ TEST_F(TierEventsTest, WhatWentAndCameAgainIsStillThere) {
   pass_by({1});
   tier.lose(1);
   tier.blocks = {1};
-  events.tell_changes(tier);
-  EXPECT_EQ(told(), Numbers{1});
+  events.report_changes(tier);
+  EXPECT_EQ(reported(), Numbers{1});
 }
 
 TEST_F(TierEventsTest, AfterAllIsClearedItIsToldAnew) {
   tier.blocks = {1, 2};
   pass_by({1, 2});
   log.write({.kind = KvEvent::Kind::cleared});
-  EXPECT_EQ(told(), (Numbers{1, 2}));
+  EXPECT_EQ(reported(), (Numbers{1, 2}));
   tier.lose(2);
-  events.tell_changes(tier);
+  events.report_changes(tier);
   pass_by({1, 2});
-  EXPECT_EQ(told(), Numbers{1});
+  EXPECT_EQ(reported(), Numbers{1});
 }
 
 // Host memory stores blocks first and writes them to disk. When host memory evicts a block, the block is
@@ -147,32 +148,32 @@ TEST_F(TierEventsTest, WhatIsWrittenFromHostMemoryToTheDiskIsTold) {
   medium = KvMedium::host;
   tier.on_host = {1, 2};
   pass_by({1, 2});
-  EXPECT_EQ(told(), (Numbers{1, 2}));
+  EXPECT_EQ(reported(), (Numbers{1, 2}));
   medium = KvMedium::storage;
   tier.blocks = {1, 2};
   tier.written = {key_of(1), key_of(2), key_of(3)};
-  events.tell_changes(tier);
-  EXPECT_EQ(told(), (Numbers{1, 2}));
+  events.report_changes(tier);
+  EXPECT_EQ(reported(), (Numbers{1, 2}));
   EXPECT_EQ(last.parent_key, name_of(1));
   pass_by({1, 2});
-  EXPECT_EQ(told(), Numbers{}) << "once";
+  EXPECT_EQ(reported(), Numbers{}) << "once";
   medium = KvMedium::host;
   tier.on_host = {2};
-  tier.gone_from_host = {key_of(1)};
-  events.tell_changes(tier);
-  EXPECT_EQ(told(), Numbers{-1});
+  tier.removed_from_host = {key_of(1)};
+  events.report_changes(tier);
+  EXPECT_EQ(reported(), Numbers{-1});
   medium = KvMedium::storage;
   tier.lose(2);
-  events.tell_changes(tier);
-  EXPECT_EQ(told(), Numbers{-2});
+  events.report_changes(tier);
+  EXPECT_EQ(reported(), Numbers{-2});
 }
 
 TEST_F(TierEventsTest, NobodyAsksAndNothingIsKept) {
   TierEvents silent(nullptr, 2);
   tier.blocks = {1};
   tier.lose(2);
-  silent.tell_changes(tier);
-  EXPECT_TRUE(tier.gone.empty());
+  silent.report_changes(tier);
+  EXPECT_TRUE(tier.removed.empty());
 }
 
 }  // namespace

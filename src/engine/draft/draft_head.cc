@@ -43,12 +43,12 @@ std::size_t DraftHead::pass_over(const ComputedText& text) {
   std::size_t skipped = 0;
   for (std::size_t i = 0; i < text.slots.size(); ++i) {
     std::int32_t& filled = filled_[static_cast<std::size_t>(text.slots[i] / limits_.block_size)];
-    const auto place = static_cast<std::int32_t>(text.slots[i] % limits_.block_size);
-    if (place > filled || !text.wanted) {
-      filled = std::min(filled, place);
+    const auto offset = static_cast<std::int32_t>(text.slots[i] % limits_.block_size);
+    if (offset > filled || !text.wanted) {
+      filled = std::min(filled, offset);
       skipped = i + 1;
     } else {
-      filled = place + 1;
+      filled = offset + 1;
     }
   }
   return skipped;

@@ -20,7 +20,7 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimit
 }
 
 Result<std::int64_t> DraftModel::propose(std::span<Draft> drafts) {
-  ++turn_;
+  ++uses_;
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
   std::erase_if(working_, [&](const Working& w) {
@@ -45,7 +45,7 @@ void DraftModel::take_up(Draft& draft) {
   is_new ? find_computed(past, draft.text) : settle(past, draft.text);
   CHECK(past.computed < static_cast<int>(draft.text.size()), "a text of {} tokens that has not grown",
         past.computed);
-  past.last_turn = turn_;
+  past.last_use = uses_;
   working_.push_back({&draft, &past, static_cast<int>(draft.text.size()) - past.computed});
 }
 
@@ -77,8 +77,8 @@ void DraftModel::settle(Past& past, std::span<const TokenId> text) {
 bool DraftModel::make_room(Past& past, int tokens) {
   while (!past.blocks.reserve(tokens)) {
     const auto oldest =
-        std::ranges::min_element(pasts_, {}, [](const auto& entry) { return entry.second.last_turn; });
-    if (oldest->second.last_turn == turn_) return false;
+        std::ranges::min_element(pasts_, {}, [](const auto& entry) { return entry.second.last_use; });
+    if (oldest->second.last_use == uses_) return false;
     forget(oldest->first);
   }
   return true;

@@ -58,7 +58,7 @@ class DraftModel final : public Proposer {
     SequenceBlocks blocks;
     int computed = 0;          // number of text tokens whose KV is in the cache
     std::vector<TokenId> fed;  // draft tokens that were computed after the text
-    std::uint64_t last_turn = 0;
+    std::uint64_t last_use = 0;
   };
   struct Working {
     Draft* draft;
@@ -82,7 +82,7 @@ class DraftModel final : public Proposer {
   KvCache cache_;
   PrefixHasher hasher_;
   std::unordered_map<std::uint64_t, Past> pasts_;  // by Draft::sequence
-  std::uint64_t turn_ = 0;
+  std::uint64_t uses_ = 0;
 
   std::vector<Working> working_;
   StepPlan plan_;

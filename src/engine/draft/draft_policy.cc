@@ -21,9 +21,9 @@ constexpr int kOnesToTwo = 64;
 
 }  // namespace
 
-void Acceptance::note(bool came_true) {
+void Acceptance::note(bool accepted) {
   is_new_ = false;
-  rate_ += ((came_true ? kOne : 0) - rate_) / 32;
+  rate_ += ((accepted ? kOne : 0) - rate_) / 32;
 }
 
 void MeanTime::note(std::int64_t ns, std::int64_t times) {
@@ -37,10 +37,10 @@ void MeanTime::note(std::int64_t ns, std::int64_t times) {
 
 void MeanTime::note_if_less(std::int64_t ns) { mean_ns_ = std::min(mean_ns_, (3 * mean_ns_ + ns) / 4); }
 
-void DraftPolicy::note(Acceptance& acceptance, bool came_true) {
-  acceptance.note(came_true);
-  rate_of_all_ += ((came_true ? Acceptance::kOne : 0) - rate_of_all_) / 64;
-  if (!came_true) return;
+void DraftPolicy::note(Acceptance& acceptance, bool accepted) {
+  acceptance.note(accepted);
+  rate_of_all_ += ((accepted ? Acceptance::kOne : 0) - rate_of_all_) / 64;
+  if (!accepted) return;
   const std::int64_t share = times_.of(sequences_) / sequences_;
   acceptance.saved_ns_ = std::min(acceptance.saved_ns_ + share, kStepsSaved * share);
 }

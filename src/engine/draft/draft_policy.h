@@ -17,7 +17,7 @@ class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
 
-  void note(bool came_true);
+  void note(bool accepted);
   int rate() const { return rate_; }  // in units of 1 / kOne
 
  private:
@@ -72,7 +72,7 @@ class DraftPolicy {
   // Returns whether count() may return more than 0 within the next `lead` steps.
   bool may_want(int sequences, const Acceptance& acceptance);
 
-  void note(Acceptance& acceptance, bool came_true);
+  void note(Acceptance& acceptance, bool accepted);
 
   // Adds the duration of a step with `tokens` output and draft tokens. `tokens` is 0 if the step also
   // computed prompts.

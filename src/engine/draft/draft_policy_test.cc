@@ -49,7 +49,7 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   EXPECT_EQ(policy.count(1, first), 0);
 }
 
-// Simulates one sequence. `comes_true` decides which draft tokens are accepted. Steps and drafts take the
+// Simulates one sequence. `is_accepted` decides which draft tokens are accepted. Steps and drafts take the
 // given times.
 struct Timed {
   DraftPolicy policy;
@@ -60,7 +60,7 @@ struct Timed {
   Acceptance record = {};
   std::int64_t ns = 0, tokens = 0, drafts = 0;
 
-  void step(int sequences, const std::function<bool()>& comes_true) {
+  void step(int sequences, const std::function<bool()>& is_accepted) {
     int rows = 0;
     std::int64_t first = policy.may_want(sequences, record) ? read_ns : 0, further = 0;
     for (int i = 0; i < sequences; ++i) {
@@ -72,7 +72,7 @@ struct Timed {
       ++tokens;
       bool accepted = true;
       for (int k = 0; k < count && accepted; ++k) {
-        accepted = comes_true();
+        accepted = is_accepted();
         policy.note(record, accepted);
         tokens += accepted ? 1 : 0;
       }
@@ -118,10 +118,10 @@ TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
       for (const unsigned tenths : {1U, 3U, 5U, 7U, 9U}) {
         SCOPED_TRACE(fmt::format("{} sequences, {} ns, 0.{}", sequences, draft_ns, tenths));
         Timed run = timed_of(4, draft_ns);
-        const auto comes_true = [&] { return random() % 10 < tenths; };
-        for (int i = 0; i < 2000; ++i) run.step(sequences, comes_true);
+        const auto is_accepted = [&] { return random() % 10 < tenths; };
+        for (int i = 0; i < 2000; ++i) run.step(sequences, is_accepted);
         run.ns = run.tokens = 0;
-        for (int i = 0; i < 20'000; ++i) run.step(sequences, comes_true);
+        for (int i = 0; i < 20'000; ++i) run.step(sequences, is_accepted);
         const double alone = static_cast<double>(run.step_ns(sequences)) / sequences;
         EXPECT_LE(static_cast<double>(run.ns) / static_cast<double>(run.tokens), 1.02 * alone);
       }
@@ -147,10 +147,10 @@ TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
         std::mt19937 random(7);
         Timed run = timed_of(6, 2'000);
         run.first_ns = first_ns;
-        const auto comes_true = [&] { return static_cast<int>(random() % 10) < tenths; };
-        for (int i = 0; i < 2000; ++i) run.step(sequences, comes_true);
+        const auto is_accepted = [&] { return static_cast<int>(random() % 10) < tenths; };
+        for (int i = 0; i < 2000; ++i) run.step(sequences, is_accepted);
         run.ns = run.tokens = 0;
-        for (int i = 0; i < 20'000; ++i) run.step(sequences, comes_true);
+        for (int i = 0; i < 20'000; ++i) run.step(sequences, is_accepted);
         EXPECT_GE(static_cast<double>(run.tokens) / static_cast<double>(run.ns), 0.97 * best);
       }
 }

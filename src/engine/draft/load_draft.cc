@@ -6,7 +6,7 @@
 #include "engine/draft/draft_head.h"
 #include "engine/draft/draft_model.h"
 #include "engine/draft/ngram_proposer.h"
-#include "engine/draft/place_drafter.h"
+#include "engine/draft/position_drafter.h"
 #include "engine/draft/suffix_proposer.h"
 #include "engine/load/free_tokens.h"
 #include "engine/option_values.h"
@@ -121,15 +121,16 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
   return draft;
 }
 
-Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& options, const Model& target) {
-  const PlaceHeadOptions& own = *options.speculation->place_heads();
-  const bool medusa = own.kind == PlaceHeadOptions::Kind::medusa;
+Result<LoadedDraft> load_position_heads(Backend& backend, const EngineOptions& options, const Model& target) {
+  const PositionHeadOptions& own = *options.speculation->position_heads();
+  const bool medusa = own.kind == PositionHeadOptions::Kind::medusa;
   LoadedDraft draft;
-  TRY(draft.place_heads, (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend,
-                                                                      {.threads = options.device.threads}));
-  if (const int tokens = options.speculation->num_speculative_tokens; tokens > draft.place_heads->places())
+  TRY(draft.position_heads, (medusa ? load_medusa : load_mlp_speculator)(
+                                own.model, target, backend, {.threads = options.device.threads}));
+  if (const int tokens = options.speculation->num_speculative_tokens;
+      tokens > draft.position_heads->positions())
     return invalid("num_speculative_tokens", "must be at most {}, which is the number of heads of {}, got {}",
-                   draft.place_heads->places(), own.model, tokens);
+                   draft.position_heads->positions(), own.model, tokens);
   return draft;
 }
 
@@ -150,9 +151,9 @@ Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& 
                                                        .own_blocks = draft->own_blocks,
                                                        .drawn = head->drawn});
   }
-  if (const PlaceHeadOptions* heads = options.place_heads())
-    return PlaceDrafter::create(backend, target, std::move(draft->place_heads), scheduler.max_num_seqs,
-                                heads->drawn);
+  if (const PositionHeadOptions* heads = options.position_heads())
+    return PositionDrafter::create(backend, target, std::move(draft->position_heads), scheduler.max_num_seqs,
+                                   heads->drawn);
   TRY_VOID(draft->executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs));
   const Model& model = draft->executor->model();
   const DraftModelLimits limits{.block_size = scheduler.block_size,

@@ -13,7 +13,7 @@
 #include "engine/execute/local_executor.h"
 #include "kv/kv_cache.h"
 #include "model/drafter.h"
-#include "model/place_heads.h"
+#include "model/position_heads.h"
 #include "schedule/options.h"
 
 namespace octavo {
@@ -21,14 +21,14 @@ namespace octavo {
 // A loaded draft model, draft head or set of position heads. Only the KV cache is missing.
 struct LoadedDraft {
   std::unique_ptr<LocalExecutor> executor = {};
-  std::unique_ptr<PlaceHeads> place_heads = {};  // used instead of the executor
+  std::unique_ptr<PositionHeads> position_heads = {};  // used instead of the executor
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
   int max_tokens = 0;
   std::vector<std::int32_t> tokens = {};  // heads only, see Drafter
   int own_blocks = 0;                     // heads only, see DraftHeadLimits::own_blocks
 
-  const Model& model() const { return executor ? executor->model() : place_heads->model(); }
+  const Model& model() const { return executor ? executor->model() : position_heads->model(); }
   std::int64_t later_bytes() const { return executor ? executor->later_bytes() : 0; }
 };
 
@@ -46,8 +46,8 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                                  Drafter drafter, const SchedulerOptions& scheduler);
 
 // Loads one head for each position of a draft. The target model must outlive the heads. Returns the errors
-// of place_heads.h, and an error if there are fewer heads than draft tokens.
-Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& options, const Model& target);
+// of position_heads.h, and an error if there are fewer heads than draft tokens.
+Result<LoadedDraft> load_position_heads(Backend& backend, const EngineOptions& options, const Model& target);
 
 // Creates the proposer and allocates its cache. `target` is the executor of the target model and must
 // outlive the proposer. `draft` is used only by methods with a model or heads. Returns an error if there is

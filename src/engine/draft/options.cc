@@ -41,7 +41,7 @@ Result<> check(const HeadOptions& o) {
   return {};
 }
 
-Result<> check(const PlaceHeadOptions& o) {
+Result<> check(const PositionHeadOptions& o) {
   if (o.model.empty()) return invalid("model", "must be given: the folder of the heads");
   return {};
 }

@@ -42,7 +42,7 @@ struct HeadOptions {
 };
 
 // Heads that read the hidden states of the target model. There is one head for each position of a draft.
-struct PlaceHeadOptions {
+struct PositionHeadOptions {
   enum class Kind : std::uint8_t { medusa, mlp_speculator };
   Kind kind = Kind::medusa;
   std::string model = {};
@@ -57,14 +57,14 @@ struct TokensPerBatchSize {
 };
 
 struct SpeculativeOptions {
-  std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PlaceHeadOptions> method =
+  std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PositionHeadOptions> method =
       NgramOptions{};
   int num_speculative_tokens = 5;  // maximum number of draft tokens of a sequence in a step
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }
   const HeadOptions* head() const { return std::get_if<HeadOptions>(&method); }
-  const PlaceHeadOptions* place_heads() const { return std::get_if<PlaceHeadOptions>(&method); }
+  const PositionHeadOptions* position_heads() const { return std::get_if<PositionHeadOptions>(&method); }
 };
 
 // Returns an error that names the field and its limit.

@@ -26,8 +26,8 @@ TEST(SpeculativeOptions, HaveLimits) {
   EXPECT_EQ(wrong_field({.method = DraftModelOptions{}}), "model");
   EXPECT_EQ(wrong_field({.method = DraftModelOptions{.model = "folder", .max_model_len = 1}}),
             "max_model_len");
-  EXPECT_EQ(wrong_field({.method = PlaceHeadOptions{.model = "folder"}}), "");
-  EXPECT_EQ(wrong_field({.method = PlaceHeadOptions{}}), "model");
+  EXPECT_EQ(wrong_field({.method = PositionHeadOptions{.model = "folder"}}), "");
+  EXPECT_EQ(wrong_field({.method = PositionHeadOptions{}}), "model");
 }
 
 TEST(SpeculativeOptions, RangesOfBatchSizesAscend) {

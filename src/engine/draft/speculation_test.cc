@@ -33,8 +33,8 @@ SpeculativeOptions with_draft(const std::string& model, bool drawn = true) {
 }
 
 std::int64_t accepted(Engine& engine) {
-  const auto by_place = engine.own_stats().drafts.accepted;
-  return std::accumulate(by_place.begin(), by_place.end(), std::int64_t{0});
+  const auto by_position = engine.own_stats().drafts.accepted;
+  return std::accumulate(by_position.begin(), by_position.end(), std::int64_t{0});
 }
 
 TEST(Speculation, AnswersAreThoseWithoutDrafts) {
@@ -210,12 +210,12 @@ TEST(Speculation, RequestsWithPenaltiesAndBansGetDrafts) {
   EXPECT_GT(accepted(*drafting), 0);
 }
 
-TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
-  using enum PlaceHeadOptions::Kind;
+TEST(Speculation, AnswersWithHeadsByPositionAreThoseWithoutDrafts) {
+  using enum PositionHeadOptions::Kind;
   struct Case {
     const char* target;
     const char* heads;
-    PlaceHeadOptions::Kind kind;
+    PositionHeadOptions::Kind kind;
   };
   const Case cases[] = {{"markov", "markov-medusa", medusa},
                         {"markov", "markov-mlp", mlp_speculator},
@@ -238,7 +238,8 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
     for (const Variation& v : variations) {
       EngineOptions options = none;
       options.speculation = SpeculativeOptions{
-          .method = PlaceHeadOptions{.kind = kind, .model = std::string(kDrafters) + heads, .drawn = v.drawn},
+          .method =
+              PositionHeadOptions{.kind = kind, .model = std::string(kDrafters) + heads, .drawn = v.drawn},
           .num_speculative_tokens = 3};
       options.speculation->per_batch_size = {{1, 6, 3}};
       options.schedule.max_num_batched_tokens = v.tokens;
@@ -315,12 +316,12 @@ TEST(Speculation, OnADeviceAnswersAreThoseWithoutDrafts) {
 TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   constexpr int kFew = 3;
-  using enum PlaceHeadOptions::Kind;
+  using enum PositionHeadOptions::Kind;
   EngineOptions cases[] = {with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle"),
                            with_head(HeadOptions::Kind::mtp, "mimo", "mimo"),
                            with_head(HeadOptions::Kind::eagle, "markov", "")};
   cases[2].speculation = SpeculativeOptions{
-      .method = PlaceHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
+      .method = PositionHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
       .num_speculative_tokens = 3};
   bool turn = false;  // alternates between CUDA graphs and direct steps
   for (EngineOptions& options : cases) {
@@ -388,7 +389,7 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options = demo();
   options.model.dir = std::string(kDrafters) + "llama";
   options.speculation = SpeculativeOptions{
-      .method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"}, .num_speculative_tokens = 4};
+      .method = PositionHeadOptions{.model = std::string(kDrafters) + "medusa"}, .num_speculative_tokens = 4};
   EXPECT_THAT(error(options),
               HasSubstr("num_speculative_tokens: must be at most 3, which is the number of heads of "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");

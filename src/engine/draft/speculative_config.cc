@@ -129,10 +129,10 @@ Result<HeadOptions> head_options(const Fields& fields, std::string_view method) 
   return options;
 }
 
-template <PlaceHeadOptions::Kind kind>
-Result<PlaceHeadOptions> place_head_options(const Fields& fields, std::string_view method) {
+template <PositionHeadOptions::Kind kind>
+Result<PositionHeadOptions> position_head_options(const Fields& fields, std::string_view method) {
   TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size", kTree}));
-  PlaceHeadOptions options{.kind = kind};
+  PositionHeadOptions options{.kind = kind};
   TRY_VOID(read_model(fields, options));
   return options;
 }
@@ -163,8 +163,8 @@ constexpr MethodRow kMethods[] = {
     {"mtp", method_of<head_options<HeadOptions::Kind::mtp>>, mtp_tokens},
     {"eagle", method_of<head_options<HeadOptions::Kind::eagle>>},
     {"eagle3", method_of<head_options<HeadOptions::Kind::eagle3>>},
-    {"medusa", method_of<place_head_options<PlaceHeadOptions::Kind::medusa>>},
-    {"mlp_speculator", method_of<place_head_options<PlaceHeadOptions::Kind::mlp_speculator>>},
+    {"medusa", method_of<position_head_options<PositionHeadOptions::Kind::medusa>>},
+    {"mlp_speculator", method_of<position_head_options<PositionHeadOptions::Kind::mlp_speculator>>},
 };
 
 // vLLM also has a separate method name for each model family, such as deepseek_mtp.

@@ -75,15 +75,15 @@ TEST(SpeculativeConfig, Heads) {
   EXPECT_FALSE(third.drawn);
 }
 
-TEST(SpeculativeConfig, HeadsByPlace) {
-  using enum PlaceHeadOptions::Kind;
+TEST(SpeculativeConfig, HeadsByPosition) {
+  using enum PositionHeadOptions::Kind;
   const auto heads = [](const char* json) {
     const auto options = parse_speculative_config(json);
     EXPECT_TRUE(options) << options.error().message;
-    return std::get<PlaceHeadOptions>(options->method);
+    return std::get<PositionHeadOptions>(options->method);
   };
   EXPECT_EQ(heads(R"({"method": "medusa", "model": "a/b", "num_speculative_tokens": 3})").kind, medusa);
-  const PlaceHeadOptions mlp = heads(
+  const PositionHeadOptions mlp = heads(
       R"({"method": "mlp_speculator", "model": "a/b", "num_speculative_tokens": 3, "draft_sample_method": "greedy"})");
   EXPECT_EQ(mlp.kind, mlp_speculator);
   EXPECT_EQ(mlp.model, "a/b");

@@ -11,7 +11,7 @@ constexpr TokenId kEnd = -1;  // separator after each kept output
 // Maximum number of positions to compare, starting with the latest one. Positions of other pairs in the
 // same hash bucket count, too.
 constexpr std::size_t kMatchesMax = 64;
-constexpr int kPlacesMax = 256;
+constexpr int kMatchesTriedMax = 256;
 
 }  // namespace
 
@@ -67,15 +67,15 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   matches_.clear();
   if (text.size() < 2) return;
   const auto depth = std::min(static_cast<std::size_t>(options_.max_tree_depth), text.size());
-  std::uint32_t place = known.last(text[text.size() - 2], text.back());
-  for (int i = 0; i < kPlacesMax && matches_.size() < kMatchesMax && place != SuffixText::kNowhere;
-       ++i, place = known.before(place)) {
-    if (place + 1 == known.size()) continue;
+  std::uint32_t position = known.last(text[text.size() - 2], text.back());
+  for (int i = 0; i < kMatchesTriedMax && matches_.size() < kMatchesMax && position != SuffixText::kNowhere;
+       ++i, position = known.before(position)) {
+    if (position + 1 == known.size()) continue;
     std::size_t alike = 0;
-    while (alike < depth && alike <= place &&
-           known[place - static_cast<std::uint32_t>(alike)] == text[text.size() - 1 - alike])
+    while (alike < depth && alike <= position &&
+           known[position - static_cast<std::uint32_t>(alike)] == text[text.size() - 1 - alike])
       ++alike;
-    if (alike >= 2) matches_.push_back({place, static_cast<int>(alike)});
+    if (alike >= 2) matches_.push_back({position, static_cast<int>(alike)});
   }
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
@@ -85,13 +85,13 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
   draft_tokens_.clear();
   alive_.clear();
-  for (std::size_t i = 0; i < matches; ++i) alive_.push_back(matches_[i].place);
+  for (std::size_t i = 0; i < matches; ++i) alive_.push_back(matches_[i].position);
   double likely = 1, expected = 0;
   while (static_cast<int>(draft_tokens_.size()) < most && !alive_.empty()) {
     votes_.clear();
-    for (std::uint32_t& place : alive_) {
-      ++place;
-      const TokenId next = place < known.size() ? known[place] : kEnd;
+    for (std::uint32_t& position : alive_) {
+      ++position;
+      const TokenId next = position < known.size() ? known[position] : kEnd;
       const auto vote = std::ranges::find(votes_, next, &std::pair<TokenId, int>::first);
       if (vote == votes_.end())
         votes_.emplace_back(next, 1);
@@ -105,8 +105,8 @@ double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int 
     if (likely < options_.min_token_prob) break;
     expected += likely;
     draft_tokens_.push_back(token);
-    std::erase_if(alive_,
-                  [&](std::uint32_t place) { return place >= known.size() || known[place] != token; });
+    std::erase_if(
+        alive_, [&](std::uint32_t position) { return position >= known.size() || known[position] != token; });
   }
   return expected;
 }

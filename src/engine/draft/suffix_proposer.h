@@ -33,7 +33,7 @@ class SuffixProposer final : public Proposer {
   // A position in a text whose preceding tokens match the end of the sequence. `alike` is the number of
   // matching tokens.
   struct Match {
-    std::uint32_t place = 0;
+    std::uint32_t position = 0;
     int alike = 0;
   };
 

@@ -20,7 +20,7 @@ Text propose(SuffixProposer& proposer, const Text& text, std::uint64_t sequence 
   return draft.tokens;
 }
 
-void say(SuffixProposer& proposer, const Text& text, int prompt_tokens, bool isolated = false) {
+void emit(SuffixProposer& proposer, const Text& text, int prompt_tokens, bool isolated = false) {
   propose(proposer, text, 1000, 1, isolated);
   proposer.end(1000, text, prompt_tokens);
 }
@@ -54,7 +54,7 @@ TEST(SuffixProposer, FollowsTheMajorityAsFarAsItIsLikely) {
 
 TEST(SuffixProposer, LearnsFromPastAnswersAndNotFromPrompts) {
   SuffixProposer proposer({});
-  say(proposer, {7, 7, 8, 8, 1, 2, 3, 4}, 4);
+  emit(proposer, {7, 7, 8, 8, 1, 2, 3, 4}, 4);
   EXPECT_THAT(propose(proposer, {6, 1, 2}), ElementsAre(3, 4));
   EXPECT_THAT(propose(proposer, {6, 7, 8}, 2), IsEmpty());
   EXPECT_THAT(propose(proposer, {6, 3, 4}, 3), IsEmpty());
@@ -62,9 +62,9 @@ TEST(SuffixProposer, LearnsFromPastAnswersAndNotFromPrompts) {
 
 TEST(SuffixProposer, SaltedRequestsKeepToThemselves) {
   SuffixProposer proposer({});
-  say(proposer, {1, 2, 3, 4}, 0, true);
+  emit(proposer, {1, 2, 3, 4}, 0, true);
   EXPECT_THAT(propose(proposer, {6, 1, 2}), IsEmpty());
-  say(proposer, {1, 2, 3, 4}, 0);
+  emit(proposer, {1, 2, 3, 4}, 0);
   EXPECT_THAT(propose(proposer, {6, 1, 2}, 2), ElementsAre(3, 4));
   EXPECT_THAT(propose(proposer, {6, 1, 2}, 3, 16, true), IsEmpty());
   EXPECT_THAT(propose(proposer, {1, 2, 5, 1, 2}, 4, 16, true), ElementsAre(5, 1));
@@ -78,7 +78,7 @@ TEST(SuffixProposer, KeepsSoManyAnswers) {
   for (const int kept : {0, 1, 4, 10}) {
     SuffixProposer proposer({.max_cached_requests = kept});
     for (TokenId i = 1; i <= 30; ++i) {
-      say(proposer, answer(i), 0);
+      emit(proposer, answer(i), 0);
       int known = 0;
       for (TokenId j = 1; j <= i; ++j) known += knows(proposer, j);
       EXPECT_EQ(knows(proposer, i), kept > 0);
@@ -92,7 +92,7 @@ TEST(SuffixProposer, AnAnswerTooLongToKeepIsLeftOut) {
   SuffixProposer proposer({});
   Text text(SuffixProposer::kKeptTokensMax, 7);
   std::iota(text.begin(), text.end(), 0);
-  say(proposer, text, 0);
+  emit(proposer, text, 0);
   EXPECT_THAT(propose(proposer, {-2, 50, 51}), IsEmpty());
 }
 

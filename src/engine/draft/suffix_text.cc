@@ -12,10 +12,10 @@ std::size_t SuffixText::bucket(TokenId first, TokenId second) const {
 }
 
 // Adds the position to the list of the pair of tokens that ends there.
-void SuffixText::link(std::uint32_t place) {
-  std::uint32_t& head = heads_[bucket(text_[place - 1], text_[place])];
-  before_[place] = head;
-  head = place;
+void SuffixText::link(std::uint32_t position) {
+  std::uint32_t& head = heads_[bucket(text_[position - 1], text_[position])];
+  before_[position] = head;
+  head = position;
 }
 
 void SuffixText::append(TokenId token) {
@@ -23,7 +23,7 @@ void SuffixText::append(TokenId token) {
   before_.push_back(kNowhere);
   if (text_.size() > heads_.size()) {
     heads_.assign(std::max<std::size_t>(64, 2 * heads_.size()), kNowhere);
-    for (std::uint32_t place = 1; place < size(); ++place) link(place);
+    for (std::uint32_t position = 1; position < size(); ++position) link(position);
   } else if (size() > 1) {
     link(size() - 1);
   }

@@ -16,7 +16,7 @@ class SuffixText {
 
   void append(TokenId token);
   std::uint32_t size() const { return static_cast<std::uint32_t>(text_.size()); }
-  TokenId operator[](std::uint32_t place) const { return text_[place]; }
+  TokenId operator[](std::uint32_t position) const { return text_[position]; }
 
   // Positions at which the pair may end: last() returns the latest one, and before() returns the next
   // earlier one. kNowhere: there is no further position. A list is a hash bucket, so it may also contain
@@ -24,11 +24,11 @@ class SuffixText {
   std::uint32_t last(TokenId first, TokenId second) const {
     return heads_.empty() ? kNowhere : heads_[bucket(first, second)];
   }
-  std::uint32_t before(std::uint32_t place) const { return before_[place]; }
+  std::uint32_t before(std::uint32_t position) const { return before_[position]; }
 
  private:
   std::size_t bucket(TokenId first, TokenId second) const;
-  void link(std::uint32_t place);
+  void link(std::uint32_t position);
 
   std::vector<TokenId> text_;
   std::vector<std::uint32_t> before_;  // [position]: previous position in the same list

@@ -48,7 +48,7 @@ struct Batch {
   struct Image {
     std::int32_t token;
     std::int32_t count;
-    std::int32_t place;
+    std::int32_t slot;
     std::int32_t row;
     std::int32_t sequence;
   };

@@ -66,8 +66,8 @@ class BlockExchange {
   virtual Result<BlockFormat> block_format() const = 0;
   // Copies a piece of format.bytes bytes. Thread-safe. During the copy, steps must not write an exported
   // block or state, and must not use an imported one.
-  virtual void export_piece(KvPlace place, std::span<std::byte> out) const = 0;
-  virtual void import_piece(KvPlace place, std::span<const std::byte> bytes) = 0;
+  virtual void export_piece(KvLocation location, std::span<std::byte> out) const = 0;
+  virtual void import_piece(KvLocation location, std::span<const std::byte> bytes) = 0;
   // Allocates host memory for copies of pieces; pinned if the device is a GPU. Returns an error if there is
   // not enough memory.
   virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }

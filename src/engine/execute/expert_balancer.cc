@@ -16,7 +16,7 @@ Result<std::unique_ptr<ExpertBalancer>> ExpertBalancer::create(const ExpertBalan
     for (const Block* block : layer.blocks())
       if (ExpertSpread* spread = block->experts_over_ranks()) {
         balancer->layers_.push_back(spread);
-        staged = std::max(staged, spread->place_bytes() * std::ssize(spread->own()));
+        staged = std::max(staged, spread->slot_bytes() * std::ssize(spread->own()));
       }
   const std::size_t layers = balancer->layers_.size();
   const auto ranks = static_cast<std::size_t>(group.size());

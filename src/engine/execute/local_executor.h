@@ -102,13 +102,13 @@ class LocalExecutor final : public Executor, public BlockExchange {
   MediaEncoder* media_encoder() override { return media_.get(); }
   BlockExchange* block_exchange() override { return this; }
   Result<BlockFormat> block_format() const override;
-  void export_piece(KvPlace place, std::span<std::byte> out) const override {
+  void export_piece(KvLocation location, std::span<std::byte> out) const override {
     backend_.stream->wait(steps_begun_);
-    cache_.export_piece(place, out);
+    cache_.export_piece(location, out);
   }
-  void import_piece(KvPlace place, std::span<const std::byte> bytes) override {
+  void import_piece(KvLocation location, std::span<const std::byte> bytes) override {
     backend_.stream->wait(steps_begun_);
-    cache_.import_piece(place, bytes);
+    cache_.import_piece(location, bytes);
   }
   const KvMemory& cache() const { return cache_; }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }

@@ -69,7 +69,7 @@ std::int64_t LocalMedia::later_bytes(int max_model_len) const {
 }
 
 Result<> LocalMedia::allocate_sources(std::int64_t slots) {
-  return sources_ ? sources_->allocate_places(slots) : Result<>();
+  return sources_ ? sources_->allocate_slots(slots) : Result<>();
 }
 
 void LocalMedia::place(const Batch& batch, StepInputs& inputs) {
@@ -81,7 +81,7 @@ void LocalMedia::place(const Batch& batch, StepInputs& inputs) {
   for (const Batch::Image& image : batch.images) {
     const auto numbers = host.subspan(used, static_cast<std::size_t>(image.count));
     std::iota(numbers.begin(), numbers.end(), 0);
-    const View rows = rows_->rows_of(encoded_[static_cast<std::size_t>(image.place)]);
+    const View rows = rows_->rows_of(encoded_[static_cast<std::size_t>(image.slot)]);
     step_.push_back({.token = image.token,
                      .x = rows.rows(image.row, image.count),
                      .rows = device.rows(static_cast<std::int64_t>(used), image.count)});

@@ -30,7 +30,7 @@ class LocalMedia final : public MediaEncoder {
 
   std::int64_t later_bytes(int max_model_len) const;
   // Returns the bytes of keys and values of all layers for one encoder input; 0 without cross attention.
-  std::int64_t source_bytes() const { return sources_ ? sources_->place_bytes() : 0; }
+  std::int64_t source_bytes() const { return sources_ ? sources_->slot_bytes() : 0; }
   Result<> allocate_sources(std::int64_t slots);
 
   bool has_rows() const { return rows_ != nullptr; }

@@ -31,21 +31,21 @@ struct Logits {
   std::vector<std::int32_t> tokens;
 };
 struct PutAdapter {
-  int place = 0;
+  int slot = 0;
   std::vector<AdapterFile::Change> changes;
 };
 struct DropAdapter {
-  int place = 0;
+  int slot = 0;
 };
 struct BeginMedia {
-  int place = 0;
+  int slot = 0;
   MediaPart part;
 };
 struct AdvanceMedia {
   int rows = 0;
 };
 struct DropMedia {
-  int place = 0;
+  int slot = 0;
 };
 struct ReleaseCache {};
 struct End {};
@@ -80,7 +80,7 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   std::unique_ptr<RankedExecutor> executor(new RankedExecutor);
   executor->ranks_ = std::move(ranks);
   executor->own_ = std::move(own);
-  TRY_VOID(executor->tell<order::AllocateCache>(blocks, state_slots));
+  TRY_VOID(executor->broadcast<order::AllocateCache>(blocks, state_slots));
   TRY_VOID(executor->ranks_->agree(executor->own_->allocate_cache(blocks, state_slots)));
   if (caches) TRY_VOID(executor->open_caches(*caches, blocks));
   executor->looking_ = std::jthread([e = executor.get()](const std::stop_token& stop) { e->look_on(stop); });
@@ -95,7 +95,7 @@ void RankedExecutor::look_on(const std::stop_token& stop) {
   for (std::unique_lock lock(mutex); !stop.stop_requested();) {
     stopping.wait_for(lock, stop, kLook, [] { return false; });
     if (steps_ > 0 || stop.stop_requested()) continue;
-    if (const Result<> there = ranks_->check(); !there) end_for(there.error());
+    if (const Result<> status = ranks_->check(); !status) end_for(status.error());
   }
 }
 
@@ -121,11 +121,11 @@ Result<BlockFormat> RankedExecutor::block_format() const {
 RankedExecutor::~RankedExecutor() {
   looking_ = {};
   if (!ranks_ || !ranks_->groups().status()) return;
-  if (tell<order::End>()) own_->leave();
+  if (broadcast<order::End>()) own_->leave();
 }
 
 template <class Order, class... Fields>
-Result<> RankedExecutor::tell(const Fields&... fields) {
+Result<> RankedExecutor::broadcast(const Fields&... fields) {
   static_assert(packs_as<Order, Fields...>());
   message_.clear();
   Packer packer(message_);
@@ -155,7 +155,7 @@ bool RankedExecutor::is_called(ArrivalWatch& watch) {
 
 Result<> RankedExecutor::assist() {
   ++steps_;
-  Result<> done = tell<order::Assist>();
+  Result<> done = broadcast<order::Assist>();
   if (done) done = own_->assist();
   --steps_;
   return or_end(std::move(done));
@@ -164,14 +164,14 @@ Result<> RankedExecutor::assist() {
 Result<> RankedExecutor::begin(const Batch& batch) {
   CHECK(batch.pending.empty());
   ++steps_;
-  TRY_VOID(tell<order::Forward>(batch));
+  TRY_VOID(broadcast<order::Forward>(batch));
   if (stages() == 1) return own_->forward(batch);
   waiting_.push_back(batch);
   return {};
 }
 
 Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
-  TRY_VOID(tell<order::Logits>(tokens));
+  TRY_VOID(broadcast<order::Logits>(tokens));
   if (stages() > 1) {
     TRY_VOID(own_->forward(waiting_.front()));
     waiting_.pop_front();
@@ -188,34 +188,34 @@ Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t
 }
 
 // Sends the whole adapter to all ranks. Each rank takes its part.
-Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
-  TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
-  return own_->adapters()->put_adapter(place, changes);
+Result<> RankedExecutor::put_adapter(int slot, std::span<const AdapterFile::Change> changes) {
+  TRY_VOID(or_end(broadcast<order::PutAdapter>(slot, changes)));
+  return own_->adapters()->put_adapter(slot, changes);
 }
 
-void RankedExecutor::drop_adapter(int place) {
-  (void)or_end(tell<order::DropAdapter>(place));  // if this fails, the next step reports the error
-  own_->adapters()->drop_adapter(place);
+void RankedExecutor::drop_adapter(int slot) {
+  (void)or_end(broadcast<order::DropAdapter>(slot));  // if this fails, the next step reports the error
+  own_->adapters()->drop_adapter(slot);
 }
 
 // All ranks encode the part, because the steps of all ranks use the result.
-Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
-  TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
-  return own_->media_encoder()->begin_media(place, part);
+Result<> RankedExecutor::begin_media(int slot, const MediaPart& part) {
+  TRY_VOID(or_end(broadcast<order::BeginMedia>(slot, part)));
+  return own_->media_encoder()->begin_media(slot, part);
 }
 
 bool RankedExecutor::advance_media(int rows) {
-  (void)or_end(tell<order::AdvanceMedia>(rows));  // if this fails, the next step reports the error
+  (void)or_end(broadcast<order::AdvanceMedia>(rows));  // if this fails, the next step reports the error
   return own_->media_encoder()->advance_media(rows);
 }
 
-void RankedExecutor::drop_media(int place) {
-  (void)or_end(tell<order::DropMedia>(place));  // if this fails, the next step reports the error
-  own_->media_encoder()->drop_media(place);
+void RankedExecutor::drop_media(int slot) {
+  (void)or_end(broadcast<order::DropMedia>(slot));  // if this fails, the next step reports the error
+  own_->media_encoder()->drop_media(slot);
 }
 
 Result<> RankedExecutor::release_cache() {
-  TRY_VOID(or_end(tell<order::ReleaseCache>()));
+  TRY_VOID(or_end(broadcast<order::ReleaseCache>()));
   return own_->release_cache();
 }
 
@@ -249,18 +249,18 @@ class Follower {
     }
     return own_.give_logits(logits.tokens);
   }
-  Result<> run(const order::PutAdapter& put) { return own_.adapters()->put_adapter(put.place, put.changes); }
+  Result<> run(const order::PutAdapter& put) { return own_.adapters()->put_adapter(put.slot, put.changes); }
   Result<> run(const order::DropAdapter& drop) {
-    return own_.adapters()->drop_adapter(drop.place), Result<>();
+    return own_.adapters()->drop_adapter(drop.slot), Result<>();
   }
   Result<> run(const order::BeginMedia& begin) {
-    return own_.media_encoder()->begin_media(begin.place, begin.part);
+    return own_.media_encoder()->begin_media(begin.slot, begin.part);
   }
   Result<> run(const order::AdvanceMedia& advance) {
     return own_.media_encoder()->advance_media(advance.rows), Result<>();
   }
   Result<> run(const order::DropMedia& drop) {
-    return own_.media_encoder()->drop_media(drop.place), Result<>();
+    return own_.media_encoder()->drop_media(drop.slot), Result<>();
   }
   Result<> run(const order::ReleaseCache&) { return own_.release_cache(); }
   Result<> run(const order::End&) { return {}; }

@@ -58,18 +58,18 @@ class RankedExecutor final : public Executor,
   Result<AdapterFile> read_adapter(const std::string& path) const override {
     return own_->adapters()->read_adapter(path);
   }
-  Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
-  void drop_adapter(int place) override;
-  Result<> begin_media(int place, const MediaPart& part) override;
+  Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) override;
+  void drop_adapter(int slot) override;
+  Result<> begin_media(int slot, const MediaPart& part) override;
   bool advance_media(int rows) override;
-  void drop_media(int place) override;
+  void drop_media(int slot) override;
   Result<> release_cache() override;
   Result<BlockFormat> block_format() const override;
-  void export_piece(KvPlace place, std::span<std::byte> out) const override {
-    memory_->export_piece(place, out);
+  void export_piece(KvLocation location, std::span<std::byte> out) const override {
+    memory_->export_piece(location, out);
   }
-  void import_piece(KvPlace place, std::span<const std::byte> bytes) override {
-    memory_->import_piece(place, bytes);
+  void import_piece(KvLocation location, std::span<const std::byte> bytes) override {
+    memory_->import_piece(location, bytes);
   }
 
  private:
@@ -77,7 +77,7 @@ class RankedExecutor final : public Executor,
   Result<> open_caches(const RankCaches& caches, std::int64_t blocks);
   void look_on(const std::stop_token& stop);
   template <class Order, class... Fields>
-  Result<> tell(const Fields&... fields);
+  Result<> broadcast(const Fields&... fields);
   Result<> begin(const Batch& batch);
   Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   Result<> or_end(Result<> done) const;

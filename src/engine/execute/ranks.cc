@@ -47,7 +47,7 @@ Greeting greeting_of(const Result<>& ready) {
 
 // Returns whether the peer has closed the connection. No data is expected, so the socket is readable only
 // if the peer has closed it.
-bool is_gone(int socket) {
+bool is_closed(int socket) {
   pollfd readable{socket, POLLIN, 0};
   return poll(&readable, 1, 0) != 0;
 }
@@ -275,13 +275,13 @@ Result<> Ranks::meet_engines(const EngineOptions& options) {
 Result<> Ranks::check() {
   if (transport_) TRY_VOID(transport_->check());
   if (rank_ > 0) {
-    if (on_one_host() && is_gone(remote::kChildSocket))
+    if (on_one_host() && is_closed(remote::kChildSocket))
       return failure(ErrorCode::unavailable, "rank 0 has stopped");
     return {};
   }
   const std::lock_guard lock(children_mutex_);
   for (std::size_t i = 0; i < children_.size(); ++i) {
-    if (!is_gone(children_[i].socket.fd())) continue;
+    if (!is_closed(children_[i].socket.fd())) continue;
     const pid_t pid = children_[i].pid();
     return failure(ErrorCode::unavailable, "the process of rank {} ({}) has exited: {}", i + 1, pid,
                    children_[i].kill());

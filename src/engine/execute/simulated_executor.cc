@@ -98,8 +98,9 @@ Result<BlockFormat> SimulatedExecutor::block_format() const {
                      .planes = {{.count = 1, .token_bytes = sizeof(TokenId)}}};
 }
 
-void SimulatedExecutor::export_piece(KvPlace place, std::span<std::byte> out) const {
-  std::memcpy(out.data(), &slots_[static_cast<std::size_t>(place.number * options_.block_size)], out.size());
+void SimulatedExecutor::export_piece(KvLocation location, std::span<std::byte> out) const {
+  std::memcpy(out.data(), &slots_[static_cast<std::size_t>(location.number * options_.block_size)],
+              out.size());
 }
 
 Result<> SimulatedExecutor::release_cache() {
@@ -107,8 +108,8 @@ Result<> SimulatedExecutor::release_cache() {
   return {};
 }
 
-void SimulatedExecutor::import_piece(KvPlace place, std::span<const std::byte> bytes) {
-  std::memcpy(&slots_[static_cast<std::size_t>(place.number * options_.block_size)], bytes.data(),
+void SimulatedExecutor::import_piece(KvLocation location, std::span<const std::byte> bytes) {
+  std::memcpy(&slots_[static_cast<std::size_t>(location.number * options_.block_size)], bytes.data(),
               bytes.size());
 }
 

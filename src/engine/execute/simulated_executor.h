@@ -38,8 +38,8 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   Result<> release_cache() override;
   BlockExchange* block_exchange() override { return this; }
   Result<BlockFormat> block_format() const override;
-  void export_piece(KvPlace place, std::span<std::byte> out) const override;
-  void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
+  void export_piece(KvLocation location, std::span<std::byte> out) const override;
+  void import_piece(KvLocation location, std::span<const std::byte> bytes) override;
 
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
   // Returns the first allowed token from `token` on, wrapping around at the end of the vocabulary, or -1 if

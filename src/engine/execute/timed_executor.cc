@@ -36,8 +36,8 @@ Result<> TimedExecutor::forward(const Batch& batch) {
 Result<> TimedExecutor::sample(std::span<const std::int32_t>, std::span<const SampleRow> rows) {
   sampled_.clear();
   for (const SampleRow& row : rows) {
-    const std::uint64_t place = row.output.size() + row.drafts.size();
-    const std::uint64_t bits = random_bits(row.sequence->seed(), place);
+    const std::uint64_t position = row.output.size() + row.drafts.size();
+    const std::uint64_t bits = random_bits(row.sequence->seed(), position);
     const auto drawn = static_cast<TokenId>(bits % static_cast<std::uint64_t>(vocab_size_));
     const TokenId id =
         row.forced >= 0 ? row.forced : SimulatedExecutor::allowed_from(drawn, row.mask, vocab_size_);

@@ -28,10 +28,10 @@ class TimedExecutor final : public Executor, public BlockExchange {
 
   BlockExchange* block_exchange() override { return blocks_ ? this : nullptr; }
   Result<BlockFormat> block_format() const override { return *blocks_; }
-  void export_piece(KvPlace, std::span<std::byte> out) const override {
+  void export_piece(KvLocation, std::span<std::byte> out) const override {
     std::ranges::fill(out, std::byte{0});
   }
-  void import_piece(KvPlace, std::span<const std::byte>) override {}
+  void import_piece(KvLocation, std::span<const std::byte>) override {}
 
  private:
   StepTiming timing_;

@@ -65,11 +65,11 @@ void describe_head(const ModelSpec& spec, EngineInfo& info) {
 
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info) {
   if (const auto& source = spec.media.tower->inputs.source)
-    info.source = {.tokens = source->rows, .places = max_num_seqs, .begin = source->begin};
-  else if (spec.hears_beside())
+    info.source = {.tokens = source->rows, .slots = max_num_seqs, .begin = source->begin};
+  else if (spec.has_audio_encoder())
     info.sound = {.mels = spec.media.tower->inputs.sound->mels,
                   .frames = spec.media.tower->inputs.sound->frames(),
-                  .places = max_num_seqs};
+                  .slots = max_num_seqs};
   else if (const std::optional<SoundInput>& sound = spec.media.tower->inputs.sound)
     info.sound = {.mels = sound->mels,
                   .frames = sound->frames(),

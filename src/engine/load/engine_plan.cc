@@ -129,7 +129,7 @@ Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const Memory
 MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
   const int processes = options.parallel.data_parallel_size * options.parallel.ranks_of_host();
   const int devices = device.devices_of_host(), sharers = (processes + devices - 1) / devices;
-  return {.asked = options.cache.memory_bytes,
+  return {.requested = options.cache.memory_bytes,
           .all = static_cast<std::int64_t>(device.memory_bytes()) / sharers,
           .available = static_cast<std::int64_t>(device.available_bytes()) / sharers,
           .shared_with_host = device.shares_host_memory(),

@@ -24,8 +24,8 @@ EngineOptions some_options() {
   return options;
 }
 
-MemoryFigures asked(const EngineOptions& options) {
-  return {.memory = {.asked = options.cache.memory_bytes}};
+MemoryFigures requested(const EngineOptions& options) {
+  return {.memory = {.requested = options.cache.memory_bytes}};
 }
 
 TEST(EnginePlan, AStepHasNoMoreSequencesThanTokens) {
@@ -44,7 +44,7 @@ TEST(EnginePlan, APoolingStepHoldsTheLongestText) {
   ModelPlanFigures model = some_model();
   model.pools = true;
   model.caches_prefixes = false;
-  const SchedulerOptions s = plan_engine(model, asked(options), options).value();
+  const SchedulerOptions s = plan_engine(model, requested(options), options).value();
   EXPECT_EQ(s.max_num_batched_tokens, 101);
   EXPECT_FALSE(s.enable_chunked_prefill);
   EXPECT_FALSE(s.enable_prefix_caching);
@@ -53,7 +53,7 @@ TEST(EnginePlan, APoolingStepHoldsTheLongestText) {
 
 TEST(EnginePlan, BlocksFillTheMemory) {
   const EngineOptions options = some_options();
-  MemoryFigures memory = asked(options);
+  MemoryFigures memory = requested(options);
   const SchedulerOptions s = plan_engine(some_model(), memory, options).value();
   EXPECT_EQ(s.num_blocks, 64);
   EXPECT_EQ(s.max_model_len, 100);
@@ -64,18 +64,18 @@ TEST(EnginePlan, BlocksFillTheMemory) {
 TEST(EnginePlan, AGivenNumberOfBlocksIsTaken) {
   EngineOptions options = some_options();
   options.cache.num_blocks = 9;
-  EXPECT_EQ(plan_engine(some_model(), asked(options), options).value().num_blocks, 9);
+  EXPECT_EQ(plan_engine(some_model(), requested(options), options).value().num_blocks, 9);
 }
 
 TEST(EnginePlan, ALengthThatWasAskedForMustFitAndTheModelsOwnGivesWay) {
   EngineOptions options = some_options();
   options.cache.memory_bytes = 4'000;
-  const SchedulerOptions s = plan_engine(some_model(), asked(options), options).value();
+  const SchedulerOptions s = plan_engine(some_model(), requested(options), options).value();
   EXPECT_EQ(s.num_blocks, 4);
   EXPECT_LT(s.max_model_len, 100);
   EXPECT_GE(s.max_model_len, 48);
   options.model.max_model_len = 100;
-  const auto refused = plan_engine(some_model(), asked(options), options);
+  const auto refused = plan_engine(some_model(), requested(options), options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "kv_cache_memory_bytes");
   EXPECT_THAT(refused.error().message, HasSubstr("max_model_len 100"));
@@ -86,7 +86,7 @@ TEST(EnginePlan, StatesTakeAtMostHalfOfTheMemory) {
   options.cache.enable_prefix_caching = false;
   ModelPlanFigures model = some_model();
   model.state_bytes = 16'000;
-  MemoryFigures memory = asked(options);
+  MemoryFigures memory = requested(options);
   const SchedulerOptions s = plan_engine(model, memory, options).value();
   EXPECT_EQ(s.max_num_seqs, 2);
   EXPECT_EQ(s.num_blocks, 32);

@@ -59,8 +59,8 @@ Result<std::optional<LoadedDraft>> load_draft_of(const std::shared_ptr<Backend>&
     TRY(draft, load_draft(backend, options, target.executor->model().spec, step));
   } else if (target.drafter) {
     TRY(draft, prepare_head(backend, options, *std::move(target.drafter), step));
-  } else if (options.speculation && options.speculation->place_heads() != nullptr) {
-    TRY(draft, load_place_heads(*backend, options, target.executor->model()));
+  } else if (options.speculation && options.speculation->position_heads() != nullptr) {
+    TRY(draft, load_position_heads(*backend, options, target.executor->model()));
   }
   return draft;
 }
@@ -204,9 +204,9 @@ CheckModel check_model_of(const EngineOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const LoadHooks& hooks) {
-  if (asked.device.executor != "local") return load_simulated(asked, hooks);
-  TRY(EngineOptions options, placed(asked, 0));
+Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& requested, const LoadHooks& hooks) {
+  if (requested.device.executor != "local") return load_simulated(requested, hooks);
+  TRY(EngineOptions options, placed(requested, 0));
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
@@ -222,8 +222,8 @@ Result<> check_weights(const EngineOptions& options, const std::string& path) {
   return fit ? fit : invalid("weights_path", "{}", fit.error().message);
 }
 
-Result<> run_rank(const EngineOptions& asked, int rank) {
-  TRY(EngineOptions options, placed(asked, rank));
+Result<> run_rank(const EngineOptions& requested, int rank) {
+  TRY(EngineOptions options, placed(requested, rank));
   TRY(Backend backend, choose_device(options, rank, check_model_of(options)));
   options.device.type = backend.name;
   TRY_VOID(check_ranks(options));

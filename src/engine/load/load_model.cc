@@ -36,7 +36,7 @@ Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
         field, ErrorCode::unsupported, "{} {}, which is not supported {} yet", model.spec.architecture,
-        model.spec.hears_beside() ? "transcribes sound" : "encodes prompts with an encoder", what);
+        model.spec.has_audio_encoder() ? "transcribes sound" : "encodes prompts with an encoder", what);
   };
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with draft tokens");
@@ -135,12 +135,12 @@ void report_quantization(const LoadOptions& load, const Model& model, const Rank
 // The draft heads that this rank loads. Only rank 0 has heads, because only rank 0 has the complete rows.
 struct RankHeads {
   bool one_with_cache = false;
-  bool by_place = false;
+  bool by_position = false;
 
   RankHeads(const EngineOptions& options, bool is_rank_0) {
     if (!is_rank_0 || !options.speculation) return;
     one_with_cache = options.speculation->head() != nullptr;
-    by_place = options.speculation->place_heads() != nullptr;
+    by_position = options.speculation->position_heads() != nullptr;
   }
 };
 
@@ -239,7 +239,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
   load.stages = options.parallel.pipeline_parallel_size;
   load.progress = hooks.progress;
-  load.whole_ends = heads.one_with_cache || heads.by_place;
+  load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));

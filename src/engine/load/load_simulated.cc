@@ -46,7 +46,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   TRY(const ModelSpec spec, load_spec(options.model.dir, reading));
   const ModelFigures figures = model_figures(spec);
   StepTiming timing;
-  MemoryPlan memory{.asked = options.cache.memory_bytes};
+  MemoryPlan memory{.requested = options.cache.memory_bytes};
   if (const auto device = std::ranges::find(known_devices(), by, &Named<DeviceFigures>::name);
       device != known_devices().end()) {
     timing = roofline(figures, device->figures, 1);

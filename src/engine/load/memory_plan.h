@@ -7,7 +7,7 @@
 namespace octavo {
 
 struct MemoryPlan {
-  std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: automatic
+  std::int64_t requested = 0;  // kv_cache_memory_bytes; 0: automatic
   std::int64_t useful = 0;     // maximum that the running sequences can use
   std::int64_t all = 0;
   std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
@@ -21,7 +21,7 @@ struct MemoryPlan {
 // available memory. In separate device memory, it gets all memory within `utilization` that nothing else
 // needs.
 inline std::int64_t cache_bytes(const MemoryPlan& plan) {
-  if (plan.asked > 0) return plan.asked;
+  if (plan.requested > 0) return plan.requested;
   constexpr std::int64_t kHostDefault = std::int64_t{4} << 30;
   if (plan.shared_with_host) {
     const std::int64_t affordable =

@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 TEST(MemoryPlan, TakesWhatIsAskedFor) {
-  EXPECT_EQ(cache_bytes({.asked = 5 * kGiB, .useful = kGiB, .available = kGiB}), 5 * kGiB);
+  EXPECT_EQ(cache_bytes({.requested = 5 * kGiB, .useful = kGiB, .available = kGiB}), 5 * kGiB);
 }
 
 TEST(MemoryPlan, LeavesTheHostItsMemory) {

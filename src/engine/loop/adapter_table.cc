@@ -11,11 +11,11 @@ constexpr std::size_t kChangesAtOnce = 8;  // maximum number of matrices that ar
 
 }  // namespace
 
-AdapterTable::AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake)
+AdapterTable::AdapterTable(AdapterSlots* slots, int slot_count, std::function<void()> wake)
     : slots_(slots),
       wake_(std::move(wake)),
-      places_(static_cast<std::size_t>(slots != nullptr ? places : 0)) {
-  if (!places_.empty()) thread_ = std::thread([this] { run(); });
+      loaded_(static_cast<std::size_t>(slots != nullptr ? slot_count : 0)) {
+  if (!loaded_.empty()) thread_ = std::thread([this] { run(); });
 }
 
 AdapterTable::~AdapterTable() {
@@ -23,13 +23,13 @@ AdapterTable::~AdapterTable() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  came_.notify_one();
+  arrived_.notify_one();
   if (thread_.joinable()) thread_.join();
-  for (Entry& entry : entries_) tell(entry, failure(ErrorCode::unavailable, "the engine was stopped"));
+  for (Entry& entry : entries_) complete(entry, failure(ErrorCode::unavailable, "the engine was stopped"));
 }
 
 void AdapterTable::load(AdapterSource source, AdapterDone done) {
-  if (places_.empty())
+  if (loaded_.empty())
     return done(failure(ErrorCode::unsupported, "adapters need a server with --enable-lora"));
   if (entries_.size() >= kNamesMax)
     return done(failure(ErrorCode::resource_exhausted,
@@ -60,7 +60,7 @@ Result<std::optional<AdapterTable::Use>> AdapterTable::use(const std::string& na
   }
   if (entry->state == State::failed) return std::unexpected(entry->error);
   entry->last_used = ++uses_;
-  if (entry->state == State::ready) return Use{entry->place, entry->file.digest};
+  if (entry->state == State::ready) return Use{entry->slot, entry->file.digest};
   if (entry->state == State::known) queue(*entry);
   return std::nullopt;
 }
@@ -77,17 +77,17 @@ void AdapterTable::queue(Entry& entry) {
   read_next();
 }
 
-void AdapterTable::tell(Entry& entry, const Result<>& result) {
+void AdapterTable::complete(Entry& entry, const Result<>& result) {
   for (const AdapterDone& done : std::exchange(entry.waiting, {})) done(result);
 }
 
 void AdapterTable::fail(Entry& entry, Error error) {
-  leave_place(entry);
+  leave_slot(entry);
   entry.file = {};
   entry.state = State::failed;
-  const bool was_there = entry.waiting.empty();
-  tell(entry, std::unexpected(error));
-  if (!was_there) {
+  const bool was_idle = entry.waiting.empty();
+  complete(entry, std::unexpected(error));
+  if (!was_idle) {
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "cannot load the adapter: " + error.message, "model"};
   }
@@ -109,13 +109,13 @@ void AdapterTable::read_next() {
     const std::lock_guard lock(mutex_);
     to_read_ = next->source.path;
   }
-  came_.notify_one();
+  arrived_.notify_one();
 }
 
 void AdapterTable::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [&] { return stopping_ || to_read_; });
+    arrived_.wait(lock, [&] { return stopping_ || to_read_; });
     if (stopping_) return;
     const std::string path = *std::exchange(to_read_, {});
     lock.unlock();
@@ -144,28 +144,28 @@ bool AdapterTable::take_read() {
   return true;
 }
 
-void AdapterTable::find_place(Entry& entry, const std::function<bool(int)>& is_used) {
+void AdapterTable::find_slot(Entry& entry, const std::function<bool(int)>& is_used) {
   Entry* oldest = nullptr;
-  for (std::size_t p = 0; p < places_.size(); ++p) {
-    if (places_[p] == nullptr) {
-      places_[p] = &entry;
-      entry.place = static_cast<int>(p);
+  for (std::size_t p = 0; p < loaded_.size(); ++p) {
+    if (loaded_[p] == nullptr) {
+      loaded_[p] = &entry;
+      entry.slot = static_cast<int>(p);
       return;
     }
-    if (places_[p]->state == State::ready && !is_used(static_cast<int>(p)) &&
-        (oldest == nullptr || places_[p]->last_used < oldest->last_used))
-      oldest = places_[p];
+    if (loaded_[p]->state == State::ready && !is_used(static_cast<int>(p)) &&
+        (oldest == nullptr || loaded_[p]->last_used < oldest->last_used))
+      oldest = loaded_[p];
   }
   if (oldest == nullptr) return;
   oldest->state = State::known;
-  leave_place(*oldest);
-  find_place(entry, is_used);
+  leave_slot(*oldest);
+  find_slot(entry, is_used);
 }
 
-void AdapterTable::leave_place(Entry& entry) {
-  if (entry.place < 0) return;
-  slots_->drop_adapter(entry.place);
-  places_[static_cast<std::size_t>(std::exchange(entry.place, -1))] = nullptr;
+void AdapterTable::leave_slot(Entry& entry) {
+  if (entry.slot < 0) return;
+  slots_->drop_adapter(entry.slot);
+  loaded_[static_cast<std::size_t>(std::exchange(entry.slot, -1))] = nullptr;
 }
 
 // Copies the next matrices to the device. Returns true if the adapter is ready or has failed.
@@ -173,7 +173,7 @@ bool AdapterTable::prepare(Entry& entry) {
   const std::span changes(entry.file.changes);
   const std::span next =
       changes.subspan(entry.prepared, std::min(kChangesAtOnce, changes.size() - entry.prepared));
-  if (const auto put = slots_->put_adapter(entry.place, next); !put) {
+  if (const auto put = slots_->put_adapter(entry.slot, next); !put) {
     fail(entry, put.error());
     return true;
   }
@@ -182,11 +182,11 @@ bool AdapterTable::prepare(Entry& entry) {
   entry.prepared = 0;
   entry.file.changes = {};
   entry.state = State::ready;
-  tell(entry, {});
+  complete(entry, {});
   return true;
 }
 
-bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
+bool AdapterTable::advance(const std::function<bool(int slot)>& is_used) {
   if (entries_.empty()) return false;
   bool news = take_read();
   const bool failed = news;
@@ -194,19 +194,19 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
     // a waiting request still needs the error
-    const bool is_asked = failed && entry->state == State::failed;
-    if (entry->leaving && entry->state != State::reading && !is_asked &&
-        !(in_memory && is_used(entry->place))) {
-      leave_place(*entry);
-      tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded while it was loading"));
+    const bool is_requested = failed && entry->state == State::failed;
+    if (entry->leaving && entry->state != State::reading && !is_requested &&
+        !(in_memory && is_used(entry->slot))) {
+      leave_slot(*entry);
+      complete(*entry, failure(ErrorCode::not_found, "the adapter was unloaded while it was loading"));
       entries_.erase(entry);
     }
     entry = next;
   }
   const auto entry = std::ranges::find(entries_, State::read, &Entry::state);
   if (entry != entries_.end()) {
-    if (entry->place < 0) find_place(*entry, is_used);
-    if (entry->place >= 0) news |= prepare(*entry);
+    if (entry->slot < 0) find_slot(*entry, is_used);
+    if (entry->slot >= 0) news |= prepare(*entry);
   }
   read_next();
   return news;
@@ -214,7 +214,7 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
 
 bool AdapterTable::preparing() const {
   return std::ranges::any_of(
-      entries_, [](const Entry& entry) { return entry.state == State::read && entry.place >= 0; });
+      entries_, [](const Entry& entry) { return entry.state == State::read && entry.slot >= 0; });
 }
 
 }  // namespace octavo

@@ -23,8 +23,8 @@ namespace octavo {
 
 class AdapterTable {
  public:
-  // `places` is the number of slots. `wake` is called on the reading thread when advance() has work.
-  AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
+  // `slot_count` is the number of slots. `wake` is called on the reading thread when advance() has work.
+  AdapterTable(AdapterSlots* slots, int slot_count, std::function<void()> wake);
   // Completes pending loads with the error that the engine has stopped.
   ~AdapterTable();
 
@@ -36,7 +36,7 @@ class AdapterTable {
   void unload(const std::string& name, const AdapterDone& done);
 
   struct Use {
-    int place = -1;
+    int slot = -1;
     Hash128 digest;
   };
   // Returns the adapter for a new answer. Returns nullopt while the adapter is loading; call again when
@@ -45,7 +45,7 @@ class AdapterTable {
 
   // Continues loading. is_used(place) returns whether a running answer uses the adapter in the slot.
   // Returns true if an adapter became ready or failed.
-  bool advance(const std::function<bool(int place)>& is_used);
+  bool advance(const std::function<bool(int slot)>& is_used);
   bool preparing() const;
 
  private:
@@ -54,7 +54,7 @@ class AdapterTable {
     AdapterSource source;
     State state = State::known;
     bool leaving = false;  // unloaded or replaced, but answers may still use it
-    int place = -1;
+    int slot = -1;
     std::uint64_t last_used = 0;
     AdapterFile file;
     std::size_t prepared = 0;
@@ -64,23 +64,23 @@ class AdapterTable {
 
   Entry* find(const std::string& name);
   void queue(Entry& entry);
-  void tell(Entry& entry, const Result<>& result);
+  void complete(Entry& entry, const Result<>& result);
   void fail(Entry& entry, Error error);
   bool take_read();
   bool prepare(Entry& entry);
-  void find_place(Entry& entry, const std::function<bool(int)>& is_used);
-  void leave_place(Entry& entry);
+  void find_slot(Entry& entry, const std::function<bool(int)>& is_used);
+  void leave_slot(Entry& entry);
   void read_next();
   void run();
 
   AdapterSlots* const slots_;  // null if there are no slots
   const std::function<void()> wake_;
-  std::vector<Entry*> places_;  // [slot]; null: free
+  std::vector<Entry*> loaded_;  // [slot]; null: free
   std::list<Entry> entries_;
   std::uint64_t uses_ = 0;
 
   std::mutex mutex_;
-  std::condition_variable came_;
+  std::condition_variable arrived_;
   std::optional<std::string> to_read_;
   std::optional<Result<AdapterFile>> read_;
   bool stopping_ = false;

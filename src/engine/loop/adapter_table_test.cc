@@ -18,11 +18,11 @@ class NotingSlots final : public AdapterSlots {
     if (path == "broken") return failure(ErrorCode::corrupt, "broken");
     return AdapterFile{.changes = std::vector<AdapterFile::Change>(10), .digest = {path.size(), 0}};
   }
-  Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override {
-    matrices[place] += static_cast<int>(changes.size());
+  Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) override {
+    matrices[slot] += static_cast<int>(changes.size());
     return {};
   }
-  void drop_adapter(int place) override { matrices.erase(place); }
+  void drop_adapter(int slot) override { matrices.erase(slot); }
 
   std::map<int, int> matrices;
 };
@@ -40,21 +40,22 @@ class AdapterTableTest : public testing::Test {
     for (int i = 0; i < 50; ++i) advance();
   }
   void advance() {
-    table_.advance([&](int place) { return used_.contains(place); });
+    table_.advance([&](int slot) { return used_.contains(slot); });
   }
   void load(const std::string& name, const std::string& path = "folder") {
-    table_.load({name, path},
-                [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
+    table_.load({name, path}, [this, name](const Result<>& done) {
+      results_[name] = done ? "ready" : done.error().message;
+    });
   }
   // Returns the slot of the adapter, -1 while it is loading, or -2 after an error.
-  int place(const std::string& name) {
+  int slot(const std::string& name) {
     const auto use = table_.use(name);
-    return !use ? -2 : *use ? (*use)->place : -1;
+    return !use ? -2 : *use ? (*use)->slot : -1;
   }
 
   NotingSlots slots_;
   std::set<int> used_;
-  std::map<std::string, std::string> told_;
+  std::map<std::string, std::string> results_;
   std::atomic<int> read_ = 0;
   int wanted_ = 0;
   AdapterTable table_{&slots_, 2, [this] { ++read_; }};
@@ -62,50 +63,50 @@ class AdapterTableTest : public testing::Test {
 
 TEST_F(AdapterTableTest, AllMatricesAreThereBeforeItIsReady) {
   load("a");
-  EXPECT_EQ(place("a"), -1);
+  EXPECT_EQ(slot("a"), -1);
   settle(1);
-  EXPECT_EQ(told_["a"], "ready");
-  EXPECT_EQ(slots_.matrices[place("a")], 10);
+  EXPECT_EQ(results_["a"], "ready");
+  EXPECT_EQ(slots_.matrices[slot("a")], 10);
 }
 
 TEST_F(AdapterTableTest, TheOneUsedLongestAgoLeaves) {
   load("a");
   load("b");
   settle(2);
-  const int place_of_b = place("b");
-  EXPECT_GE(place("a"), 0);
+  const int slot_of_b = slot("b");
+  EXPECT_GE(slot("a"), 0);
   load("c");
   settle(1);
-  EXPECT_EQ(place("c"), place_of_b);
-  EXPECT_EQ(place("b"), -1) << "is read again";
+  EXPECT_EQ(slot("c"), slot_of_b);
+  EXPECT_EQ(slot("b"), -1) << "is read again";
   settle(1);
-  EXPECT_GE(place("b"), 0);
-  EXPECT_EQ(place("a"), -1);
+  EXPECT_GE(slot("b"), 0);
+  EXPECT_EQ(slot("a"), -1);
 }
 
 TEST_F(AdapterTableTest, WhatIsUsedStays) {
   load("a");
   load("b");
   settle(2);
-  used_ = {place("a"), place("b")};
+  used_ = {slot("a"), slot("b")};
   load("c");
   settle(1);
-  EXPECT_EQ(place("c"), -1);
-  EXPECT_FALSE(told_.contains("c"));
-  used_.erase(place("a"));
+  EXPECT_EQ(slot("c"), -1);
+  EXPECT_FALSE(results_.contains("c"));
+  used_.erase(slot("a"));
   settle(0);
-  EXPECT_EQ(told_["c"], "ready");
-  EXPECT_GE(place("b"), 0);
+  EXPECT_EQ(results_["c"], "ready");
+  EXPECT_GE(slot("b"), 0);
 }
 
 TEST_F(AdapterTableTest, AReplacedOneStaysAsLongAsItIsUsed) {
   load("a");
   settle(1);
-  const int old = place("a");
+  const int old = slot("a");
   used_ = {old};
   load("a", "another folder");
   settle(1);
-  EXPECT_NE(place("a"), old);
+  EXPECT_NE(slot("a"), old);
   EXPECT_EQ((*table_.use("a"))->digest.low, std::string("another folder").size());
   EXPECT_EQ(slots_.matrices.size(), 2u);
   used_.clear();
@@ -116,16 +117,16 @@ TEST_F(AdapterTableTest, AReplacedOneStaysAsLongAsItIsUsed) {
 TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
   load("bad", "broken");
   settle(1);
-  EXPECT_EQ(told_["bad"], "broken");
-  EXPECT_EQ(place("bad"), -2);
+  EXPECT_EQ(results_["bad"], "broken");
+  EXPECT_EQ(slot("bad"), -2);
   load("bad");
   settle(1);
-  EXPECT_GE(place("bad"), 0);
+  EXPECT_GE(slot("bad"), 0);
   std::string answer;
   const auto done = [&](const Result<>& result) { answer = result ? "done" : result.error().message; };
   table_.unload("bad", done);
   EXPECT_EQ(answer, "done");
-  EXPECT_EQ(place("bad"), -2);
+  EXPECT_EQ(slot("bad"), -2);
   table_.unload("bad", done);
   EXPECT_EQ(answer, "no adapter has this name");
   settle(0);
@@ -134,7 +135,7 @@ TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
 
 TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
   load("bad", "broken");
-  EXPECT_EQ(place("bad"), -1);
+  EXPECT_EQ(slot("bad"), -1);
   while (!table_.advance([](int) { return false; }))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto use = table_.use("bad");
@@ -147,12 +148,13 @@ TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
 
 TEST(AdapterTableEnd, TellsWhoWaits) {
   NotingSlots slots;
-  std::string told;
+  std::string result;
   {
     AdapterTable table(&slots, 1, [] {});
-    table.load({"a", "folder"}, [&](const Result<>& done) { told = done ? "ready" : done.error().message; });
+    table.load({"a", "folder"},
+               [&](const Result<>& done) { result = done ? "ready" : done.error().message; });
   }
-  EXPECT_EQ(told, "the engine was stopped");
+  EXPECT_EQ(result, "the engine was stopped");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace octavo {
 // An encoded image or sound. The answers that use it share the object, and its slot may be reused when no
 // answer uses it.
 struct EncodedMedia {
-  int place = -1;  // slot, see MediaEncoder::begin_media
+  int slot = -1;  // slot, see MediaEncoder::begin_media
 };
 
 struct Accepted {

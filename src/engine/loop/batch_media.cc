@@ -7,15 +7,14 @@ namespace {
 
 // Adds the rows of a media part that the planned tokens use. `sequence` is the index of the sequence in the
 // batch.
-void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int place,
-              Batch& batch) {
+void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int slot, Batch& batch) {
   // Number of consecutive prompt tokens: the whole part, or one row of its token grid.
   const int run = part.row_breaks ? part.columns : part.tokens;
   for (int row = 0, at = part.first; row < part.tokens; row += run, at += run + 1) {
     const int first = std::max(at, s.first);
     const int end = std::min(at + run, s.first + s.count);
     if (first < end)
-      batch.images.push_back({batch.query_starts[sequence] + first - s.first, end - first, place,
+      batch.images.push_back({batch.query_starts[sequence] + first - s.first, end - first, slot,
                               row + first - at, static_cast<std::int32_t>(sequence)});
   }
 }
@@ -36,8 +35,8 @@ void add_media(const StepPlan& plan, AnswerTable& answers, Batch& batch) {
     if (grids) append_grid_positions(accepted.request.media, s.first, s.end() - s.first, batch.axes);
     for (std::size_t k = 0; k < accepted.encoded.size(); ++k) {
       const MediaPart& part = accepted.request.media[k];
-      if (part.tokens == 0) batch.sources.push_back(accepted.encoded[k]->place);
-      add_rows(s, i, part, accepted.encoded[k]->place, batch);
+      if (part.tokens == 0) batch.sources.push_back(accepted.encoded[k]->slot);
+      add_rows(s, i, part, accepted.encoded[k]->slot, batch);
     }
   }
 }

@@ -83,13 +83,13 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
 // Blocks are stored while steps run, and are loaded into blocks that steps have just freed.
 TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {
   const ScratchDirectory folder;
-  expect_back_from({.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
+  expect_back_from({.path_or_url = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
 }
 
 // Tests --kv-offloading-size on a device with separate memory.
 TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
   const ScratchDirectory folder;
-  const auto stats = expect_back_from({.place = folder / "unused",
+  const auto stats = expect_back_from({.path_or_url = folder / "unused",
                                        .bytes = std::int64_t{1} << 24,
                                        .on_host_of_device = true,
                                        .load_always = true});

@@ -52,7 +52,10 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       seed_(parts.seed),
       executor_(std::move(parts.executor)),
       proposer_(std::move(parts.proposer)),
-      observers_{.events = std::move(events), .residency = {}, .kept = std::move(parts.kept), .after_step = std::move(parts.after_step)},
+      observers_{.events = std::move(events),
+                 .residency = {},
+                 .kept = std::move(parts.kept),
+                 .after_step = std::move(parts.after_step)},
       scheduler_(std::move(scheduler)),
       sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures)),
       inbox_(scheduler_->options().max_sequences),
@@ -70,7 +73,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                }),
       adapters_(executor_->adapters(), info_.max_loras, [this] { inbox_.wake(); }),
       media_(executor_->media_encoder(),
-             info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
+             info_.slots() > 0 ? info_.slots() : image_tokens_max(info_.max_model_len)),
       masks_([this](MaskTask& task) {
         task.text->advance();
         inbox_.mask_ready(task.sequence);
@@ -253,7 +256,7 @@ void Engine::start(AnswerIndex index) {
     const auto use = adapters_.use(identity.adapter);
     if (!use) return answers_.fail(index, use.error(), now_us());
     if (!*use) return;
-    answer.adapter = (*use)->place;
+    answer.adapter = (*use)->slot;
     // The identity contains the digest of the adapter's files instead of the name, because the KV depends
     // on the weights.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
@@ -312,9 +315,9 @@ void Engine::take(AdapterCommand& command) {
 }
 
 void Engine::advance_adapters() {
-  const auto is_used = [&](int place) {
-    bool used = steps_.uses_adapter(place);
-    answers_.for_all([&](AnswerIndex, const Answer& answer) { used |= answer.adapter == place; });
+  const auto is_used = [&](int slot) {
+    bool used = steps_.uses_adapter(slot);
+    answers_.for_all([&](AnswerIndex, const Answer& answer) { used |= answer.adapter == slot; });
     return used;
   };
   if (!adapters_.advance(is_used)) return;
@@ -423,7 +426,7 @@ void Engine::restore_kept(int threads) {
   std::vector<BlockId> restored;
   if (observers_.kept) restored = observers_.kept->restore(*scheduler_, threads);
   if (observers_.events) {
-    scheduler_->tell(observers_.events->log());
+    scheduler_->log_to(observers_.events->log());
     if (!restored.empty()) observers_.events->log().lose();
   }
   steps_.forget_blocks(restored);
@@ -431,7 +434,7 @@ void Engine::restore_kept(int threads) {
 
 void Engine::publish_events() {
   if (!observers_.events) return;
-  scheduler_->tell_all();
+  scheduler_->log_all();
   observers_.events->log().flush();
 }
 

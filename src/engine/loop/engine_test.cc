@@ -176,11 +176,11 @@ TEST_P(EngineModes, ThoughtsEndWithTheirBudget) {
   const std::vector<TokenId> prompt = some_prompt(5, 20);
   const std::vector<TokenId> free = expected(prompt, 12);
   const TokenId end = (free[0] + 1) % kVocab;
-  const auto ending_at = [&](std::size_t place) {
+  const auto ending_at = [&](std::size_t length) {
     std::vector<TokenId> text = prompt;
-    text.insert(text.end(), free.begin(), free.begin() + static_cast<std::ptrdiff_t>(place));
+    text.insert(text.end(), free.begin(), free.begin() + static_cast<std::ptrdiff_t>(length));
     text.push_back(end);
-    const std::vector<TokenId> rest = expected(text, 12 - static_cast<int>(place) - 1);
+    const std::vector<TokenId> rest = expected(text, 12 - static_cast<int>(length) - 1);
     text.insert(text.end(), rest.begin(), rest.end());
     return std::vector<TokenId>(text.begin() + std::ssize(prompt), text.end());
   };

@@ -15,19 +15,19 @@ Result<RequestId> Inbox::submit(Request request, std::shared_ptr<OutputSink> sin
   if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
   if (asleep_) return failure(ErrorCode::unavailable, "the engine is asleep");
   const int answers = request.answers();
-  if (answers > places_)
+  if (answers > capacity_)
     return invalid("n", "this engine can have at most {} unfinished answers, but the request needs {}",
-                   places_, answers);
-  if (taken_ + answers > places_)
+                   capacity_, answers);
+  if (taken_ + answers > capacity_)
     return failure(ErrorCode::resource_exhausted,
                    "{} answers are unfinished, and the limit is {} (--max-num-seqs and "
                    "--max-num-queued-reqs): retry later",
-                   taken_, places_);
+                   taken_, capacity_);
   taken_ += answers;
   const RequestId id = ++last_id_;
   unfinished_[id].answers = answers;
   mail_.submissions.push_back({id, std::move(request), std::move(sink), now});
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
   return id;
 }
 
@@ -36,25 +36,25 @@ void Inbox::abort(RequestId id) {
   const auto found = unfinished_.find(id);
   if (found == unfinished_.end() || std::exchange(found->second.aborting, true)) return;
   mail_.aborts.push_back(id);
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 void Inbox::request_reset() {
   const std::lock_guard lock(mutex_);
   mail_.reset_prefix_cache = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 void Inbox::look_at_prefixes() {
   const std::lock_guard lock(mutex_);
   mail_.look_at_prefixes = mail_.woken = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 void Inbox::log_state() {
   const std::lock_guard lock(mutex_);
   mail_.log_state = mail_.woken = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 void Inbox::command(AdapterCommand command) {
@@ -62,7 +62,7 @@ void Inbox::command(AdapterCommand command) {
     const std::lock_guard lock(mutex_);
     if (!stopped_) {
       mail_.adapters.push_back(std::move(command));
-      mail_came_.notify_one();
+      mail_arrived_.notify_one();
       return;
     }
   }
@@ -74,7 +74,7 @@ void Inbox::command(SessionRequest request) {
     const std::lock_guard lock(mutex_);
     if (!stopped_) {
       mail_.sessions.push_back(std::move(request));
-      mail_came_.notify_one();
+      mail_arrived_.notify_one();
       return;
     }
   }
@@ -84,7 +84,7 @@ void Inbox::command(SessionRequest request) {
 void Inbox::wake() {
   const std::lock_guard lock(mutex_);
   mail_.woken = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 void Inbox::sleep(SleepDone done) {
@@ -93,7 +93,7 @@ void Inbox::sleep(SleepDone done) {
     if (!stopped_) {
       asleep_ = true;
       mail_.sleeps.push_back(std::move(done));
-      mail_came_.notify_one();
+      mail_arrived_.notify_one();
       return;
     }
   }
@@ -104,7 +104,7 @@ void Inbox::wake_up() {
   const std::lock_guard lock(mutex_);
   asleep_ = false;
   mail_.woken = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 bool Inbox::asleep() const {
@@ -119,7 +119,7 @@ void Inbox::pause(Pause wanted) {
       if (!std::exchange(paused_, true)) last_before_pause_ = last_id_;
       frozen_ = frozen_ || wanted.mode == PauseMode::keep;
       mail_.pauses.push_back(std::move(wanted));
-      mail_came_.notify_one();
+      mail_arrived_.notify_one();
       return;
     }
   }
@@ -130,7 +130,7 @@ void Inbox::resume() {
   const std::lock_guard lock(mutex_);
   paused_ = frozen_ = false;
   mail_.woken = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 bool Inbox::paused() const {
@@ -152,13 +152,13 @@ void Inbox::hold_back(Mail& mail) {
 void Inbox::grammar_ready(GrammarReady ready) {
   const std::lock_guard lock(mutex_);
   mail_.grammars.push_back(std::move(ready));
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 void Inbox::mask_ready(SequenceId sequence) {
   const std::lock_guard lock(mutex_);
   mail_.masks.push_back(sequence);
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 bool Inbox::take(Mail& mail, std::int64_t until_us) {
@@ -181,10 +181,10 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
            !mail_.adapters.empty() || !mail_.sessions.empty() || !mail_.sleeps.empty() || !mail_.pauses.empty() || mail_.woken;
   };
   if (until_us == kForever)
-    mail_came_.wait(lock, something);
+    mail_arrived_.wait(lock, something);
   else if (until_us > 0)
-    mail_came_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::microseconds(until_us)),
-                          something);
+    mail_arrived_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::microseconds(until_us)),
+                             something);
   std::swap(mail, mail_);
   if (paused_ && !stopped_) hold_back(mail);
   mail.frozen = frozen_;
@@ -213,7 +213,7 @@ void Inbox::stop() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   stopped_ = true;
-  mail_came_.notify_one();
+  mail_arrived_.notify_one();
 }
 
 }  // namespace octavo

@@ -70,8 +70,8 @@ struct Mail {
 
 class Inbox {
  public:
-  // `places` is the maximum number of unfinished answers.
-  explicit Inbox(int places) : places_(places) {}
+  // `capacity` is the maximum number of unfinished answers.
+  explicit Inbox(int capacity) : capacity_(capacity) {}
 
   // Thread-safe. Returns resource_exhausted if too many answers are unfinished, and unavailable after
   // close().
@@ -116,11 +116,11 @@ class Inbox {
   };
 
   mutable std::mutex mutex_;
-  std::condition_variable mail_came_;
+  std::condition_variable mail_arrived_;
   std::condition_variable emptied_;
   Mail mail_;
   std::unordered_map<RequestId, Unfinished> unfinished_;
-  int places_;
+  int capacity_;
   int taken_ = 0;
   RequestId last_id_ = 0;
   bool closed_ = false;

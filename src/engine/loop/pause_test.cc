@@ -8,9 +8,9 @@ namespace octavo {
 namespace {
 
 std::future<Result<>> pause(EngineClient& engine, PauseMode mode) {
-  auto told = std::make_shared<std::promise<Result<>>>();
-  engine.pause(mode, [told](Result<> result) { told->set_value(std::move(result)); });
-  return told->get_future();
+  auto done = std::make_shared<std::promise<Result<>>>();
+  engine.pause(mode, [done](Result<> result) { done->set_value(std::move(result)); });
+  return done->get_future();
 }
 
 std::shared_ptr<Recorder> submit(Rig& rig, unsigned seed, int tokens) {
@@ -31,9 +31,9 @@ TEST_P(PauseModes, WhatRunsStaysAndGoesOnToTheSameAnswer) {
   EXPECT_TRUE(pause(*rig.engine, PauseMode::keep).get());
   EXPECT_TRUE(rig.engine->own_stats().condition.paused);
   const auto waiting = submit(rig, 2, 20);
-  const std::size_t said = running->record().tokens.size();
+  const std::size_t count = running->record().tokens.size();
   EXPECT_TRUE(pause(*rig.engine, PauseMode::keep).get()) << "again";
-  EXPECT_EQ(running->record().tokens.size(), said);
+  EXPECT_EQ(running->record().tokens.size(), count);
   expect_silence(*waiting);
   rig.engine->resume();
   EXPECT_FALSE(rig.engine->own_stats().condition.paused);
@@ -65,7 +65,7 @@ class AbortsAtFirstOutput final : public OutputSink {
   AbortsAtFirstOutput(EngineClient& engine, std::shared_ptr<Recorder> recorder)
       : engine_(engine), recorder_(std::move(recorder)) {}
   void deliver(Output&& output) noexcept override {
-    if (!std::exchange(asked_, true))
+    if (!std::exchange(requested_, true))
       engine_.pause(PauseMode::abort, [this](Result<> result) { paused_.set_value(std::move(result)); });
     recorder_->deliver(std::move(output));
   }
@@ -74,7 +74,7 @@ class AbortsAtFirstOutput final : public OutputSink {
  private:
   EngineClient& engine_;
   const std::shared_ptr<Recorder> recorder_;
-  bool asked_ = false;
+  bool requested_ = false;
   std::promise<Result<>> paused_;
 };
 

@@ -37,9 +37,9 @@ std::vector<int> parents_of(const std::vector<Content>& contents) {
   parents.reserve(contents.size());
   for (const Content& content : contents) {
     const auto found = std::ranges::lower_bound(contents, content.parent, {}, &Content::prefix);
-    const auto place = static_cast<int>(found - contents.begin());
-    const bool before = place < static_cast<int>(parents.size()) && found->prefix == content.parent;
-    parents.push_back(before ? place : kNone);
+    const auto index = static_cast<int>(found - contents.begin());
+    const bool before = index < static_cast<int>(parents.size()) && found->prefix == content.parent;
+    parents.push_back(before ? index : kNone);
   }
   return parents;
 }
@@ -83,11 +83,11 @@ PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max) {
   std::ranges::sort(chosen);
   PrefixTree tree;
   tree.left_out = static_cast<std::int64_t>(nodes.size() - chosen.size());
-  std::vector<int> place(nodes.size(), kNone);
+  std::vector<int> index(nodes.size(), kNone);
   for (const std::size_t i : chosen) {
-    place[i] = static_cast<int>(tree.nodes.size());
+    index[i] = static_cast<int>(tree.nodes.size());
     tree.nodes.push_back(nodes[i]);
-    if (nodes[i].parent != kNone) tree.nodes.back().parent = place[static_cast<std::size_t>(nodes[i].parent)];
+    if (nodes[i].parent != kNone) tree.nodes.back().parent = index[static_cast<std::size_t>(nodes[i].parent)];
   }
   return tree;
 }

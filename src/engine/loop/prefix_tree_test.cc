@@ -65,8 +65,8 @@ TEST_F(PrefixTreeTest, ATextWhoseBeginningHasGoneBeginsLater) {
   BlockPool pool(2, 1, 1);
   const std::array<std::int32_t, 1> token = {7};
   const BlockId block = pool.allocate(0);
-  const PrefixId gone = pool.new_prefix();
-  pool.remember(block, {.group = 0, .key = {1, 0}, .extra = {}, .parent = gone, .tokens = token},
+  const PrefixId missing = pool.new_prefix();
+  pool.remember(block, {.group = 0, .key = {1, 0}, .extra = {}, .parent = missing, .tokens = token},
                 pool.new_prefix());
   const PrefixTree tree = prefix_tree(pool, 8);
   ASSERT_EQ(tree.nodes.size(), 1U);

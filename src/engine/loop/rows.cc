@@ -34,14 +34,14 @@ std::span<const std::int32_t> RowList::next_mask_of(TokenId token, int vocab_siz
 void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows) {
   Answer& answer = answers_[s.tag];
   const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
-  const LogprobRequest& asked = answer.params().logprobs;
+  const LogprobRequest& requested = answer.params().logprobs;
   const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
-  const int begin = asked.prompt ? 0 : asked.prompt_start;
+  const int begin = requested.prompt ? 0 : requested.prompt_start;
   for (int p = std::max({s.first, answer.prompt_logprobs_count, begin}); p < end; ++p) {
     SampleRow row;
     row.forced = prompt[static_cast<std::size_t>(p) + 1];
-    if (!asked.prompt_token_ids.empty() && p >= asked.prompt_start)
-      row.listed = asked.prompt_token_ids[static_cast<std::size_t>(p - asked.prompt_start)];
+    if (!requested.prompt_token_ids.empty() && p >= requested.prompt_start)
+      row.listed = requested.prompt_token_ids[static_cast<std::size_t>(p - requested.prompt_start)];
     add(s, {.sequence = s.sequence, .answer = s.tag, .prompt = true}, first_token + p - s.first, row, rows);
   }
   answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);

@@ -7,9 +7,9 @@ namespace octavo {
 namespace {
 
 Result<> sleep(Engine& engine, int level = 1) {
-  std::promise<Result<>> told;
-  engine.sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
-  return told.get_future().get();
+  std::promise<Result<>> done;
+  engine.sleep(level, [&](Result<> result) { done.set_value(std::move(result)); });
+  return done.get_future().get();
 }
 
 class SleepModes : public EngineModes {};
@@ -21,7 +21,7 @@ TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
            .kv_transfer = {.enabled = true,
                            .produces = true,
                            .port = 0,
-                           .tier = KvTierOptions{.place = folder.path(), .load_always = true}}});
+                           .tier = KvTierOptions{.path_or_url = folder.path(), .load_always = true}}});
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<Recorder>> sinks;
@@ -45,10 +45,10 @@ TEST(Sleep, WhoWakesItFirstIsHeard) {
   Rig rig;
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 400), sink));
-  std::promise<Result<>> told;
-  rig.engine->sleep(1, [&](Result<> result) { told.set_value(std::move(result)); });
+  std::promise<Result<>> done;
+  rig.engine->sleep(1, [&](Result<> result) { done.set_value(std::move(result)); });
   rig.engine->wake_up([](const Result<>&) {});
-  (void)told.get_future().get();  // either the sleep or the wake-up may be first
+  (void)done.get_future().get();  // either the sleep or the wake-up may be first
   auto next = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 5), next));
   next->wait_ended(1);
@@ -60,10 +60,10 @@ TEST(Sleep, TheEndIsHeardAndOtherLevelsAreRefused) {
   EXPECT_EQ(sleep(*rig.engine, 2).error().field, "level");
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 400), sink));
-  std::promise<Result<>> told;
-  rig.engine->sleep(1, [&](Result<> result) { told.set_value(std::move(result)); });
+  std::promise<Result<>> done;
+  rig.engine->sleep(1, [&](Result<> result) { done.set_value(std::move(result)); });
   rig.engine.reset();
-  (void)told.get_future().get();
+  (void)done.get_future().get();
 }
 
 }  // namespace

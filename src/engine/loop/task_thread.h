@@ -21,7 +21,7 @@ class TaskThread {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
-    came_.notify_one();
+    arrived_.notify_one();
     thread_.join();
   }
 
@@ -30,7 +30,7 @@ class TaskThread {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
-    came_.notify_one();
+    arrived_.notify_one();
   }
 
   template <class Which>
@@ -49,7 +49,7 @@ class TaskThread {
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+      arrived_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
       if (stopping_) return;
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
@@ -61,7 +61,7 @@ class TaskThread {
 
   const std::function<void(Task&)> work_;
   mutable std::mutex mutex_;
-  std::condition_variable came_;
+  std::condition_variable arrived_;
   std::deque<Task> tasks_;
   bool stopping_ = false;
 

@@ -17,16 +17,16 @@ int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBloc
 
 // Maps each of the `seen` positions along an axis to one of the `all` learned positions, proportionally.
 // Computes in f32, like transformers.
-std::vector<int> stretched_places(int seen, int all) {
+std::vector<int> stretched_indices(int seen, int all) {
   const float step = 1.0F / static_cast<float>(seen);
   const double position = 1.0 / all;
-  std::vector<int> places(static_cast<std::size_t>(all), 0);
+  std::vector<int> indices(static_cast<std::size_t>(all), 0);
   for (int i = 0; i < seen; ++i) {
     const float at = std::min(static_cast<float>(i) * step, 1.0F - 1e-6F);
-    int& place = places[static_cast<std::size_t>(i)];
-    while (place + 1 < all && static_cast<float>(position + place * position) <= at) ++place;
+    int& index = indices[static_cast<std::size_t>(i)];
+    while (index + 1 < all && static_cast<float>(position + index * position) <= at) ++index;
   }
-  return places;
+  return indices;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
 
 Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
-  if (encoder->input_.placed()) TRY_VOID(encoder->read_positions());
+  if (encoder->input_.has_positions()) TRY_VOID(encoder->read_positions());
   const int side = encoder->input_.side();
   if (side > 0) TRY_VOID(encoder->prepare(side, side));
   return encoder;
@@ -118,7 +118,7 @@ std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
       std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
   const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
   return workspace_bytes(tower_.spec, tower_.activation, {.max_tokens = static_cast<int>(rows)}) +
-         rows * (input_.patch_values() * element + (input_.placed() ? 4 * tower_.spec.dim : 0)) +
+         rows * (input_.patch_values() * element + (input_.has_positions() ? 4 * tower_.spec.dim : 0)) +
          blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
@@ -130,9 +130,9 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
   grid_.patch_rows.clear();
   grid_.patch_columns.clear();
   grid_.token_slots.resize(static_cast<std::size_t>(grid_.rows * grid_.columns));
-  std::int32_t place = 0;
+  std::int32_t index = 0;
   const auto add_token = [&](int row, int column) {
-    grid_.token_slots[static_cast<std::size_t>(row * grid_.columns + column)] = place++;
+    grid_.token_slots[static_cast<std::size_t>(row * grid_.columns + column)] = index++;
     for (int y = row * merge; y < (row + 1) * merge; ++y)
       for (int x = column * merge; x < (column + 1) * merge; ++x) {
         grid_.patch_rows.push_back(y);
@@ -211,8 +211,9 @@ Result<> ImageEncoder::reserve(const Room& needed) {
                                                   .window = group.window,
                                                   .causal = group.causal}));
   }
-  if (input_.placed()) {
-    TRY(memory_.placed, device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
+  if (input_.has_positions()) {
+    TRY(memory_.position_embeddings,
+        device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
   }
   if (input_.window > 0) {
     TRY(memory_.token_slots, device.allocate(tokens * sizeof(std::int32_t)));
@@ -227,19 +228,19 @@ void ImageEncoder::upload_grid() {
   std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens()), 0),
                             starts;
   axes.insert(axes.end(), grid_.patch_columns.begin(), grid_.patch_columns.end());
-  const auto places = [&](int seen, int all) {
-    if (input_.whole_last) return stretched_places(seen, all);
+  const auto indices = [&](int seen, int all) {
+    if (input_.whole_last) return stretched_indices(seen, all);
     std::vector<int> as_they_are(static_cast<std::size_t>(all));
     std::iota(as_they_are.begin(), as_they_are.end(), 0);
     return as_they_are;
   };
-  const std::vector<int> down_places = places(grid_.seen_rows, grid_.rows * input_.merge),
-                         across_places = places(grid_.seen_columns, across);
+  const std::vector<int> down_indices = indices(grid_.seen_rows, grid_.rows * input_.merge),
+                         across_indices = indices(grid_.seen_columns, across);
   for (std::size_t i = 0; i < grid_.patch_rows.size(); ++i) {
     const int row = grid_.patch_rows[i], column = grid_.patch_columns[i];
     const bool seen = row < grid_.seen_rows && column < grid_.seen_columns;
-    positions.push_back(seen ? class_tokens() + down_places[static_cast<std::size_t>(row)] * across +
-                                   across_places[static_cast<std::size_t>(column)]
+    positions.push_back(seen ? class_tokens() + down_indices[static_cast<std::size_t>(row)] * across +
+                                   across_indices[static_cast<std::size_t>(column)]
                              : 0);
   }
   for (int token = 0; token <= grid_.rows * grid_.columns; ++token) starts.push_back(token * merged);
@@ -254,13 +255,14 @@ void ImageEncoder::upload_grid() {
   for (std::size_t g = 0; g < slots_.size(); ++g)
     upload(slots_[g], DType::i64, sequences_of(layout_.groups[g]).slots);
   if (input_.window > 0) upload(memory_.token_slots, DType::i32, grid_.token_slots);
-  std::vector<float> placed;
-  if (input_.placed()) {
+  std::vector<float> position_embeddings;
+  if (input_.has_positions()) {
     const int down = grid_.rows * input_.merge;
-    placed = input_.position_side > 0
-                 ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
-                 : added_positions(position_table_, tower_.spec.dim, down, across);
-    upload(memory_.placed, DType::f32, placed);
+    position_embeddings =
+        input_.position_side > 0
+            ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
+            : added_positions(position_table_, tower_.spec.dim, down, across);
+    upload(memory_.position_embeddings, DType::f32, position_embeddings);
   }
   stream.synchronize();
 }
@@ -357,7 +359,8 @@ void ImageEncoder::start(const Square& picture, int frames) {
             .axes = memory_.axes.view(DType::i32, {2, patches}),
             .groups = groups_,
             .patches = input};
-  if (input_.placed()) batch_.placed = memory_.placed.view(DType::f32, {n, tower_.spec.dim});
+  if (input_.has_positions())
+    batch_.position_embeddings = memory_.position_embeddings.view(DType::f32, {n, tower_.spec.dim});
   if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
     batch_.deep = projected().columns(input_.out_dim, deep);
   decoder_->begin(batch_);

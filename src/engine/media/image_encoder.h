@@ -71,7 +71,7 @@ class ImageEncoder final : public RowEncoder {
   };
   struct DeviceMemory {
     Buffer patches, positions, axes, starts, token_slots, projected;
-    Buffer placed;  // f32 [rows, dim]: interpolated position embeddings
+    Buffer position_embeddings;  // f32 [rows, dim]: interpolated position embeddings
   };
   struct Sequences {
     std::vector<std::int32_t> starts, lengths, table;

@@ -155,7 +155,7 @@ TEST(ImageModels, PromptsComeBackFromATier) {
     const ScratchDirectory folder;
     ImageTestOptions options;
     options.kv_transfer = {.enabled = true,
-                           .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
+                           .tier = KvTierOptions{.path_or_url = folder.path(), .load_always = true}};
     const auto engine = image_engine_of(conversation.golden.directory, options).value();
     std::int64_t generated = 0;
     // Returns the output and the number of loaded tokens. Afterwards, no transfer is in flight and the

@@ -15,14 +15,14 @@ MediaTable::Entry* MediaTable::find(Hash128 digest) {
 
 // Returns a free slot. Frees the least recently used media until there is enough memory. Returns null if
 // running requests use all remaining media.
-MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
+MediaTable::Entry* MediaTable::entry_for(std::int64_t tokens) {
   while (tokens_ + tokens > tokens_max_) {
     Entry* oldest = nullptr;
     for (Entry& entry : entries_)
       if (entry.image && entry.image.use_count() == 1 && (!oldest || entry.last_used < oldest->last_used))
         oldest = &entry;
     if (oldest == nullptr) return nullptr;
-    encoder_->drop_media(oldest->image->place);
+    encoder_->drop_media(oldest->image->slot);
     tokens_ -= oldest->tokens;
     *oldest = {};
   }
@@ -36,19 +36,19 @@ Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
   if (!begun_ || begun_->digest != part.digest) {
     begun_.reset();
     const int tokens = std::max(1, part.tokens);
-    const Entry* const entry = place_for(tokens);
+    const Entry* const entry = entry_for(tokens);
     blocked_ = entry == nullptr;
     if (blocked_) return false;
-    const int place = static_cast<int>(entry - entries_.data());
+    const int slot = static_cast<int>(entry - entries_.data());
     if (encoder_ == nullptr)
       return failure(ErrorCode::unsupported, "images are not supported on this device: use --device cpu");
-    TRY_VOID(encoder_->begin_media(place, part));
-    begun_ = {part.digest, place, tokens};
+    TRY_VOID(encoder_->begin_media(slot, part));
+    begun_ = {part.digest, slot, tokens};
   }
   if (!advance_encoder(slices)) return false;
-  entries_[static_cast<std::size_t>(begun_->place)] = {
+  entries_[static_cast<std::size_t>(begun_->slot)] = {
       .digest = begun_->digest,
-      .image = std::make_shared<const EncodedMedia>(EncodedMedia{begun_->place}),
+      .image = std::make_shared<const EncodedMedia>(EncodedMedia{begun_->slot}),
       .tokens = begun_->tokens};
   tokens_ += begun_->tokens;
   begun_.reset();

@@ -57,12 +57,12 @@ class MediaTable {
 
   struct Begun {
     Hash128 digest;
-    int place = 0;
+    int slot = 0;
     int tokens = 0;
   };
 
   Entry* find(Hash128 digest);
-  Entry* place_for(std::int64_t tokens);
+  Entry* entry_for(std::int64_t tokens);
   Result<bool> encode(const MediaPart& part, const Slices& slices);
   bool advance_encoder(const Slices& slices);
 

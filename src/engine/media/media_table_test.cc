@@ -14,22 +14,22 @@ using testing::ElementsAre;
 
 class FakeEncoder final : public MediaEncoder {
  public:
-  Result<> begin_media(int place, const MediaPart& part) override {
+  Result<> begin_media(int slot, const MediaPart& part) override {
     if (part.bytes == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
-    EXPECT_FALSE(places.contains(place));
-    begun = {place, part.bytes};
+    EXPECT_FALSE(begun_parts.contains(slot));
+    begun = {slot, part.bytes};
     slices_done = 0;
     return {};
   }
   bool advance_media(int) override {
     if (++slices_done < slices) return false;
-    places.insert(begun);
+    begun_parts.insert(begun);
     ++encoded;
     return true;
   }
-  void drop_media(int place) override { EXPECT_EQ(places.erase(place), 1u); }
+  void drop_media(int slot) override { EXPECT_EQ(begun_parts.erase(slot), 1u); }
 
-  std::map<int, std::string> places;
+  std::map<int, std::string> begun_parts;
   std::pair<int, std::string> begun;
   int slices = 1, slices_done = 0;
   int encoded = 0;
@@ -58,7 +58,7 @@ class MediaTableTest : public testing::Test {
   }
   std::vector<std::string> seen(const Accepted& accepted) {
     std::vector<std::string> pixels;
-    for (const auto& image : accepted.encoded) pixels.push_back(encoder_.places.at(image->place));
+    for (const auto& image : accepted.encoded) pixels.push_back(encoder_.begun_parts.at(image->slot));
     return pixels;
   }
 

@@ -27,13 +27,13 @@ SourceEncoder::SourceEncoder(const Model& model, const CacheLayout& layout, Back
           cross_layout(model.spec, {.block_size = kSourceBlockSize, .dtype = layout.groups[0].kv.dtype})),
       blocks_each_(rows_blocks(model.spec, cross_layout_)) {}
 
-std::int64_t SourceEncoder::place_bytes() const {
+std::int64_t SourceEncoder::slot_bytes() const {
   return blocks_each_ * cross_layout_.block_bytes(backend_.ops);
 }
 
-Result<> SourceEncoder::allocate_places(std::int64_t places) {
-  TRY(places_, KvMemory::allocate(cross_layout_, backend_, places * blocks_each_, 0));
-  lengths_.resize(static_cast<std::size_t>(places));
+Result<> SourceEncoder::allocate_slots(std::int64_t slots) {
+  TRY(slot_memory_, KvMemory::allocate(cross_layout_, backend_, slots * blocks_each_, 0));
+  lengths_.resize(static_cast<std::size_t>(slots));
   return {};
 }
 
@@ -59,13 +59,13 @@ Result<> SourceEncoder::allocate(int max_tokens, int max_sequences) {
   return {};
 }
 
-void SourceEncoder::encode(int place, const MediaPart& source) {
+void SourceEncoder::encode(int slot, const MediaPart& source) {
   constexpr int kAtOnce = std::numeric_limits<int>::max();
-  lengths_[static_cast<std::size_t>(place)] = sound_ ? rows_ : source.columns;
+  lengths_[static_cast<std::size_t>(slot)] = sound_ ? rows_ : source.columns;
   if (sound_) {
     sound_->begin(source.bytes, rows_);
     sound_->advance(kAtOnce);
-    return keep(place, sound_->decoder().rows());
+    return keep(slot, sound_->decoder().rows());
   }
   CHECK(source.columns <= rows_ &&
         source.bytes.size() == static_cast<std::size_t>(source.columns) * sizeof(TokenId));
@@ -73,14 +73,14 @@ void SourceEncoder::encode(int place, const MediaPart& source) {
   text_->begin(source.columns,
                {.ids = ids_.view(DType::i32, {source.columns}), .positions = {}, .groups = {}});
   text_->advance(kAtOnce);
-  keep(place, text_->decoder().rows());
+  keep(slot, text_->decoder().rows());
 }
 
 // Stores the keys and values that each decoder layer computes from the rows of the encoder.
-void SourceEncoder::keep(int place, const View& rows) {
+void SourceEncoder::keep(int slot, const View& rows) {
   const std::int64_t n = rows.size(0);
   auto* const slots = static_cast<std::int64_t*>(slots_.data());
-  std::iota(slots, slots + n, place * blocks_each_ * kSourceBlockSize);
+  std::iota(slots, slots + n, slot * blocks_each_ * kSourceBlockSize);
   const ForwardBatch batch{.positions = positions_.view(DType::i32, {n}), .groups = {}};
   const Slots none;
   ResidualSum residual(backend_, {});
@@ -89,25 +89,25 @@ void SourceEncoder::keep(int place, const View& rows) {
             .rows = {0, n},
             .slots = none,
             .residual = residual,
-            .turning = {},
+            .rotation = {},
             .scratch = Scratch(scratch_.view(DType::u8, {static_cast<std::int64_t>(scratch_.bytes())}))};
   step.memory.cache.slots = slots_.view(DType::i64, {n});
   for (std::size_t i = 0; i < model_.network.layers.size(); ++i) {
-    step.memory.cross = places_.layers()[i];
+    step.memory.cross = slot_memory_.layers()[i];
     for (const Block* block : model_.network.layers[i].blocks())
       if (block->source()) block->store_rows(step, rows);
   }
 }
 
-void SourceEncoder::plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places) {
-  CHECK(places.size() + 1 == query_starts.size(), "{} sources of {} sequences", places.size(),
+void SourceEncoder::plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> slots) {
+  CHECK(slots.size() + 1 == query_starts.size(), "{} sources of {} sequences", slots.size(),
         query_starts.size() - 1);
   cross_lengths_.clear();
   cross_tables_.clear();
-  for (const std::int32_t place : places) {
-    cross_lengths_.push_back(lengths_[static_cast<std::size_t>(place)]);
+  for (const std::int32_t slot : slots) {
+    cross_lengths_.push_back(lengths_[static_cast<std::size_t>(slot)]);
     for (std::int64_t block = 0; block < blocks_each_; ++block)
-      cross_tables_.push_back(static_cast<std::int32_t>(place * blocks_each_ + block));
+      cross_tables_.push_back(static_cast<std::int32_t>(slot * blocks_each_ + block));
   }
   backend_.ops.plan_attention(*backend_.stream,
                               {.query_starts = query_starts,

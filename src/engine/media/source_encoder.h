@@ -22,21 +22,21 @@ class SourceEncoder {
   static Result<std::unique_ptr<SourceEncoder>> create(const Model& model, const CacheLayout& layout,
                                                        Backend& backend, int max_tokens, int max_sequences);
 
-  std::int64_t place_bytes() const;
+  std::int64_t slot_bytes() const;
   // Allocates the slots. Must be called once. Returns an error if there is not enough memory.
-  Result<> allocate_places(std::int64_t places);
+  Result<> allocate_slots(std::int64_t slots);
 
-  void encode(int place, const MediaPart& source);
+  void encode(int slot, const MediaPart& source);
 
   // Plans the cross attention of the next step. Sequence s has the tokens [query_starts[s], query_starts[s
   // + 1]) and the source in slot places[s].
-  void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);
-  CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = places_.layers()}; }
+  void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> slots);
+  CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = slot_memory_.layers()}; }
 
  private:
   SourceEncoder(const Model& model, const CacheLayout& layout, Backend& backend);
   Result<> allocate(int max_tokens, int max_sequences);
-  void keep(int place, const View& rows);
+  void keep(int slot, const View& rows);
 
   const Model& model_;
   const int rows_;  // length of the longest source
@@ -46,7 +46,7 @@ class SourceEncoder {
 
   CacheLayout cross_layout_;
   std::int64_t blocks_each_;  // blocks per slot
-  KvMemory places_;
+  KvMemory slot_memory_;
   std::vector<std::int32_t> lengths_;  // [slot]: number of rows of the source
   std::unique_ptr<AttentionPlan> cross_plan_;
   std::vector<std::int32_t> cross_lengths_, cross_tables_;

@@ -136,9 +136,9 @@ TEST_P(SourceGgufFile, GivesTheSame) {
 TEST_P(SourceEngine, SaysWhatTransformersSays) {
   const auto engine = engine_of();
   const std::vector<TokenId> begin = engine->info().source.begin;
-  for (const auto& [source, said] :
+  for (const auto& [source, expected_name] :
        {std::pair("source.short", "greedy.short"), {"source.long", "greedy.long"}, {"text", "said"}}) {
-    const auto expected = tokens(said);
+    const auto expected = tokens(expected_name);
     Request request = request_of(begin, tokens(source), static_cast<int>(expected.size()));
     request.sampling.ignore_eos = true;
     EXPECT_EQ(run(*engine, std::move(request)).tokens, expected) << source;

@@ -12,15 +12,15 @@ namespace octavo {
 namespace {
 
 struct Tap {
-  std::size_t place;
+  std::size_t number;
   float weight;
 };
 
 // Linear interpolation from `size` input positions to `out` output positions. Returns the two input
-// positions that determine output position `place`, with their weights.
-std::array<Tap, 2> taps(int place, int out, int size) {
+// positions that determine output position `number`, with their weights.
+std::array<Tap, 2> taps(int number, int out, int size) {
   const float scale = static_cast<float>(size) / static_cast<float>(out);
-  const float at = std::max(0.0F, (static_cast<float>(place) + 0.5F) * scale - 0.5F);
+  const float at = std::max(0.0F, (static_cast<float>(number) + 0.5F) * scale - 0.5F);
   const int first = std::min(static_cast<int>(at), size - 1), second = std::min(first + 1, size - 1);
   const float share = at - static_cast<float>(first);
   return {Tap{static_cast<std::size_t>(first), 1 - share}, Tap{static_cast<std::size_t>(second), share}};
@@ -38,7 +38,7 @@ std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int 
     for (int x = 0; x < out_columns; ++x, to += static_cast<std::ptrdiff_t>(row))
       for (const Tap down : taps(y, out_rows, rows))
         for (const Tap right : taps(x, out_columns, columns)) {
-          const auto from = grid.subspan((down.place * across + right.place) * row, row);
+          const auto from = grid.subspan((down.number * across + right.number) * row, row);
           const float weight = down.weight * right.weight;
           std::ranges::transform(from, std::span(to, row), to,
                                  [weight](float value, float sum) { return sum + value * weight; });
@@ -105,7 +105,9 @@ void TiledImageEncoder::begin_tile(Buffer rows) {
   const int tile_side = tower_.spec.inputs.image->side() * tower_.spec.inputs.image->merge,
             index = static_cast<int>(done_);
   if (index == grid_.tiles() - 1) return encoder_->begin_square({.numbers = shrunk()}, std::move(rows));
-  const auto seen = [tile_side](int all, int place) { return std::min(tile_side, all - place * tile_side); };
+  const auto seen = [tile_side](int all, int number) {
+    return std::min(tile_side, all - number * tile_side);
+  };
   encoder_->begin_square({.bytes = tile(done_),
                           .seen_rows = seen(grid_.patch_rows, index / grid_.tile_columns),
                           .seen_columns = seen(grid_.patch_columns, index % grid_.tile_columns)},

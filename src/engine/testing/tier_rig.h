@@ -17,7 +17,7 @@ namespace octavo {
 inline KvTransferOptions tier_options(const ScratchDirectory& folder,
                                       std::int64_t bytes = std::int64_t{1} << 30) {
   return {.enabled = true,
-          .tier = KvTierOptions{.place = folder.path(), .bytes = bytes, .load_always = true}};
+          .tier = KvTierOptions{.path_or_url = folder.path(), .bytes = bytes, .load_always = true}};
 }
 
 inline KvTransferOptions host_options(std::int64_t bytes) {

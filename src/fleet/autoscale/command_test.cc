@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-struct Told {
+struct CommandLog {
   ScratchDirectory folder;
   std::int64_t now_us = 0;
 
@@ -32,39 +32,39 @@ struct Told {
 };
 
 TEST(CommandConnector, RunsWhenTheNumberChanges) {
-  Told told;
+  CommandLog rig;
   CommandConnector connector(
-      {.command = fmt::format("echo {{replicas}} {{replicas}} >> {}", (told.folder / "log").string())}, 2);
+      {.command = fmt::format("echo {{replicas}} {{replicas}} >> {}", (rig.folder / "log").string())}, 2);
   connector.tick(2, 0);
-  EXPECT_TRUE(told.tick_until(connector, 3, "3 3\n")) << told.log();
-  EXPECT_TRUE(told.tick_until(connector, 1, "3 3\n1 1\n")) << told.log();
-  for (int i = 0; i < 20; ++i) connector.tick(1, told.now_us += kSecond);
-  EXPECT_EQ(told.log(), "3 3\n1 1\n");
+  EXPECT_TRUE(rig.tick_until(connector, 3, "3 3\n")) << rig.log();
+  EXPECT_TRUE(rig.tick_until(connector, 1, "3 3\n1 1\n")) << rig.log();
+  for (int i = 0; i < 20; ++i) connector.tick(1, rig.now_us += kSecond);
+  EXPECT_EQ(rig.log(), "3 3\n1 1\n");
 }
 
 TEST(CommandConnector, TriesAgainLaterWhatFailed) {
-  Told told;
+  CommandLog rig;
   CommandConnector connector(
-      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; exit 1'", (told.folder / "log").string())}, 1);
-  EXPECT_TRUE(told.tick_until(connector, 2, "2\n"));
+      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; exit 1'", (rig.folder / "log").string())}, 1);
+  EXPECT_TRUE(rig.tick_until(connector, 2, "2\n"));
   for (int i = 0; i < 50; ++i) {  // the command has failed, and the connector does not retry it yet
-    connector.tick(2, told.now_us += 1000);
+    connector.tick(2, rig.now_us += 1000);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_EQ(told.log(), "2\n");
-  told.now_us += 20 * kSecond;
-  EXPECT_TRUE(told.tick_until(connector, 2, "2\n2\n"));
+  EXPECT_EQ(rig.log(), "2\n");
+  rig.now_us += 20 * kSecond;
+  EXPECT_TRUE(rig.tick_until(connector, 2, "2\n2\n"));
 }
 
 TEST(CommandConnector, EndsOneThatHangs) {
-  Told told;
+  CommandLog rig;
   CommandConnector connector(
-      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; sleep 100'", (told.folder / "log").string())},
+      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; sleep 100'", (rig.folder / "log").string())},
       1);
-  EXPECT_TRUE(told.tick_until(connector, 2, "2\n"));
-  connector.tick(2, told.now_us += 61 * kSecond);
-  told.now_us += 20 * kSecond;
-  EXPECT_TRUE(told.tick_until(connector, 2, "2\n2\n"));
+  EXPECT_TRUE(rig.tick_until(connector, 2, "2\n"));
+  connector.tick(2, rig.now_us += 61 * kSecond);
+  rig.now_us += 20 * kSecond;
+  EXPECT_TRUE(rig.tick_until(connector, 2, "2\n2\n"));
 }
 
 }  // namespace

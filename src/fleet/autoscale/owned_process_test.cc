@@ -28,11 +28,11 @@ TEST(OwnedProcess, SaysHowItEnded) {
   wait_for(none);
   EXPECT_FALSE(none.succeeded());
   EXPECT_EQ(none.fate(), "exited with status 127");
-  auto told = OwnedProcess::start("sleep 100").value();
-  EXPECT_TRUE(told.running());
-  told.terminate();
-  wait_for(told);
-  EXPECT_EQ(told.fate(), "killed by signal 15 (Terminated)");
+  auto process = OwnedProcess::start("sleep 100").value();
+  EXPECT_TRUE(process.running());
+  process.terminate();
+  wait_for(process);
+  EXPECT_EQ(process.fate(), "killed by signal 15 (Terminated)");
 }
 
 TEST(OwnedProcess, GoesWithItsObject) {

@@ -125,10 +125,10 @@ std::string Planner::State::metrics() {
 Result<std::unique_ptr<Planner>> Planner::start(PlannerOptions options, const MakeConnector& make_connector) {
   auto state = std::make_unique<State>(std::move(options));
   const PlannerOptions& o = state->options;
-  const int there = static_cast<int>(state->read().replicas.size());
-  state->scaler.emplace(o.rules, *o.capacity, *o.predictor, there, now_us());
+  const int existing = static_cast<int>(state->read().replicas.size());
+  state->scaler.emplace(o.rules, *o.capacity, *o.predictor, existing, now_us());
   state->seen = state->scaler->state();
-  state->connector = make_connector(there);
+  state->connector = make_connector(existing);
   TRY(state->server,
       http::Server::start(o.http, [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
         const std::string& path = exchange->request().path;

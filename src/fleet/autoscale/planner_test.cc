@@ -38,19 +38,19 @@ class Remembering final : public Connector {
 
 TEST(Planner, ReadsDecidesAndTells) {
   const auto first = replica(50'000), second = replica(50'000);
-  std::atomic<int> wanted = 0, ends = 0, there = 0;
+  std::atomic<int> wanted = 0, ends = 0, existing = 0;
   PlannerOptions options{.urls = {first->address(), second->address()},
                          .rules = {.scaling = {.replicas_min = 1, .replicas_max = 5, .window_us = 100'000}},
                          .capacity = CapacityTable({{1, 100}}),
                          .interval_ms = 20};
   const auto planner = Planner::start(std::move(options), [&](int replicas) {
-                         there = replicas;
+                         existing = replicas;
                          return std::make_unique<Remembering>(wanted, ends);
                        }).value();
-  EXPECT_EQ(there, 2);
+  EXPECT_EQ(existing, 2);
   for (int i = 0; i < 60'000 && wanted != 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(wanted, 5) << "far more tokens a second than any fleet serves";
-  const auto page = ask_server(planner->address(), "GET", "/metrics", {}, "").value();
+  const auto page = call_server(planner->address(), "GET", "/metrics", {}, "").value();
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_desired_replicas 5\n"));
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_ready_replicas 2\n"));
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_decisions_total{reason=\"load\"} "));

@@ -142,7 +142,7 @@ void Balancer::leave_out_paused(const Cycle& cycle) {
 
 void Balancer::leave_out_full(const Cycle& cycle) {
   for (const Member& member : cycle.view.members)
-    if (slots_[member.id].places.free(inflight_.own(member.id).requests, cycle.now_us) == 0)
+    if (slots_[member.id].capacity.free(inflight_.own(member.id).requests, cycle.now_us) == 0)
       left_out_.push_back(member.id);
 }
 
@@ -152,7 +152,7 @@ void Balancer::leave_out_full(const Cycle& cycle) {
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
-  if (options_.learn_places) leave_out_full(cycle);
+  if (options_.learn_capacity) leave_out_full(cycle);
   if (options_.slow_start_us == 0 && !ranked_) return;
   const auto takes = [&](const Member& member) {
     return member.state.availability == Availability::available &&
@@ -273,7 +273,7 @@ void Balancer::first_token(Booking& booking) {
   pace_.first_token(id, booking.progress, now);
   if (const auto watch = slots_[id].watches.find(booking.number); watch != slots_[id].watches.end()) {
     watch->second.answered = true;
-    watch->second.heard_us = now;
+    watch->second.active_us = now;
   }
   load_changed(id);
 }
@@ -286,7 +286,7 @@ void Balancer::grow(Booking& booking, std::int64_t tokens) {
   auto& watches = slots_[booking.endpoint].watches;
   if (const auto watch = watches.find(booking.number); watch != watches.end()) {
     watch->second.idle_reads = 0;
-    watch->second.heard_us = now;
+    watch->second.active_us = now;
   }
 }
 
@@ -305,7 +305,7 @@ void Balancer::ended(Booking& booking, Outcome outcome) {
   load_changed(id);
   if (slots_[id].removed) return release_if_idle(id);
   if (outcome == Outcome::neither) return;
-  if (outcome == Outcome::success) slots_[id].places.succeeded();
+  if (outcome == Outcome::success) slots_[id].capacity.succeeded();
   const std::int64_t now = options_.clock();
   slots_[id].health->answered(outcome == Outcome::success, now);
   publish_availability(id, now);
@@ -334,7 +334,7 @@ void Balancer::refused(const Booking& booking, std::optional<std::int64_t> secon
   std::optional<std::int64_t> pause_us;
   if (seconds) pause_us = std::min(*seconds, kPauseMaxS) * 1'000'000;
   const int others = inflight_.own(booking.endpoint).requests - 1;
-  slots_[booking.endpoint].places.refused(others, options_.clock(), pause_us);
+  slots_[booking.endpoint].capacity.refused(others, options_.clock(), pause_us);
 }
 
 int Balancer::room() const {
@@ -347,11 +347,11 @@ int Balancer::room() const {
     if (member.state.availability != Availability::available || member.endpoint->role == Role::prefill)
       continue;
     any = true;
-    const int free = slots_[member.id].places.free(inflight_.own(member.id).requests, now);
-    if (free == Places::kUnknown) return free;
+    const int free = slots_[member.id].capacity.free(inflight_.own(member.id).requests, now);
+    if (free == LearnedCapacity::kUnknown) return free;
     room += free;
   }
-  return any ? room : Places::kUnknown;
+  return any ? room : LearnedCapacity::kUnknown;
 }
 
 }  // namespace octavo::fleet

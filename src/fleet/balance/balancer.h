@@ -25,7 +25,7 @@
 #include "fleet/decide/pipeline.h"
 #include "fleet/decide/saturation.h"
 #include "fleet/health/endpoint_health.h"
-#include "fleet/health/places.h"
+#include "fleet/health/learned_capacity.h"
 #include "fleet/index/held_dump.h"
 #include "fleet/view/fleet_view.h"
 
@@ -44,7 +44,7 @@ struct BalancerOptions {
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
   std::int64_t slow_start_us = 0;  // ramp until a new endpoint gets its full share of requests
-  bool learn_places = false;       // learn from refusals how many requests an endpoint accepts
+  bool learn_capacity = false;     // learn from refusals how many requests an endpoint accepts
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();
   // Called when an endpoint has left the fleet and its last request has ended. Must not call the balancer.
@@ -88,7 +88,7 @@ class Balancer {
   // Reports that the endpoint refused a request because it has no capacity (429 or 503). Must be called
   // before ended(). `seconds` is the response's Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
-  // Returns how many more requests the available endpoints accept now, if learn_places is set. Returns
+  // Returns how many more requests the available endpoints accept now, if learn_capacity is set. Returns
   // Places::kUnknown if no endpoint is available, or if an available endpoint has never refused a request.
   int room() const;
 
@@ -149,8 +149,8 @@ class Balancer {
   // Returns this process's load in flight at each endpoint where the load has changed since the last call,
   // or at all endpoints if `all` is set.
   std::vector<WorkerLoad> changed_loads(bool all);
-  void peer_told(const LoadMessage& message);
-  void peer_gone(PeerId peer);
+  void peer_reported(const LoadMessage& message);
+  void peer_removed(PeerId peer);
 
   const Fleet& fleet() const { return fleet_; }
   Fleet& fleet() { return fleet_; }
@@ -168,9 +168,9 @@ class Balancer {
   struct Watch {
     std::function<void(Trouble)> troubled;
     std::int64_t since_us = 0;
-    std::int64_t heard_us = 0;    // time at which the request was sent or its last bytes arrived
+    std::int64_t active_us = 0;   // time at which the request was sent or its last bytes arrived
     std::int64_t silence_us = 0;  // see watch()
-    int idle_reads = 0;           // consecutive readings since heard_us that show no running requests
+    int idle_reads = 0;           // consecutive readings since active_us that show no running requests
     bool answered = false;
   };
   struct Slot {
@@ -178,7 +178,7 @@ class Balancer {
     std::shared_ptr<const Endpoint> endpoint = {};
     std::string source = {};
     std::map<std::uint64_t, Watch> watches = {};  // by Booking::number
-    Places places = {};
+    LearnedCapacity capacity = {};
     bool removed = false;  // the endpoint has left the fleet, but requests are running
     bool load_changed = false;
     std::int64_t since_us = 0;  // time at which the endpoint became available
@@ -222,7 +222,7 @@ class Balancer {
   bool take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted);
   void restart(Member& member, const EndpointState& now);
   void take_availability(Member& member, Availability now);
-  void tell_watches(Slot& slot, Trouble trouble);
+  void notify_watches(Slot& slot, Trouble trouble);
   CachePosition* position_of(const Member& member);
   void check_block_size(const Member& member, std::span<const CacheEvent> events);
   void load_changed(EndpointId id);
@@ -238,7 +238,7 @@ class Balancer {
   std::vector<Slot> slots_;                             // [EndpointId]
   std::map<std::string, EndpointId, std::less<>> ids_;
   std::function<void()> loads_changed_;
-  bool loads_are_told_ = true;        // changed_loads() has returned all changes
+  bool loads_are_reported_ = true;    // changed_loads() has returned all changes
   Decision decision_;                 // used only during choose()
   Candidates found_;                  // used only during choose()
   std::vector<EndpointId> left_out_;  // used only during choose()

@@ -227,7 +227,7 @@ Balancer::Slot* Balancer::slot(EndpointId id, const Endpoint& endpoint) {
   return same ? &slots_[id] : nullptr;
 }
 
-void Balancer::tell_watches(Slot& slot, Trouble trouble) {
+void Balancer::notify_watches(Slot& slot, Trouble trouble) {
   for (const auto& [number, watch] : slot.watches) watch.troubled(trouble);
 }
 
@@ -238,7 +238,7 @@ void Balancer::probed(EndpointId id, const Endpoint& endpoint, bool success) {
   known->health->probed(success);
   const std::int64_t now = options_.clock();
   if (!known->removed) return publish_availability(id, now);
-  if (known->health->availability(now) == Availability::unhealthy) tell_watches(*known, Trouble::unhealthy);
+  if (known->health->availability(now) == Availability::unhealthy) notify_watches(*known, Trouble::unhealthy);
 }
 
 // Reports trouble for requests whose endpoint has shown no running requests in several consecutive
@@ -262,8 +262,8 @@ void Balancer::count_silence(std::int64_t now) {
     if (observed_us != kNeverObserved && now - observed_us < kBlindUs) continue;
     for (auto& [number, watch] : slots_[member.id].watches) {
       const std::int64_t silence_us = watch.silence_us * (watch.answered ? kSilencesOfStream : 1);
-      if (silence_us == 0 || now - watch.heard_us < silence_us) continue;
-      watch.heard_us = now;
+      if (silence_us == 0 || now - watch.active_us < silence_us) continue;
+      watch.active_us = now;
       watch.troubled(watch.answered ? Trouble::stalled : Trouble::forgotten);
     }
   }
@@ -323,7 +323,7 @@ void Balancer::restart(Member& member, const EndpointState& now) {
   for (const auto& [number, watch] : known.watches)
     if (replaced && watch.since_us < member.state.observed_us) watch.troubled(Trouble::restarted);
   known.health->restarted();
-  known.places.forget();
+  known.capacity.forget();
   pace_.forget(member.id);
   for (Pool& each : pools_) each.pipeline.restarted(member.id);
   take_availability(member, known.health->availability(options_.clock()));
@@ -348,7 +348,7 @@ void Balancer::take_availability(Member& member, Availability now) {
     slots_[member.id].since_us = options_.clock();
   if (now != Availability::unhealthy) return;
   forget(member.id);  // the cache may be empty when the endpoint is available again
-  tell_watches(slots_[member.id], Trouble::unhealthy);
+  notify_watches(slots_[member.id], Trouble::unhealthy);
 }
 
 void Balancer::tick() {
@@ -376,12 +376,12 @@ void Balancer::watch_loads(std::function<void()> changed) {
 // A load that grows by output tokens does not trigger a report. The next report includes the growth.
 void Balancer::load_changed(EndpointId id) {
   slots_[id].load_changed = true;
-  if (loads_changed_ && std::exchange(loads_are_told_, false)) loads_changed_();
+  if (loads_changed_ && std::exchange(loads_are_reported_, false)) loads_changed_();
 }
 
 std::vector<WorkerLoad> Balancer::changed_loads(bool all) {
   const std::lock_guard lock(mutex_);
-  loads_are_told_ = true;
+  loads_are_reported_ = true;
   std::vector<WorkerLoad> loads;
   const auto view = fleet_.view();
   for (const Member& member : view->members) {
@@ -392,7 +392,7 @@ std::vector<WorkerLoad> Balancer::changed_loads(bool all) {
   return loads;
 }
 
-void Balancer::peer_told(const LoadMessage& message) {
+void Balancer::peer_reported(const LoadMessage& message) {
   const std::lock_guard lock(mutex_);
   if (message.all) inflight_.forget_peer(message.sender);
   for (const auto& [worker, load] : message.workers)
@@ -400,7 +400,7 @@ void Balancer::peer_told(const LoadMessage& message) {
       inflight_.peer_has(message.sender, known->second, load);
 }
 
-void Balancer::peer_gone(PeerId peer) {
+void Balancer::peer_removed(PeerId peer) {
   const std::lock_guard lock(mutex_);
   inflight_.forget_peer(peer);
 }

@@ -102,17 +102,17 @@ TEST(Balancer, RequestsOfOtherRoutersCount) {
     const auto balancer = make(policy);
     const EndpointId a = join(*balancer, "a:80"), b = join(*balancer, "b:80");
     const Load busy{.requests = 5, .prefill_tokens = 5'000, .context_tokens = 5'000, .own_tokens = 5'000};
-    const LoadMessage told{.sender = 7, .all = true, .workers = {{"a:80", busy}, {"unknown:80", busy}}};
-    balancer->peer_told(told);
+    const LoadMessage message{.sender = 7, .all = true, .workers = {{"a:80", busy}, {"unknown:80", busy}}};
+    balancer->peer_reported(message);
     EXPECT_EQ(chosen(*balancer, b, 20), 20) << policy;
     EXPECT_EQ(balancer->load_of_peers(a).requests, 5);
     EXPECT_EQ(balancer->load(a).requests, 0) << "its own";
-    balancer->peer_told({.sender = 7, .all = true, .workers = {{"b:80", busy}}});
+    balancer->peer_reported({.sender = 7, .all = true, .workers = {{"b:80", busy}}});
     EXPECT_EQ(chosen(*balancer, a, 20), 20) << policy;
     const Load busier{.requests = 9, .prefill_tokens = 9'000, .context_tokens = 9'000, .own_tokens = 9'000};
-    balancer->peer_told({.sender = 7, .workers = {{"a:80", busier}}});
+    balancer->peer_reported({.sender = 7, .workers = {{"a:80", busier}}});
     EXPECT_EQ(chosen(*balancer, b, 20), 20) << policy;
-    balancer->peer_gone(7);
+    balancer->peer_removed(7);
     EXPECT_EQ(balancer->load_of_peers(a), Load{});
     EXPECT_EQ(balancer->load_of_peers(b), Load{});
   }
@@ -120,11 +120,11 @@ TEST(Balancer, RequestsOfOtherRoutersCount) {
 
 TEST(Balancer, WhatPeersHadAtAWorkerThatLeftDoesNotCountForTheNextOne) {
   const auto balancer = make("least_loaded");
-  const EndpointId gone = join(*balancer, "a:80");
-  balancer->peer_told({.sender = 7, .workers = {{"a:80", {.requests = 5}}}});
-  ASSERT_TRUE(balancer->remove(gone));
+  const EndpointId removed = join(*balancer, "a:80");
+  balancer->peer_reported({.sender = 7, .workers = {{"a:80", {.requests = 5}}}});
+  ASSERT_TRUE(balancer->remove(removed));
   const EndpointId fresh = join(*balancer, "b:80");
-  EXPECT_EQ(fresh, gone) << "its number is used again";
+  EXPECT_EQ(fresh, removed) << "its number is used again";
   EXPECT_EQ(balancer->load_of_peers(fresh), Load{});
 }
 
@@ -225,30 +225,30 @@ TEST(Balancer, RequestsHearOfTheTroublesOfTheirWorker) {
   const auto balancer = make("round_robin", {.probes = {.failure_threshold = 2}});
   const EndpointId id = join(*balancer, "a:80");
   const auto endpoint = balancer->view()->find(id)->endpoint;
-  std::vector<Trouble> heard;
-  const auto hear = [&](Trouble trouble) { heard.push_back(trouble); };
+  std::vector<Trouble> troubles;
+  const auto note = [&](Trouble trouble) { troubles.push_back(trouble); };
   Choice choice = balancer->choose({}, {}).value();
-  balancer->watch(choice.booking, hear);
+  balancer->watch(choice.booking, note);
   const auto observe = [&](std::initializer_list<bool> busy) {
     for (const bool each : busy)
       balancer->scraped({{.endpoint = id, .name = "a:80", .state = EndpointState{.running = each ? 1 : 0}}});
   };
   observe({false, false, false, true, false, false, false});
-  EXPECT_TRUE(heard.empty()) << "four idle reads in a row are needed";
+  EXPECT_TRUE(troubles.empty()) << "four idle reads in a row are needed";
   observe({false, false});
-  EXPECT_EQ(heard, std::vector{Trouble::forgotten}) << "once";
+  EXPECT_EQ(troubles, std::vector{Trouble::forgotten}) << "once";
   balancer->probed(id, *endpoint, false);
-  EXPECT_EQ(heard.size(), 1U);
+  EXPECT_EQ(troubles.size(), 1U);
   balancer->probed(id, *endpoint, false);
-  EXPECT_EQ(heard.back(), Trouble::unhealthy);
+  EXPECT_EQ(troubles.back(), Trouble::unhealthy);
   Booking late = choice.booking;
   ++late.number;
-  balancer->watch(late, hear);
-  EXPECT_EQ(heard.size(), 3U) << "one that begins after the worker has become unhealthy";
+  balancer->watch(late, note);
+  EXPECT_EQ(troubles.size(), 3U) << "one that begins after the worker has become unhealthy";
   EXPECT_TRUE(balancer->remove(id));
   EXPECT_EQ(balancer->leaving().size(), 1U) << "it is still asked how it is";
   balancer->probed(id, *endpoint, false);
-  EXPECT_EQ(heard.size(), 5U);
+  EXPECT_EQ(troubles.size(), 5U);
   balancer->ended(choice.booking, Outcome::neither);
   EXPECT_TRUE(balancer->leaving().empty());
 }
@@ -256,30 +256,30 @@ TEST(Balancer, RequestsHearOfTheTroublesOfTheirWorker) {
 TEST(Balancer, ARequestHearsThatItsWorkersProcessIsGone) {
   const auto balancer = make("round_robin");
   const EndpointId id = join(*balancer, "a:80");
-  std::vector<Trouble> heard;
+  std::vector<Trouble> troubles;
   Choice choice = balancer->choose({}, {}).value();
-  balancer->watch(choice.booking, [&](Trouble trouble) { heard.push_back(trouble); });
+  balancer->watch(choice.booking, [&](Trouble trouble) { troubles.push_back(trouble); });
   const auto read = [&](double started_s, std::string name) {
     EndpointState state{.observed_us = now_us() + 1, .running = 1, .started_s = started_s};
     return balancer->scraped({{.endpoint = id, .name = std::move(name), .state = state}});
   };
   EXPECT_TRUE(read(100, "a:80").empty());
   EXPECT_TRUE(read(200, "b:80").empty()) << "of an endpoint that had this id before";
-  EXPECT_TRUE(heard.empty());
+  EXPECT_TRUE(troubles.empty());
   EXPECT_EQ(read(200, "a:80"), std::vector{id});
-  EXPECT_EQ(heard, std::vector{Trouble::restarted});
+  EXPECT_EQ(troubles, std::vector{Trouble::restarted});
   balancer->ended(choice.booking, Outcome::neither);
 }
 
 TEST(Balancer, ARequestThatHasBegunToBeAnsweredIsNotForgotten) {
   const auto balancer = make("round_robin");
   const EndpointId id = join(*balancer, "a:80");
-  int heard = 0;
+  int troubles = 0;
   Choice choice = balancer->choose({}, {}).value();
-  balancer->watch(choice.booking, [&](Trouble) { ++heard; });
+  balancer->watch(choice.booking, [&](Trouble) { ++troubles; });
   balancer->first_token(choice.booking);
   for (int i = 0; i < 10; ++i) balancer->scraped({{.endpoint = id, .state = EndpointState{}}});
-  EXPECT_EQ(heard, 0);
+  EXPECT_EQ(troubles, 0);
   balancer->ended(choice.booking, Outcome::success);
 }
 
@@ -289,15 +289,15 @@ TEST(Balancer, ASilentRequestOfABlindEndpointIsNoticedByTheClock) {
   std::int64_t now = kSecondUs;
   const auto balancer = make("round_robin", {.now = &now});
   const EndpointId id = join(*balancer, "a:80");
-  std::vector<Trouble> heard;
+  std::vector<Trouble> troubles;
   Choice choice = balancer->choose({}, {}).value();
-  balancer->watch(choice.booking, [&](Trouble trouble) { heard.push_back(trouble); }, 10 * kSecondUs);
+  balancer->watch(choice.booking, [&](Trouble trouble) { troubles.push_back(trouble); }, 10 * kSecondUs);
   const auto wait = [&](int seconds) {
     for (int i = 0; i < seconds; ++i) {
       now += kSecondUs;
       balancer->tick();
     }
-    return std::exchange(heard, {});
+    return std::exchange(troubles, {});
   };
   EXPECT_TRUE(wait(9).empty());
   EXPECT_EQ(wait(1), std::vector{Trouble::forgotten});

@@ -43,29 +43,29 @@ std::uint64_t FlowGate::new_id() {
 }
 
 void FlowGate::enqueue(FlowItem item, Then then) {
-  Told told;
+  Outcomes outcomes;
   {
     const std::lock_guard lock(mutex_);
     const std::int64_t begun = now_us();
     const FlowItem arrived{.id = item.id, .priority = item.priority, .arrived_us = item.arrived_us};
     waiting_.emplace(item.id, std::move(then));
     if (stopping_)
-      settle(arrived, FlowOutcome::evicted_other, told);
+      settle(arrived, FlowOutcome::evicted_other, outcomes);
     else if (const auto refused = flow_.enqueue(std::move(item), balancer_.view()->members.empty()))
-      settle(arrived, *refused, told);
+      settle(arrived, *refused, outcomes);
     counts_.enqueues.observe(seconds_since(begun));
   }
   arrived_.notify_one();
-  tell(told);
+  notify(outcomes);
 }
 
 void FlowGate::cancel(std::uint64_t id) {
-  Told told;
+  Outcomes outcomes;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto ended = flow_.cancel(id)) settle(ended->item, ended->outcome, told);
+    if (const auto ended = flow_.cancel(id)) settle(ended->item, ended->outcome, outcomes);
   }
-  tell(told);
+  notify(outcomes);
 }
 
 void FlowGate::ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens) {
@@ -85,14 +85,14 @@ void FlowGate::stopped(std::uint64_t id) {
 }
 
 void FlowGate::stop() {
-  Told told;
+  Outcomes outcomes;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (const auto& ended : flow_.drain()) settle(ended.item, ended.outcome, told);
+    for (const auto& ended : flow_.drain()) settle(ended.item, ended.outcome, outcomes);
   }
   arrived_.notify_one();
-  tell(told);
+  notify(outcomes);
 }
 
 void FlowGate::run() {
@@ -108,20 +108,20 @@ void FlowGate::run() {
 
 void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   const std::int64_t begun = now_us();
-  Told told;
+  Outcomes outcomes;
   for (const auto& ended : flow_.expire(now_us(), balancer_.view()->members.empty()))
-    settle(ended.item, ended.outcome, told);
+    settle(ended.item, ended.outcome, outcomes);
   std::vector<std::function<void()>> evicted;
   if (!balancer_.view()->members.empty()) {
     const double taken = saturation();
     if (const auto item = flow_.next(taken, now_us()))
-      settle(*item, FlowOutcome::dispatched, told);
+      settle(*item, FlowOutcome::dispatched, outcomes);
     else
       evicted = victims(taken);
   }
   counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
-  tell(told);  // `then` books the request before the next request is considered
+  notify(outcomes);  // `then` books the request before the next request is considered
   for (const auto& evict : evicted) evict();
   lock.lock();
 }
@@ -139,16 +139,16 @@ double FlowGate::saturation() const {
   return own_saturation_ ? own_saturation_() : balancer_.saturation(detector_);
 }
 
-void FlowGate::settle(const FlowItem& item, FlowOutcome outcome, Told& told) {
-  told.emplace_back(std::move(waiting_.extract(item.id).mapped()), outcome);
+void FlowGate::settle(const FlowItem& item, FlowOutcome outcome, Outcomes& outcomes) {
+  outcomes.emplace_back(std::move(waiting_.extract(item.id).mapped()), outcome);
   const std::string text(name(outcome));
   ++counts_.outcomes[text];
   counts_.waits.observe(label_text({{"priority", std::to_string(item.priority)}, {"outcome", text}}),
                         seconds_since(item.arrived_us));
 }
 
-void FlowGate::tell(Told& told) {
-  for (auto& [then, outcome] : told) then(outcome);
+void FlowGate::notify(Outcomes& outcomes) {
+  for (auto& [then, outcome] : outcomes) then(outcome);
 }
 
 std::string FlowGate::metrics(const std::string& pool) const {

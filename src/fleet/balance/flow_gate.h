@@ -62,14 +62,14 @@ class FlowGate {
   std::string metrics(const std::string& pool = {}) const;
 
  private:
-  using Told = std::vector<std::pair<Then, FlowOutcome>>;
+  using Outcomes = std::vector<std::pair<Then, FlowOutcome>>;
 
   void run();
   void step(std::unique_lock<std::mutex>& lock);
   std::vector<std::function<void()>> victims(double saturation);
   double saturation() const;
-  void settle(const FlowItem& item, FlowOutcome outcome, Told& told);
-  static void tell(Told& told);
+  void settle(const FlowItem& item, FlowOutcome outcome, Outcomes& outcomes);
+  static void notify(Outcomes& outcomes);
 
   Balancer& balancer_;
   const SaturationDetector detector_;

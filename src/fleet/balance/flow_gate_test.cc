@@ -38,7 +38,7 @@ class FlowGateTest : public testing::Test {
     });
     return id;
   }
-  std::size_t told() {
+  std::size_t outcomes() {
     const std::lock_guard lock(mutex_);
     return outcomes_.size();
   }
@@ -61,7 +61,7 @@ TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
   begin(1, {.detector = ConcurrencyDetector{.requests_max = 1}});
   Booking busy = balancer_->choose({}, {})->booking;
   const std::uint64_t low = enqueue(0), high = enqueue(1);
-  EXPECT_EQ(told(), 0U);
+  EXPECT_EQ(outcomes(), 0U);
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_queue_size{priority=\"1\"} 1\n"),
             std::string::npos);
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_pool_saturation 1\n"), std::string::npos);
@@ -69,7 +69,7 @@ TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
       gate_->metrics("p").find("llm_d_epp_flow_control_queue_size{priority=\"1\",inference_pool=\"p\"} 1\n"),
       std::string::npos);
   balancer_->ended(busy, Outcome::success);
-  wait([&] { return told() == 2; });
+  wait([&] { return outcomes() == 2; });
   EXPECT_EQ(outcomes_, (Outcomes{{high, FlowOutcome::dispatched}, {low, FlowOutcome::dispatched}}));
   EXPECT_NE(gate_->metrics().find("octavo_pick_flow_control_outcomes_total{outcome=\"Dispatched\"} 2\n"),
             std::string::npos);
@@ -93,16 +93,16 @@ TEST_F(FlowGateTest, EverybodyIsToldSomething) {
 TEST_F(FlowGateTest, WithoutEndpointsTheyWaitForSome) {
   begin(0, {.detector = ConcurrencyDetector{}});
   const std::uint64_t waiting = enqueue();
-  EXPECT_EQ(told(), 0U);
+  EXPECT_EQ(outcomes(), 0U);
   set_endpoints(1);
-  wait([&] { return told() == 1; });
+  wait([&] { return outcomes() == 1; });
   EXPECT_EQ(outcomes_, (Outcomes{{waiting, FlowOutcome::dispatched}}));
 }
 
 TEST_F(FlowGateTest, NobodyWaitsForeverWithoutEndpoints) {
   begin(0, {.flow = {.ttl_us = 3'600'000'000, .no_endpoint_ttl_us = 1000}});
   const std::uint64_t waiting = enqueue();
-  wait([&] { return told() == 1; });
+  wait([&] { return outcomes() == 1; });
   EXPECT_EQ(outcomes_, (Outcomes{{waiting, FlowOutcome::evicted_no_endpoints}}));
 }
 

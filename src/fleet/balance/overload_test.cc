@@ -12,17 +12,17 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kEndpoints = 2, kPlaces = 2;
+constexpr int kEndpoints = 2, kCapacity = 2;
 constexpr std::int64_t kAnswerUs = 100'000, kTickUs = 1'000;
 
-// Clients send a request every `interval_us` for 20 s. Each endpoint accepts kPlaces concurrent requests.
+// Clients send a request every `interval_us` for 20 s. Each endpoint accepts kCapacity concurrent requests.
 class Overload {
  public:
   Overload(std::uint64_t queue_size, std::int64_t interval_us, int requests)
       : interval_us_(interval_us), requests_(requests) {
     flow_.emplace(FlowOptions{.requests_max = queue_size, .default_band = {.requests_max = queue_size}});
     balancer_ = *Balancer::make({.pools = {{.pipeline = find_policy("least_loaded")->pipeline({})}},
-                                 .learn_places = true,
+                                 .learn_capacity = true,
                                  .clock = [this] { return now_us_; },
                                  .availability_changed = [](const Endpoint&, Availability) {}});
     for (int i = 0; i < kEndpoints; ++i) {
@@ -60,7 +60,7 @@ class Overload {
   }
   void send(std::uint64_t id) {
     Booking booking = balancer_->choose({}, {})->booking;
-    if (++at_[booking.endpoint] <= kPlaces)
+    if (++at_[booking.endpoint] <= kCapacity)
       return void(running_.emplace(now_us_ + kAnswerUs, Running{id, booking}));
     --at_[booking.endpoint];
     ++refusals;
@@ -90,11 +90,11 @@ TEST(Overload, RequestsOfOneMomentAreAnsweredInOrder) {
   EXPECT_EQ(overload.rejected, 0);
   EXPECT_TRUE(std::ranges::is_sorted(overload.answered));
   EXPECT_LT(overload.refusals, 40) << "one for each request that came before the places were known";
-  EXPECT_LE(overload.duration_us(), 40 / (kEndpoints * kPlaces) * kAnswerUs * 12 / 10);
+  EXPECT_LE(overload.duration_us(), 40 / (kEndpoints * kCapacity) * kAnswerUs * 12 / 10);
 }
 
 TEST(Overload, GoodputStays) {
-  constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kPlaces);  // mean time between two answers
+  constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kCapacity);  // mean time between two answers
   // requests arrive at 20 times the capacity
   Overload overload(20, kCapacityUs / 20, 16'000);
   overload.run();

@@ -109,16 +109,16 @@ std::vector<EndpointId> place_burst(std::span<const Prompt> prompts, std::span<c
   // A key covers all earlier blocks, so two prompts are equal if their numbers of blocks and their last
   // keys are equal.
   std::vector<Group> groups;
-  std::map<std::pair<std::size_t, PrefixKey>, std::size_t> places;
+  std::map<std::pair<std::size_t, PrefixKey>, std::size_t> group_of;
   const auto shared_min = static_cast<std::size_t>(options.shared_blocks_min);
   // number of requests for each key of block shared_min - 1
   std::map<PrefixKey, std::size_t> beginnings;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const Prompt& prompt = prompts[i];
     if (prompt.empty()) continue;
-    const auto [place, fresh] = places.try_emplace({prompt.size(), prompt.back()}, groups.size());
+    const auto [found, fresh] = group_of.try_emplace({prompt.size(), prompt.back()}, groups.size());
     if (fresh) groups.push_back({&prompt, {}});
-    groups[place->second].requests.push_back(i);
+    groups[found->second].requests.push_back(i);
     if (shared_min > 0 && prompt.size() >= shared_min) ++beginnings[prompt[shared_min - 1]];
   }
   std::erase_if(groups, [&](const Group& group) {

@@ -171,9 +171,9 @@ TEST(Plugins, APeerIsASourceOfBlocks) {
     r.headers = {{"x-request-id", "a"}};
     return r;
   }();
-  const auto source = [&](const RouteRequest& asked, EndpointId computing) -> EndpointId {
+  const auto source = [&](const RouteRequest& requested, EndpointId computing) -> EndpointId {
     const auto view = fleet.fleet.view();
-    Cycle cycle{*view, asked, fleet.inflight, fleet.pace, fleet.now_us, Draws(++fleet.seed)};
+    Cycle cycle{*view, requested, fleet.inflight, fleet.pace, fleet.now_us, Draws(++fleet.seed)};
     policy.choose(cycle, Role::both, {}, fleet.decision);
     Candidates all;
     for (const Member& member : view->members) all.push_back(&member);

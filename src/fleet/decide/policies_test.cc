@@ -227,22 +227,22 @@ CacheEvent held(std::uint32_t seed, std::uint64_t blocks) {
   event.tokens.assign(blocks * 16, seed);
   return event;
 }
-void tell(Pipeline& policy, EndpointId endpoint, CacheEvent event) {
+void report(Pipeline& policy, EndpointId endpoint, CacheEvent event) {
   policy.cache_changed(endpoint, {&event, 1});
 }
 
 TEST(Policies, KvAwareGoesWhereThePrefixIsByWhatEnginesTell) {
   TestFleet fleet(4);
   auto aware = policy("kv_aware");
-  tell(aware, 2, held(7, 4));
-  tell(aware, 1, held(7, 2));
-  tell(aware, 3, held(8, 4));
+  report(aware, 2, held(7, 4));
+  report(aware, 1, held(7, 2));
+  report(aware, 3, held(8, 4));
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100))[0], 2U);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100), {2})[0], 1U);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(8, 100))[0], 3U);
-  tell(aware, 2, {.kind = CacheEvent::Kind::removed, .blocks = {7001, 7002, 7003}});
+  report(aware, 2, {.kind = CacheEvent::Kind::removed, .blocks = {7001, 7002, 7003}});
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100))[0], 1U);
-  tell(aware, 1, {.kind = CacheEvent::Kind::cleared});
+  report(aware, 1, {.kind = CacheEvent::Kind::cleared});
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 100))[0], 2U);
 }
 
@@ -252,8 +252,8 @@ TEST(Policies, KvAwareBelievesWhatEnginesTellMoreThanWhatTheyWereSent) {
   const EndpointId home = fleet.send(aware, exact_prompt(7, 160)).endpoint;
   fleet.inflight = {};
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], home) << "it was sent there";
-  tell(aware, home, held(9, 1));
-  tell(aware, 1 - home, held(7, 2));
+  report(aware, home, held(9, 1));
+  report(aware, 1 - home, held(7, 2));
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], 1 - home) << "it tells what it holds, and not that";
 }
 
@@ -262,13 +262,13 @@ TEST(Policies, KvAwareMayExpectWhatIsBeingComputed) {
   PipelineConfig config = find_policy("kv_aware")->pipeline({});
   config.plugins.back().parameters["speculativeIndexing"] = true;
   Pipeline aware = *Pipeline::make(std::move(config));
-  for (EndpointId each = 0; each < 3; ++each) tell(aware, each, held(9, 1));
+  for (EndpointId each = 0; each < 3; ++each) report(aware, each, held(9, 1));
   const EndpointId home = fleet.send(aware, exact_prompt(7, 160)).endpoint;
   fleet.inflight = {};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], home);
   fleet.now_us = 2'000'000;
   aware.expire(fleet.now_us);
-  tell(aware, (home + 1) % 3, held(7, 1));
+  report(aware, (home + 1) % 3, held(7, 1));
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], (home + 1) % 3) << "it has not told of it";
 }
 
@@ -278,7 +278,7 @@ TEST(Policies, KvAwareCountsWhomAComputationDelays) {
   const auto first = [](double weight) {
     TestFleet fleet(2);
     auto aware = policy("kv_aware", {.kv_delay_weight = weight});
-    tell(aware, 0, held(7, 4));
+    report(aware, 0, held(7, 4));
     fleet.inflight.book(0, 512, 512);
     for (int i = 0; i < 3; ++i) fleet.inflight.book(1, 64, 64);
     return fleet.rank(aware, exact_prompt(7, 64))[0];
@@ -290,7 +290,7 @@ TEST(Policies, KvAwareCountsWhomAComputationDelays) {
 TEST(Policies, KvAwareLeavesASlowEndpointIfComputingElsewhereIsFaster) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
-  tell(aware, 0, held(7, 40));
+  report(aware, 0, held(7, 40));
   const auto answer = [&](EndpointId endpoint, std::int64_t token_us) {
     Progress progress{.prompt_tokens = 160};
     std::int64_t now_us = token_us;
@@ -325,7 +325,7 @@ TEST(Policies, KvAwareForgetsWhatWasSentWhereNothingIsTold) {
 TEST(Policies, KvAwareGivesWayToLoad) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
-  tell(aware, 0, held(7, 4));
+  report(aware, 0, held(7, 4));
   // Endpoint 0 has seven blocks of load. Computing and storing the prompt costs four blocks.
   Booking others = fleet.inflight.book(0, 112, 112);
   fleet.inflight.first_token(others);
@@ -337,7 +337,7 @@ TEST(Policies, KvAwareGivesWayToLoad) {
 TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
-  tell(aware, 0, held(7, 40));
+  report(aware, 0, held(7, 40));
   // Endpoint 0 has many long contexts, which were all cached. Endpoint 1 had to compute a few blocks.
   for (int i = 0; i < 10; ++i) fleet.inflight.book(0, 640, 0);
   Booking other = fleet.inflight.book(1, 64, 64);
@@ -348,7 +348,7 @@ TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
 TEST(Policies, KvAwareKeepsSaltedPromptsApartAndAtHome) {
   TestFleet fleet(3);
   auto aware = policy("kv_aware");
-  tell(aware, 2, held(7, 4));
+  report(aware, 2, held(7, 4));
   RouteRequest salted = exact_prompt(7, 64);
   salted.cache_salt = "s";
   const EndpointId home = fleet.send(aware, salted, {2}).endpoint;

@@ -16,11 +16,11 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
   Profile profile;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const StepConfig& step = steps[i];
-    const std::string place = fmt::format("{}.plugins[{}]", where, i);
+    const std::string path = fmt::format("{}.plugins[{}]", where, i);
     Plugin* plugin = plugins.find(step.plugin);
     if (!plugin)
-      return invalid(place + ".pluginRef", "the plugin {} does not exist", quoted_text(step.plugin));
-    if (!(step.weight >= 0)) return invalid(place + ".weight", "must be at least 0");
+      return invalid(path + ".pluginRef", "the plugin {} does not exist", quoted_text(step.plugin));
+    if (!(step.weight >= 0)) return invalid(path + ".weight", "must be at least 0");
     auto* filter = dynamic_cast<Filter*>(plugin);
     auto* scorer = dynamic_cast<Scorer*>(plugin);
     auto* picker = dynamic_cast<Picker*>(plugin);
@@ -28,10 +28,10 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     if (filter) profile.filters_.push_back({name, filter, 1});
     if (scorer) profile.scorers_.push_back({name, scorer, step.weight});
     if (picker && profile.picker_.part)
-      return invalid(place + ".pluginRef", "is a second picker, but a profile must have exactly one");
+      return invalid(path + ".pluginRef", "is a second picker, but a profile must have exactly one");
     if (picker) profile.picker_ = {name, picker, 1};
     if (!filter && !scorer && !picker)
-      return invalid(place + ".pluginRef", "{} is not a filter, scorer or picker", quoted_text(step.plugin));
+      return invalid(path + ".pluginRef", "{} is not a filter, scorer or picker", quoted_text(step.plugin));
   }
   if (!profile.picker_.part) {
     auto* picker = dynamic_cast<Picker*>(plugins.find(kDefaultPicker));
@@ -46,8 +46,8 @@ void Profile::run(Cycle& cycle, Candidates& candidates, Decision& decision) {
   for (const auto& step : filters_) {
     timed(cycle.timer, "Filter", step.name, [&] { step.part->filter(cycle, candidates); });
     if (!decision.explain) continue;
-    Decision::Step& told = decision.steps.emplace_back(step.name.name, step.weight);
-    for (const Member* member : candidates) told.scores.push_back({member->id, 0});
+    Decision::Step& logged = decision.steps.emplace_back(step.name.name, step.weight);
+    for (const Member* member : candidates) logged.scores.push_back({member->id, 0});
   }
   if (candidates.empty()) return;
   for (const Member* member : candidates) decision.ranking.push_back({member->id, 0});
@@ -57,8 +57,8 @@ void Profile::run(Cycle& cycle, Candidates& candidates, Decision& decision) {
     for (std::size_t i = 0; i < scores_.size(); ++i)
       decision.ranking[i].total += step.weight * std::clamp(scores_[i], 0.0, 1.0);
     if (!decision.explain) continue;
-    Decision::Step& told = decision.steps.emplace_back(step.name.name, step.weight);
-    for (std::size_t i = 0; i < scores_.size(); ++i) told.scores.push_back({candidates[i]->id, scores_[i]});
+    Decision::Step& logged = decision.steps.emplace_back(step.name.name, step.weight);
+    for (std::size_t i = 0; i < scores_.size(); ++i) logged.scores.push_back({candidates[i]->id, scores_[i]});
   }
   timed(cycle.timer, "Picker", picker_.name, [&] { picker_.part->pick(cycle, decision.ranking); });
   decision.picked = std::min(decision.ranking.size(), static_cast<std::size_t>(picker_.part->endpoints_max));

@@ -10,7 +10,7 @@ namespace {
 TEST(Saturation, ByWhatEndpointsTell) {
   TestFleet fleet(2);
   const UtilizationDetector detector;
-  const auto tell = [&](EndpointId id, int waiting, double kv_usage, std::int64_t at) {
+  const auto report = [&](EndpointId id, int waiting, double kv_usage, std::int64_t at) {
     fleet.fleet.update(id, [&](EndpointState& s) {
       s.waiting = waiting;
       s.kv_usage = kv_usage;
@@ -19,12 +19,12 @@ TEST(Saturation, ByWhatEndpointsTell) {
   };
   const auto saturation = [&](std::int64_t now) { return detector.saturation(*fleet.fleet.view(), now); };
   EXPECT_DOUBLE_EQ(saturation(0), 1) << "nothing is known";
-  tell(0, 2, 0.2, 0);
-  tell(1, 0, 0.4, 0);
+  report(0, 2, 0.2, 0);
+  report(1, 0, 0.4, 0);
   EXPECT_DOUBLE_EQ(saturation(100'000), (0.4 + 0.5) / 2);
   EXPECT_DOUBLE_EQ(saturation(200'000), (0.4 + 0.5) / 2);
   EXPECT_DOUBLE_EQ(saturation(200'001), 1) << "too old";
-  tell(0, 10, 0, 200'001);
+  report(0, 10, 0, 200'001);
   EXPECT_DOUBLE_EQ(saturation(200'001), (2 + 1) / 2.0);
   EXPECT_DOUBLE_EQ(detector.saturation(FleetView{}, 0), 1);
 }

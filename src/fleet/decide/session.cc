@@ -110,8 +110,8 @@ const Member* SessionAffinity::home(const Cycle& cycle, std::span<const Member* 
   }
   const EndpointId bound = keys_.find(session_of(sources_, cycle.request));
   const auto found = std::ranges::find(candidates, bound, &Member::id);
-  home_was_there_ = found != candidates.end();
-  return home_was_there_ ? *found : nullptr;
+  home_was_available_ = found != candidates.end();
+  return home_was_available_ ? *found : nullptr;
 }
 
 void SessionAffinity::add_answer_headers(const Member& endpoint, HeaderFields& fields) const {
@@ -123,7 +123,8 @@ void SessionAffinity::sent(const Cycle& cycle, EndpointId endpoint) {
   const std::string_view id = session_of(sources_, cycle.request);
   if (id.empty()) return;
   const EndpointId bound = keys_.find(id);
-  if (bound == kNoEndpoint || bound == endpoint || !home_was_there_) keys_.put(id, endpoint, cycle.now_us);
+  if (bound == kNoEndpoint || bound == endpoint || !home_was_available_)
+    keys_.put(id, endpoint, cycle.now_us);
 }
 
 }  // namespace octavo::fleet

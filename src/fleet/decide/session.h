@@ -59,7 +59,7 @@ class SessionAffinity : public virtual Plugin {
   std::string token_header_;
   std::vector<SessionSource> sources_;
   StickyKeys keys_;
-  bool home_was_there_ = false;  // when home() ran last, the session's endpoint was available
+  bool home_was_available_ = false;  // when home() ran last, the session's endpoint was available
 };
 
 }  // namespace octavo::fleet

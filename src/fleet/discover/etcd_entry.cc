@@ -41,8 +41,8 @@ class EtcdEntry : public ListEntry {
     }
     const Endpoint worker = at_host(worker_, host);
     const std::string key = etcd_.prefix + worker.name;
-    TRY(const bool there, is_there(client, key));
-    if (there) return {};
+    TRY(const bool found, exists(client, key));
+    if (found) return {};
     TRY_VOID(call(client, "/v3/kv/put",
                   {{"key", encode_base64(key)},
                    {"value", encode_base64(json::serialize(write_worker(worker)))},
@@ -85,7 +85,7 @@ class EtcdEntry : public ListEntry {
 
   // Returns whether the key exists with this process's lease. After a restart, the key may still have the
   // lease of the previous process.
-  Result<bool> is_there(http::Client& client, const std::string& key) const {
+  Result<bool> exists(http::Client& client, const std::string& key) const {
     TRY(const json::object answer, call(client, "/v3/kv/range", {{"key", encode_base64(key)}}));
     const json::value* list = answer.if_contains("kvs");
     if (list == nullptr || !list->is_array() || list->get_array().empty()) return false;

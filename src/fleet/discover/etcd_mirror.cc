@@ -14,7 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kSaidMax = 200;
+constexpr std::size_t kQuotedMax = 200;
 
 // Returns the exclusive end of the key range: the prefix with its last byte below 0xff incremented.
 std::string end_of(std::string prefix) {
@@ -33,7 +33,7 @@ Result<json::object> parsed(std::string_view text) {
   json::value value = json::parse(text, error);
   if (error || !value.is_object())
     return failure(ErrorCode::corrupt, "the message is not a JSON object: {}",
-                   quoted_text(text.substr(0, kSaidMax)));
+                   quoted_text(text.substr(0, kQuotedMax)));
   return std::move(value.get_object());
 }
 
@@ -91,7 +91,7 @@ Result<bool> EtcdMirror::line(std::string_view text) {
   TRY(const json::object line, parsed(text));
   const json::value* result = line.if_contains("result");
   if (result == nullptr || !result->is_object())
-    return failure(ErrorCode::io, "the watch has ended: {}", quoted_text(text.substr(0, kSaidMax)));
+    return failure(ErrorCode::io, "the watch has ended: {}", quoted_text(text.substr(0, kQuotedMax)));
   const json::object& answer = result->get_object();
   // etcd cancels a watch if the revision was compacted, or after an internal error.
   if (const json::value* canceled = answer.if_contains("canceled");

@@ -28,7 +28,7 @@ class EtcdPool {
  private:
   Result<> once();
   Result<> watch(http::Client& client);
-  void tell();
+  void notify();
 
   const EtcdOptions options_;
   const Endpoints endpoints_;

@@ -41,7 +41,7 @@ void Follower::run() {
       log_warning("{}: {}; {}", options_.source, done.error().message, options_.while_failing);
     if (done && failing) log_info("{}: connected again", options_.source);
     pause_ms = std::min(failing ? 2 * pause_ms : kPauseMs, options_.pause_ms_max);
-    if (done) pause_ms = options_.turn_ms;
+    if (done) pause_ms = options_.interval_ms;
     failing = !done;
   }
 }

@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 struct FollowerOptions {
   std::string source = {};    // name in log messages, such as "Kubernetes, /api/v1/pods"
-  int turn_ms = 0;            // pause between two calls, in ms
+  int interval_ms = 0;        // pause between two calls, in ms
   int pause_ms_max = 30'000;  // maximum pause after failures, in ms
   // appended to the log message about a failure
   std::string while_failing = "keeping the known endpoints";

@@ -19,7 +19,7 @@ namespace json = boost::json;
 // These times are those of client-go's leader election.
 constexpr std::int64_t kLeaseSeconds = 15;
 constexpr std::int64_t kRenewWithinUs = 10'000'000;
-constexpr std::chrono::seconds kAsk{2};
+constexpr std::chrono::seconds kRenewInterval{2};
 
 std::string wall_clock() {
   const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -39,8 +39,9 @@ std::optional<json::object> LeaseElection::claim(const json::object* seen, std::
   if (seen) lease = *seen;
   if (!lease["spec"].is_object()) lease["spec"] = json::object{};
   json::object& spec = lease["spec"].get_object();
-  const json::value* said = spec.if_contains("holderIdentity");
-  const std::string_view holder = said && said->is_string() ? std::string_view(said->get_string()) : "";
+  const json::value* holder_value = spec.if_contains("holderIdentity");
+  const std::string_view holder =
+      holder_value && holder_value->is_string() ? std::string_view(holder_value->get_string()) : "";
   const bool ours = holder == identity_;
   const bool free = holder.empty();
   if (!ours && !free) {
@@ -87,7 +88,7 @@ KubeLease::~KubeLease() {
 }
 
 void KubeLease::run() {
-  std::optional<bool> told;
+  std::optional<bool> reported;
   bool failing = false;
   std::unique_lock lock(mutex_);
   while (!stopped_) {
@@ -96,13 +97,13 @@ void KubeLease::run() {
     if (!done && !failing) log_warning("the lease {}: {}", name_, done.error().message);
     failing = !done;
     const bool leads = election_.leads(now_us());
-    if (told != leads) {
+    if (reported != leads) {
       log_info("lease {}: {}", name_, leads ? "ours" : "not held by this picker");
       changed_(leads);
-      told = leads;
+      reported = leads;
     }
     lock.lock();
-    wake_.wait_for(lock, kAsk, [this] { return stopped_; });
+    wake_.wait_for(lock, kRenewInterval, [this] { return stopped_; });
   }
 }
 

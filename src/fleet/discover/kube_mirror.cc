@@ -18,14 +18,14 @@ namespace json = boost::json;
 constexpr int kPageObjects = 500;
 constexpr int kGone = 410;          // HTTP status: the requested resource version is too old
 constexpr int kWatchSeconds = 300;  // maximum duration of a watch; the next watch continues
-constexpr std::size_t kSaidMax = 200;
+constexpr std::size_t kQuotedMax = 200;
 
 Result<json::value> parsed(std::string_view text) {
   boost::system::error_code error;
   json::value value = json::parse(text, error);
   if (error || !value.is_object())
     return failure(ErrorCode::corrupt, "the message is not a JSON object: {}",
-                   quoted_text(text.substr(0, kSaidMax)));
+                   quoted_text(text.substr(0, kQuotedMax)));
   return value;
 }
 
@@ -71,17 +71,18 @@ Result<> KubeMirror::take(const json::value& object, std::set<std::string>& name
 
 Result<> KubeMirror::page(int status, std::string_view body) {
   if (status == kGone) start_over();  // the continue token has expired
-  if (status != 200) return failure(ErrorCode::io, "HTTP {}: {}", status, body.substr(0, kSaidMax));
+  if (status != 200) return failure(ErrorCode::io, "HTTP {}: {}", status, body.substr(0, kQuotedMax));
   TRY(const json::value list, parsed(body));
   const json::value* items = list.get_object().if_contains("items");
   const std::string version = text_at(list, "/metadata/resourceVersion");
   if (!items || !items->is_array() || version.empty())
-    return failure(ErrorCode::corrupt, "the reply is not a list: {}", quoted_text(body.substr(0, kSaidMax)));
+    return failure(ErrorCode::corrupt, "the reply is not a list: {}",
+                   quoted_text(body.substr(0, kQuotedMax)));
   for (const json::value& item : items->get_array()) TRY_VOID(take(item, listed_));
   next_page_ = text_at(list, "/metadata/continue");
   if (!next_page_.empty()) return {};
   for (const std::string& name : names_)
-    if (!listed_.contains(name)) sink_.gone(name);
+    if (!listed_.contains(name)) sink_.removed(name);
   names_ = std::exchange(listed_, {});
   version_ = version;
   listing_ = false;
@@ -108,7 +109,7 @@ Result<> KubeMirror::line(std::string_view text) {
     TRY_VOID(take(*object, names_));
   } else if (type == "DELETED") {
     const std::string name = text_at(*object, "/metadata/name");
-    if (names_.erase(name) > 0) sink_.gone(name);
+    if (names_.erase(name) > 0) sink_.removed(name);
   } else {
     return failure(ErrorCode::corrupt, "an event has the unknown type {}", quoted_text(type));
   }
@@ -121,7 +122,7 @@ Result<> KubeMirror::refused(int status, std::string_view body) {
     start_over();
     return {};
   }
-  return failure(ErrorCode::io, "HTTP {}: {}", status, body.substr(0, kSaidMax));
+  return failure(ErrorCode::io, "HTTP {}: {}", status, body.substr(0, kQuotedMax));
 }
 
 }  // namespace octavo::fleet

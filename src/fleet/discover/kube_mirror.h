@@ -20,7 +20,7 @@ class KubeSink {
   virtual ~KubeSink() = default;
 
   virtual void put(const std::string& name, const boost::json::object& object) = 0;
-  virtual void gone(const std::string& name) = 0;
+  virtual void removed(const std::string& name) = 0;
   virtual void settled() = 0;  // called when the list is complete, and after each change
 };
 

@@ -13,10 +13,10 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class Heard : public KubeSink {
+class Events : public KubeSink {
  public:
   void put(const std::string& name, const boost::json::object&) override { all.push_back("+" + name); }
-  void gone(const std::string& name) override { all.push_back("-" + name); }
+  void removed(const std::string& name) override { all.push_back("-" + name); }
   void settled() override { all.push_back("."); }
   std::vector<std::string> take() { return std::exchange(all, {}); }
   std::vector<std::string> all;
@@ -35,8 +35,8 @@ std::string list(std::string_view version, std::string_view items, std::string_v
 
 class KubeMirrorTest : public testing::Test {
  protected:
-  Heard heard_;
-  KubeMirror mirror_{"/api/v1/namespaces/default/pods", "labelSelector=a%3Db", heard_};
+  Events events_;
+  KubeMirror mirror_{"/api/v1/namespaces/default/pods", "labelSelector=a%3Db", events_};
 };
 
 TEST_F(KubeMirrorTest, ListsPageByPageThenWatches) {
@@ -46,7 +46,7 @@ TEST_F(KubeMirrorTest, ListsPageByPageThenWatches) {
   EXPECT_EQ(mirror_.target(),
             "/api/v1/namespaces/default/pods?labelSelector=a%3Db&limit=500&continue=more%3D");
   ASSERT_TRUE(mirror_.page(200, list("7", named("b", "2"))));
-  EXPECT_THAT(heard_.take(), ElementsAre("+a", "+b", "."));
+  EXPECT_THAT(events_.take(), ElementsAre("+a", "+b", "."));
   EXPECT_FALSE(mirror_.listing());
   EXPECT_TRUE(
       mirror_.target().ends_with("watch=1&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=7"));
@@ -54,25 +54,25 @@ TEST_F(KubeMirrorTest, ListsPageByPageThenWatches) {
 
 TEST_F(KubeMirrorTest, FollowsChangesAndBookmarks) {
   ASSERT_TRUE(mirror_.page(200, list("7", named("a", "1"))));
-  heard_.take();
+  events_.take();
   ASSERT_TRUE(mirror_.line(event("ADDED", "b", "8")));
   ASSERT_TRUE(mirror_.line(event("MODIFIED", "a", "9")));
   ASSERT_TRUE(mirror_.line(event("DELETED", "b", "10")));
-  EXPECT_THAT(heard_.take(), ElementsAre("+b", ".", "+a", ".", "-b", "."));
+  EXPECT_THAT(events_.take(), ElementsAre("+b", ".", "+a", ".", "-b", "."));
   ASSERT_TRUE(mirror_.line(R"({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "99"}}})"));
-  EXPECT_THAT(heard_.take(), IsEmpty());
+  EXPECT_THAT(events_.take(), IsEmpty());
   EXPECT_TRUE(mirror_.target().ends_with("resourceVersion=99"));
 }
 
 TEST_F(KubeMirrorTest, AVersionThatIsTooOldMeansANewListAndWhatIsMissingThereIsGone) {
   ASSERT_TRUE(mirror_.page(200, list("7", named("a", "1") + "," + named("b", "2"))));
-  heard_.take();
+  events_.take();
   ASSERT_TRUE(
       mirror_.line(R"({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "old"}})"));
   EXPECT_TRUE(mirror_.listing());
-  EXPECT_THAT(heard_.take(), IsEmpty()) << "what is known stays until the list says otherwise";
+  EXPECT_THAT(events_.take(), IsEmpty()) << "what is known stays until the list says otherwise";
   ASSERT_TRUE(mirror_.page(200, list("20", named("b", "2"))));
-  EXPECT_THAT(heard_.take(), ElementsAre("+b", "-a", "."));
+  EXPECT_THAT(events_.take(), ElementsAre("+b", "-a", "."));
   ASSERT_TRUE(mirror_.refused(410, "gone"));
   EXPECT_TRUE(mirror_.listing());
 }

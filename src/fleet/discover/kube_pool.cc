@@ -17,16 +17,16 @@ namespace json = boost::json;
 class KubePool::Sink : public KubeSink {
  public:
   Sink(std::mutex& mutex, std::function<void(const std::string&, const json::object&)> put,
-       std::function<void(const std::string&)> gone, std::function<void()> settled)
-      : mutex_(mutex), put_(std::move(put)), gone_(std::move(gone)), settled_(std::move(settled)) {}
+       std::function<void(const std::string&)> removed, std::function<void()> settled)
+      : mutex_(mutex), put_(std::move(put)), removed_(std::move(removed)), settled_(std::move(settled)) {}
 
   void put(const std::string& name, const json::object& object) override {
     const std::lock_guard lock(mutex_);
     put_(name, object);
   }
-  void gone(const std::string& name) override {
+  void removed(const std::string& name) override {
     const std::lock_guard lock(mutex_);
-    gone_(name);
+    removed_(name);
   }
   void settled() override {
     const std::lock_guard lock(mutex_);
@@ -36,7 +36,7 @@ class KubePool::Sink : public KubeSink {
  private:
   std::mutex& mutex_;
   const std::function<void(const std::string&, const json::object&)> put_;
-  const std::function<void(const std::string&)> gone_;
+  const std::function<void(const std::string&)> removed_;
   const std::function<void()> settled_;
 };
 
@@ -73,7 +73,7 @@ void KubePool::watch_pods() {
             [this](const std::string& name) { pods_.erase(name); },
             [this] {
               pods_known_ = true;
-              tell_endpoints();
+              notify_endpoints();
             }));
 }
 
@@ -96,7 +96,7 @@ void KubePool::watch_pool() {
             [this] {
               if (!std::exchange(pool_known_, true) && !selected_)
                 log_warning("the InferencePool {} does not exist in {} yet", options_.pool, options_.space);
-              tell_endpoints();
+              notify_endpoints();
             }));
 }
 
@@ -110,7 +110,7 @@ void KubePool::watch_rules() {
               if (const auto priority = objective_priority(object, options_.pool))
                 objectives_[name] = *priority;
             },
-            [this](const std::string& name) { objectives_.erase(name); }, [this] { tell_rules(); }));
+            [this](const std::string& name) { objectives_.erase(name); }, [this] { notify_rules(); }));
   watch(collection + "inferencemodelrewrites", "",
         std::make_unique<Sink>(
             mutex_,
@@ -118,10 +118,10 @@ void KubePool::watch_rules() {
               rewrites_.erase(name);
               if (auto rewrite = model_rewrite(object, options_.pool)) rewrites_[name] = *std::move(rewrite);
             },
-            [this](const std::string& name) { rewrites_.erase(name); }, [this] { tell_rules(); }));
+            [this](const std::string& name) { rewrites_.erase(name); }, [this] { notify_rules(); }));
 }
 
-void KubePool::tell_endpoints() {
+void KubePool::notify_endpoints() {
   if (!pool_known_ || !pods_known_) return;
   std::vector<Endpoint> all;
   for (const auto& [name, pod] : pods_) {
@@ -131,7 +131,7 @@ void KubePool::tell_endpoints() {
   endpoints_(std::move(all));
 }
 
-void KubePool::tell_rules() {
+void KubePool::notify_rules() {
   RequestRules rules{.objectives = objectives_};
   for (const auto& [name, rewrite] : rewrites_) rules.rewrites.push_back(rewrite);
   std::ranges::stable_sort(rules.rewrites, {}, &ModelRewrite::created);

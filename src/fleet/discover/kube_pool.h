@@ -44,8 +44,8 @@ class KubePool {
   void watch_pods();
   void watch_pool();
   void watch_rules();
-  void tell_endpoints();
-  void tell_rules();
+  void notify_endpoints();
+  void notify_rules();
 
   const KubePoolOptions options_;
   const Endpoints endpoints_;

@@ -8,7 +8,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kTurnMs = 50;     // pause after the normal end of a watch
+constexpr int kIntervalMs = 50;  // pause after the normal end of a watch
 constexpr int kGlanceMs = 100;  // interval at which a watch checks whether the thread must stop
 // A connection without data for this time, which exceeds the duration of a watch, is broken.
 constexpr std::int64_t kSilenceUs = 400'000'000;
@@ -19,7 +19,8 @@ constexpr std::size_t kLineBytesMax = 16 << 20;  // an object in etcd has at mos
 KubeWatch::KubeWatch(KubeApi api, std::string path, std::string selector, KubeSink& sink)
     : api_(std::move(api)),
       mirror_(std::move(path), std::move(selector), sink),
-      follower_({.source = "Kubernetes, " + mirror_.path(), .turn_ms = kTurnMs}, [this] { return once(); }) {}
+      follower_({.source = "Kubernetes, " + mirror_.path(), .interval_ms = kIntervalMs},
+                [this] { return once(); }) {}
 
 Result<> KubeWatch::once() {
   TRY(KubeConnection connection, KubeConnection::open(api_));
@@ -33,12 +34,12 @@ Result<> KubeWatch::once() {
 Result<> KubeWatch::watch(KubeConnection& connection) {
   TRY(const http::Response head, connection.stream(mirror_.target()));
   std::string unread;
-  for (std::int64_t heard_us = now_us(); now_us() - heard_us < kSilenceUs;) {
+  for (std::int64_t received_us = now_us(); now_us() - received_us < kSilenceUs;) {
     if (follower_.stopped()) return {};
     TRY(const std::optional<std::string> piece, connection.client().read_for(kGlanceMs));
     if (piece && piece->empty()) continue;
     if (!piece) return head.status == 200 ? Result<>() : mirror_.refused(head.status, unread);
-    heard_us = now_us();
+    received_us = now_us();
     unread += *piece;
     if (unread.size() > kLineBytesMax)
       return failure(ErrorCode::io, "an event has more than {} bytes", kLineBytesMax);

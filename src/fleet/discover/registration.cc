@@ -18,7 +18,7 @@ struct Registration::Kept {
   Kept(std::unique_ptr<ListEntry> entry_to_keep, int interval_ms)
       : entry(std::move(entry_to_keep)),
         follower({.source = entry->name(),
-                  .turn_ms = interval_ms,
+                  .interval_ms = interval_ms,
                   .pause_ms_max = interval_ms,
                   .while_failing = "this server is not registered there and keeps trying"},
                  [this] { return entry->keep(); }) {}

@@ -79,12 +79,12 @@ class NameServer {
   bool cuts = false;  // truncate answers within a record
 
  private:
-  std::string answer(const std::string& asked) const {
-    const std::string name = asked.substr(12, asked.find('\0', 12) - 11);
-    const std::string kind = asked.substr(12 + name.size(), 4);
+  std::string answer(const std::string& queried) const {
+    const std::string name = queried.substr(12, queried.find('\0', 12) - 11);
+    const std::string kind = queried.substr(12 + name.size(), 4);
     const auto found = records_.find({name, kind[1]});
     const int count = found == records_.end() ? 0 : static_cast<int>(found->second.size());
-    std::string reply = asked.substr(0, 2) + two(names_.contains(name) ? 0x8400 : 0x8403) + two(1) +
+    std::string reply = queried.substr(0, 2) + two(names_.contains(name) ? 0x8400 : 0x8403) + two(1) +
                         two(count) + two(0) + two(0) + name + kind;
     for (int i = 0; i < count; ++i) {
       const std::string& data = found->second[static_cast<std::size_t>(i)];

@@ -23,7 +23,7 @@ TEST(WorkerRecord, IsReadAsItWasWritten) {
   EXPECT_EQ(read_worker("https://h:80").value(), bare);
 }
 
-TEST(WorkerRecord, TheHostOfOthersTakesThePlaceOfAny) {
+TEST(WorkerRecord, TheHostOfOthersReplacesAny) {
   const Endpoint worker = at_host({.url = "http://*:8000",
                                    .kv_events_endpoint = "tcp://*:5557",
                                    .kv_replay_endpoint = "tcp://10.0.0.9:5558"},

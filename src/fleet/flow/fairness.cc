@@ -10,7 +10,7 @@ namespace {
 class GlobalStrict : public Fairness {
  public:
   std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {
-    return static_cast<std::size_t>(std::ranges::min_element(heads, {}, &FlowHead::place) - heads.begin());
+    return static_cast<std::size_t>(std::ranges::min_element(heads, {}, &FlowHead::rank) - heads.begin());
   }
 };
 

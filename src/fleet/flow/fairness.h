@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 struct FlowHead {
   std::string_view flow;
-  std::pair<std::int64_t, std::uint64_t> place;  // ordering key (see Ordering::key), then arrival number
+  std::pair<std::int64_t, std::uint64_t> rank;  // ordering key (see Ordering::key), then arrival number
   std::int64_t arrived_us = 0;
 };
 

@@ -38,13 +38,13 @@ FlowControl::Band& FlowControl::band(int priority) {
 }
 
 std::optional<FlowOutcome> FlowControl::enqueue(FlowItem item, bool pool_empty) {
-  CHECK(!places_.contains(item.id), "it waits already");
+  CHECK(!waiting_.contains(item.id), "it waits already");
   Band& its = band(item.priority);
-  const auto full = [](std::uint64_t there, std::uint64_t more, std::uint64_t most) {
-    return most > 0 && (more > most || there > most - more);
+  const auto full = [](std::uint64_t waiting_now, std::uint64_t more, std::uint64_t most) {
+    return most > 0 && (more > most || waiting_now > most - more);
   };
   if (full(its.bytes, item.bytes, its.options.bytes_max) || full(its.requests, 1, its.options.requests_max) ||
-      full(bytes_, item.bytes, options_.bytes_max) || full(places_.size(), 1, options_.requests_max))
+      full(bytes_, item.bytes, options_.bytes_max) || full(waiting_.size(), 1, options_.requests_max))
     return pool_empty ? FlowOutcome::rejected_no_endpoints : FlowOutcome::rejected_capacity;
   const std::int64_t ttl_us = its.options.ttl_us.value_or(options_.ttl_us);
   const Order order{its.options.ordering->key(item, ttl_us), ++arrived_};
@@ -52,7 +52,7 @@ std::optional<FlowOutcome> FlowControl::enqueue(FlowItem item, bool pool_empty) 
   ++its.requests;
   bytes_ += item.bytes;
   arrivals_[ttl_us].emplace(item.arrived_us, item.id);
-  places_.emplace(item.id, Place{item.priority, item.fairness_id, order, item.arrived_us, ttl_us});
+  waiting_.emplace(item.id, Waiting{item.priority, item.fairness_id, order, item.arrived_us, ttl_us});
   its.flows[item.fairness_id].emplace(order, std::move(item));
   return std::nullopt;
 }
@@ -88,23 +88,23 @@ std::vector<BlockedBand> FlowControl::blocked(double saturation) const {
 
 void FlowControl::ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
                         std::int64_t now_us) {
-  std::set<FairnessPolicy*> told;  // several bands may share a policy, which must count the request once
+  std::set<FairnessPolicy*> counted;  // several bands may share a policy, which must count the request once
   for (const auto& [priority, band] : bands_)
-    if (told.insert(band.options.fairness.get()).second)
+    if (counted.insert(band.options.fairness.get()).second)
       band.options.fairness->ended(fairness_id, input_tokens, output_tokens, now_us);
 }
 
 FlowItem FlowControl::take(std::uint64_t id) {
-  const Place place = std::move(places_.extract(id).mapped());
-  Band& band = bands_.at(place.priority);
-  const auto flow = band.flows.find(place.flow);
-  FlowItem item = std::move(flow->second.extract(place.order).mapped());
+  const Waiting entry = std::move(waiting_.extract(id).mapped());
+  Band& band = bands_.at(entry.priority);
+  const auto flow = band.flows.find(entry.flow);
+  FlowItem item = std::move(flow->second.extract(entry.order).mapped());
   if (flow->second.empty()) band.flows.erase(flow);
   --band.requests;
   band.bytes -= item.bytes;
   bytes_ -= item.bytes;
-  const auto alike = arrivals_.find(place.ttl_us);
-  alike->second.erase({place.arrived_us, id});
+  const auto alike = arrivals_.find(entry.ttl_us);
+  alike->second.erase({entry.arrived_us, id});
   if (alike->second.empty()) arrivals_.erase(alike);
   return item;
 }
@@ -125,7 +125,7 @@ std::vector<FlowControl::Ended> FlowControl::expire(std::int64_t now_us, bool po
 }
 
 std::optional<FlowControl::Ended> FlowControl::cancel(std::uint64_t id) {
-  if (!places_.contains(id)) return std::nullopt;
+  if (!waiting_.contains(id)) return std::nullopt;
   return Ended{take(id), FlowOutcome::evicted_context_cancelled};
 }
 

@@ -72,7 +72,7 @@ class FlowControl {
   // Removes all waiting requests. Called when the program stops.
   std::vector<Ended> drain();
 
-  std::size_t waiting() const { return places_.size(); }
+  std::size_t waiting() const { return waiting_.size(); }
   struct BandLoad {
     int priority;
     std::uint64_t requests, bytes;
@@ -89,7 +89,7 @@ class FlowControl {
     std::map<std::string, Flow, std::less<>> flows;  // flows without requests are removed
     std::uint64_t requests = 0, bytes = 0;
   };
-  struct Place {
+  struct Waiting {
     int priority;
     std::string flow;
     Order order;
@@ -102,7 +102,7 @@ class FlowControl {
 
   const FlowOptions options_;
   std::map<int, Band, std::greater<>> bands_;  // highest priority first
-  std::unordered_map<std::uint64_t, Place> places_;
+  std::unordered_map<std::uint64_t, Waiting> waiting_;
   // Maximum waiting time -> (arrival time, id) of the waiting requests with this maximum.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;

@@ -148,19 +148,19 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   const BandOptions fair{.requests_max = 100'000, .fairness = make_fairness("round-robin-fairness-policy")};
   FlowControl flow({.ttl_us = 5 * kSecond, .bands = {{2, fair}, {1, fair}, {0, fair}}});
   std::map<int, std::map<std::string, double>> served;
-  std::uint64_t asked = 0, outcomes = 0;
+  std::uint64_t requested = 0, outcomes = 0;
   std::map<int, int> waiting;  // by band
   for (std::int64_t now = 0; now < kEnd; now += kArrive) {
     // A tenth of the requests has band 2, an eighth has band 1: all of them are dispatched. Band 0 gets the
     // remaining capacity.
-    const double which = random_unit(1, asked);
+    const double which = random_unit(1, requested);
     const int band = which < 0.1 ? 2 : which < 0.225 ? 1 : 0;
-    const double skewed = random_unit(2, asked) * random_unit(3, asked);
+    const double skewed = random_unit(2, requested) * random_unit(3, requested);
     const std::string tenant = std::to_string(static_cast<int>(skewed * kTenants));
-    ++asked;
+    ++requested;
     ++waiting[band];
     ASSERT_FALSE(
-        flow.enqueue({.id = asked, .priority = band, .fairness_id = tenant, .arrived_us = now}, false));
+        flow.enqueue({.id = requested, .priority = band, .fairness_id = tenant, .arrived_us = now}, false));
     for (const auto& ended : flow.expire(now, false)) {
       ++outcomes;
       --waiting[ended.item.priority];
@@ -179,7 +179,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
       served[item->priority][item->fairness_id] += 1;
     }
   }
-  EXPECT_EQ(outcomes + flow.drain().size(), asked);
+  EXPECT_EQ(outcomes + flow.drain().size(), requested);
   // Band 0 has more requests than capacity. Tenants that send at least their share get equal numbers.
   double sum = 0, squares = 0;
   for (const auto& [tenant, count] : served[0]) {

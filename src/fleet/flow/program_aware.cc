@@ -26,7 +26,7 @@ struct Settings {
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
 // Returns the value's position between `least` (0) and `most` (1). Returns 0.5 if the two are equal.
-double place_in(double value, double least, double most) {
+double share_in(double value, double least, double most) {
   return most > least ? (value - least) / (most - least) : 0.5;
 }
 
@@ -92,8 +92,8 @@ class LeastService : public Fairness {
                  least_wait = seconds(now_us - newest.arrived_us);
     const auto score = [&](const FlowHead& head) {
       const double wait = seconds(now_us - head.arrived_us);
-      return policy_->settings().service_weight * (1 - place_in(service(head), least_service, most_service)) +
-             policy_->settings().wait_weight * place_in(wait, least_wait, most_wait);
+      return policy_->settings().service_weight * (1 - share_in(service(head), least_service, most_service)) +
+             policy_->settings().wait_weight * share_in(wait, least_wait, most_wait);
     };
     return static_cast<std::size_t>(std::ranges::max_element(heads, {}, score) - heads.begin());
   }

@@ -69,7 +69,7 @@ class BlockIndex {
   std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null: the endpoint does not have the block
   bool same_holders(const Slot& a, const Slot& b) const;
   void add_holder(Slot& slot, std::uint32_t holder);
-  void drop(std::size_t place, EndpointId endpoint);
+  void drop(std::size_t slot_index, EndpointId endpoint);
 
   std::size_t entries_max_;
   std::size_t entries_ = 0;

@@ -104,12 +104,12 @@ TEST(BlockIndex, AgreesWithANaiveModel) {
         EXPECT_EQ(index.remove(endpoint, prompt[i]), held.erase(prompt[i]) > 0);
       }
     }
-    const auto& asked = prompts[below(prompts.size())];
-    index.match(asked, overlap);
+    const auto& requested = prompts[below(prompts.size())];
+    index.match(requested, overlap);
     std::size_t entries = 0;
     for (EndpointId e = 0; e < kEndpoints; ++e) {
       std::uint32_t depth = 0;
-      while (depth < asked.size() && truth[e].contains(asked[depth])) ++depth;
+      while (depth < requested.size() && truth[e].contains(requested[depth])) ++depth;
       ASSERT_EQ(overlap.of(e).device, depth) << "round " << round << " endpoint " << e;
       ASSERT_EQ(std::ranges::count(overlap.holders, e), depth > 0 ? 1 : 0);
       entries += truth[e].size();

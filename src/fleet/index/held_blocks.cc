@@ -64,8 +64,8 @@ void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event)
   if (first) block_size_ = static_cast<int>(event.block_size);
   for (const PrefixKey stored : event_keys_) index_.store(endpoint, stored, event.tier);
   if (event_keys_.empty()) return;
-  if (endpoint >= tells_.size()) tells_.resize(endpoint + std::size_t{1});
-  tells_[endpoint] = true;
+  if (endpoint >= reports_.size()) reports_.resize(endpoint + std::size_t{1});
+  reports_[endpoint] = true;
 }
 
 // Returns false if the endpoint has blocks_max blocks, or if the key is 0, which marks an empty slot.
@@ -83,12 +83,12 @@ bool HeldBlocks::set_name(Held& held, std::uint64_t hash, PrefixKey key) const {
 
 void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event) {
   event_keys_.clear();
-  gone_names_.clear();
+  removed_names_.clear();
   for (const std::uint64_t block : event.blocks) held.names.prefetch(block);
   for (const std::uint64_t block : event.blocks) {
     const Name& known = held.names[held.names.find(block)];
     if (!known.used()) continue;
-    gone_names_.push_back(block);
+    removed_names_.push_back(block);
     event_keys_.push_back(known.key);
   }
   index_.prefetch(event_keys_);
@@ -97,7 +97,8 @@ void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event
     index_.remove(endpoint, event_keys_[i], event.tier);
     if (index_.holds(endpoint, event_keys_[i])) continue;
     // The event may contain a block twice.
-    if (const std::size_t at = held.names.find(gone_names_[i]); held.names[at].used()) held.names.erase(at);
+    if (const std::size_t at = held.names.find(removed_names_[i]); held.names[at].used())
+      held.names.erase(at);
   }
 }
 
@@ -109,14 +110,14 @@ void HeldBlocks::clear(EndpointId endpoint) {
 void HeldBlocks::lose(EndpointId endpoint) {
   clear_held(endpoint);
   const std::lock_guard lock(table_);
-  if (endpoint < tells_.size()) tells_[endpoint] = false;
+  if (endpoint < reports_.size()) reports_[endpoint] = false;
 }
 
 // Removes blocks in small batches, so that readers do not wait long.
 void HeldBlocks::clear_held(EndpointId endpoint) {
   if (endpoint >= held_.size()) return;
-  const Held gone = std::exchange(held_[endpoint], {});
-  for (std::span<const Name> left = gone.names.slots(); !left.empty();) {
+  const Held removed = std::exchange(held_[endpoint], {});
+  for (std::span<const Name> left = removed.names.slots(); !left.empty();) {
     const auto some = left.first(std::min(left.size(), kAtOnce));
     left = left.subspan(some.size());
     const std::lock_guard lock(table_);
@@ -150,8 +151,8 @@ bool HeldBlocks::restore(EndpointId endpoint, const HeldDump& dump) {
   for (std::size_t i = 0; i < count;) {
     const std::lock_guard lock(table_);
     block_size_ = dump.block_size;
-    if (endpoint >= tells_.size()) tells_.resize(endpoint + std::size_t{1});
-    tells_[endpoint] = true;
+    if (endpoint >= reports_.size()) reports_.resize(endpoint + std::size_t{1});
+    reports_[endpoint] = true;
     for (const std::size_t end = std::min(i + kAtOnce, count); i < end; ++i)
       for (const Tier tier : kTiers)
         if (dump.blocks[i].tiers >> static_cast<unsigned>(tier) & 1)
@@ -164,7 +165,7 @@ IndexSize HeldBlocks::size() const {
   const std::lock_guard writer(writers_);
   IndexSize size;
   for (const Held& held : held_) size.blocks += static_cast<std::int64_t>(held.names.used());
-  size.reporting = std::ranges::count(tells_, true);
+  size.reporting = std::ranges::count(reports_, true);
   return size;
 }
 

@@ -44,7 +44,9 @@ class HeldBlocks {
     explicit Reading(const HeldBlocks& held) : held_(held), lock_(held.table_) {}
     void match(std::span<const PrefixKey> keys, Overlap& overlap) const { held_.index_.match(keys, overlap); }
     // Returns whether the endpoint has reported a block since it was last cleared.
-    bool tells(EndpointId endpoint) const { return endpoint < held_.tells_.size() && held_.tells_[endpoint]; }
+    bool reports(EndpointId endpoint) const {
+      return endpoint < held_.reports_.size() && held_.reports_[endpoint];
+    }
     // Returns the tokens per block; 0 until an endpoint has reported a block.
     int block_size() const { return held_.block_size_; }
 
@@ -78,16 +80,16 @@ class HeldBlocks {
   void lose(EndpointId endpoint);  // removes the blocks, and marks the endpoint as not reporting
 
   std::size_t blocks_max_;
-  // A writer holds it for the whole call. Guards held_, event_keys_ and gone_names_.
+  // A writer holds it for the whole call. Guards held_, event_keys_ and removed_names_.
   mutable std::mutex writers_;
   mutable std::shared_mutex table_;  // guards all other members, which readers use
   std::vector<Held> held_;           // [EndpointId]
   std::vector<PrefixKey> event_keys_;
   // the engine's hashes of the removed blocks, in the order of event_keys_
-  std::vector<std::uint64_t> gone_names_;
+  std::vector<std::uint64_t> removed_names_;
   int block_size_ = 0;
   BlockIndex index_;
-  std::vector<bool> tells_;  // [EndpointId]
+  std::vector<bool> reports_;  // [EndpointId]
 };
 
 }  // namespace octavo::fleet

@@ -163,9 +163,9 @@ TEST(HeldBlocks, AgreesWithANaiveModel) {
     } else {
       for (; has > length; --has) held.apply(endpoint, removed(p, has - 1, endpoint * 1'000'000));
     }
-    const std::uint32_t asked = below(kPrompts);
+    const std::uint32_t queried = below(kPrompts);
     for (EndpointId e = 0; e < 3; ++e)
-      ASSERT_EQ(hits(held, e, asked, kLength).device, truth[e][asked]) << round;
+      ASSERT_EQ(hits(held, e, queried, kLength).device, truth[e][queried]) << round;
   }
 }
 
@@ -209,7 +209,7 @@ TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
     };
     const int before = static_cast<int>(below(300));
     for (int i = 0; i < before; ++i)
-      event([&](EndpointId e, const CacheEvent& told) { from.apply(e, told); });
+      event([&](EndpointId e, const CacheEvent& change) { from.apply(e, change); });
     for (EndpointId e = 0; e < 3; ++e) {
       to.apply(e + kOffset, stored(77, 0, 3));  // restore() removes earlier blocks of the endpoint
       const auto dump = from.dump(e);
@@ -224,9 +224,9 @@ TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
     }
     same();
     for (int i = 0; i < 100; ++i)
-      event([&](EndpointId e, const CacheEvent& told) {
-        from.apply(e, told);
-        to.apply(e + kOffset, told);
+      event([&](EndpointId e, const CacheEvent& change) {
+        from.apply(e, change);
+        to.apply(e + kOffset, change);
       });
     same();
   }
@@ -282,7 +282,7 @@ TEST(HeldBlocks, IsReadWhileItIsWritten) {
     reading.match(keys, overlap);
     EXPECT_EQ(overlap.of(1).device, 40U);
     EXPECT_EQ(overlap.of(3).device, 0U);
-    EXPECT_TRUE(reading.tells(1));
+    EXPECT_TRUE(reading.reports(1));
     EXPECT_EQ(reading.block_size(), kBlock);
   }
   writer.join();
@@ -296,10 +296,10 @@ TEST(HeldBlocks, AnEndpointWhoseEventsEndReportsNoMore) {
   EXPECT_EQ(held.size().reporting, 1);
   EXPECT_EQ(held.size().blocks, 1);
   held.apply(3, {.kind = CacheEvent::Kind::cleared});
-  EXPECT_TRUE(held.read().tells(3)) << "it says that it holds nothing";
+  EXPECT_TRUE(held.read().reports(3)) << "it says that it holds nothing";
   held.apply(3, stored);
   held.apply(3, {.kind = CacheEvent::Kind::lost});
-  EXPECT_FALSE(held.read().tells(3));
+  EXPECT_FALSE(held.read().reports(3));
   EXPECT_EQ(held.size().reporting, 0);
   EXPECT_EQ(held.size().blocks, 0);
 }

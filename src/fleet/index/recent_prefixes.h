@@ -29,18 +29,18 @@ class RecentPrefixes {
   std::size_t blocks() const;
 
  private:
-  using Place = std::uint32_t;
+  using Index = std::uint32_t;
   struct Block {
     PrefixKey key = 0;
     std::int64_t sent_us = 0;
-    Place older = 0;  // neighbour in the ring, which is ordered by sent_us; index 0 is the sentinel
-    Place newer = 0;
+    Index older = 0;  // neighbour in the ring, which is ordered by sent_us; index 0 is the sentinel
+    Index newer = 0;
   };
   struct History {
     std::size_t blocks_max = 0;
     std::vector<Block> blocks = std::vector<Block>(1);  // [0]: the sentinel; its `newer` is the oldest block
-    std::vector<Place> free = {};
-    std::unordered_map<PrefixKey, Place> places = {};
+    std::vector<Index> free = {};
+    std::unordered_map<PrefixKey, Index> index_of = {};
   };
 
   void touch(EndpointId endpoint, History& history, PrefixKey key, std::int64_t now_us);

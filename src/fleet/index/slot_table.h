@@ -27,11 +27,11 @@ class SlotTable {
   Slot& operator[](std::size_t at) { return slots_[at]; }
 
   // Returns the slot at which a search for `id` begins.
-  const Slot& home(std::uint64_t id) const { return slots_[place(id)]; }
+  const Slot& home(std::uint64_t id) const { return slots_[home_of(id)]; }
   void prefetch(std::uint64_t id) const { __builtin_prefetch(&home(id)); }
   // Returns the index of the slot with `id`. If no slot has `id`, returns the empty slot to store it in.
   std::size_t find(std::uint64_t id) const {
-    std::size_t at = place(id);
+    std::size_t at = home_of(id);
     while (slots_[at].used() && slots_[at].id() != id) at = (at + 1) & mask();
     return at;
   }
@@ -49,7 +49,7 @@ class SlotTable {
   void erase(std::size_t hole) {
     --used_;
     for (std::size_t at = (hole + 1) & mask(); slots_[at].used(); at = (at + 1) & mask()) {
-      const std::size_t start = place(slots_[at].id());
+      const std::size_t start = home_of(slots_[at].id());
       if (((at - start) & mask()) < ((at - hole) & mask())) continue;
       slots_[hole] = std::move(slots_[at]);
       hole = at;
@@ -59,7 +59,7 @@ class SlotTable {
 
  private:
   std::size_t mask() const { return slots_.size() - 1; }
-  std::size_t place(std::uint64_t id) const {
+  std::size_t home_of(std::uint64_t id) const {
     return static_cast<std::size_t>(id * 0x9E3779B97F4A7C15U) >> shift_;
   }
   void grow() {

@@ -37,37 +37,37 @@ class TextTree {
   std::size_t nodes() const { return nodes_.size() - free_nodes_.size(); }
 
  private:
-  using Place = std::uint32_t;
-  static constexpr Place kNone = 0;
+  using Index = std::uint32_t;
+  static constexpr Index kNone = 0;
   // Marks that an endpoint has received the text up to a node. The endpoint also has a Holding at the
   // node's parent.
   struct Holding {
     EndpointId endpoint = kNoEndpoint;
-    Place node = kNone;
-    Place next = kNone;
+    Index node = kNone;
+    Index next = kNone;
     // neighbours in the endpoint's list, which is ordered by age; a parent is newer than its children
-    Place newer = kNone, older = kNone;
+    Index newer = kNone, older = kNone;
   };
   struct Node {
     std::string edge;
-    Place parent = kNone;
-    Place holdings = kNone;
-    std::vector<std::pair<char, Place>> children;  // sorted by the first byte of the edge
+    Index parent = kNone;
+    Index holdings = kNone;
+    std::vector<std::pair<char, Index>> children;  // sorted by the first byte of the edge
   };
   struct Held {
-    Place newest = kNone, oldest = kNone;  // ends of the endpoint's list of holdings
+    Index newest = kNone, oldest = kNone;  // ends of the endpoint's list of holdings
     std::size_t bytes = 0;
   };
 
   static std::size_t cost(std::size_t edge_bytes);
-  Place child(const Node& node, char first) const;  // kNone: no such child
-  Place add_node(Place parent, std::string_view edge);
-  void split(Place place, std::size_t at);
+  Index child(const Node& node, char first) const;  // kNone: no such child
+  Index add_node(Index parent, std::string_view edge);
+  void split(Index index, std::size_t at);
   // returns the endpoint's holding at the node; kNone: none
-  Place find(Place node, EndpointId endpoint) const;
-  Place add_holding(Place node, EndpointId endpoint);
+  Index find(Index node, EndpointId endpoint) const;
+  Index add_holding(Index node, EndpointId endpoint);
   // links at the end of the endpoint's list if `older` is kNone
-  void link_before(Place holding, Place older);
+  void link_before(Index holding, Index older);
   void unlink(const Holding& holding);
   void forget_oldest(EndpointId endpoint);
 
@@ -76,8 +76,8 @@ class TextTree {
   // root. Index 0 of holdings_ is unused.
   std::deque<Node> nodes_ = std::deque<Node>(1);
   std::deque<Holding> holdings_ = std::deque<Holding>(1);
-  std::vector<Place> free_nodes_, free_holdings_;
-  std::vector<Place> path_;        // nodes from the root to the end of the inserted text, during insert()
+  std::vector<Index> free_nodes_, free_holdings_;
+  std::vector<Index> path_;        // nodes from the root to the end of the inserted text, during insert()
   std::vector<EndpointId> grown_;  // endpoints whose memory has grown, during insert()
   std::vector<Held> held_;    // [EndpointId]
 };

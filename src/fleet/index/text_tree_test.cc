@@ -90,16 +90,16 @@ TEST(TextTree, AgreesWithANaiveModel) {
       tree.insert(sent, endpoint);
       truth[endpoint].insert(sent);
     }
-    const std::string asked = text();
+    const std::string requested = text();
     for (EndpointId e = 0; e < 3; ++e) {
       std::size_t longest = 0;
       std::set<std::string> prefixes;  // each distinct prefix costs one byte
       for (const std::string& s : truth[e]) {
         for (std::size_t i = 1; i <= s.size(); ++i) prefixes.insert(s.substr(0, i));
-        const auto end = std::mismatch(s.begin(), s.end(), asked.begin(), asked.end()).first;
+        const auto end = std::mismatch(s.begin(), s.end(), requested.begin(), requested.end()).first;
         longest = std::max(longest, static_cast<std::size_t>(end - s.begin()));
       }
-      ASSERT_EQ(matched(tree, asked, e), longest) << asked;
+      ASSERT_EQ(matched(tree, requested, e), longest) << requested;
       ASSERT_GE(tree.bytes(e), prefixes.size());
       ASSERT_EQ(tree.bytes(e) > 0, !prefixes.empty());
     }

@@ -33,7 +33,7 @@ class Collecting : public testing::Test {
 
   // Sends one block of two tokens without a parent: [0.0, [["BlockStored", [name], nil, [name, 7], 2,
   // nil]], rank]. A negative rank is sent as nil.
-  void tell(const std::string& topic, std::uint64_t number, char name, int rank = -1) {
+  void publish(const std::string& topic, std::uint64_t number, char name, int rank = -1) {
     const std::string batch =
         "\x93\xcb\0\0\0\0\0\0\0\0\x91\x96\xab"
         "BlockStored\x91"s +
@@ -48,7 +48,7 @@ class Collecting : public testing::Test {
     const std::lock_guard lock(mutex);
     return held.blocks(id);
   }
-  bool comes_to_hold(EndpointId id, std::size_t count) {
+  bool soon_holds(EndpointId id, std::size_t count) {
     for (int i = 0; i < 6000 && blocks(id) != count; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return blocks(id) == count;
@@ -68,38 +68,38 @@ TEST_F(Collecting, AddressesOfVersion6HaveBracketsOrNone) {
   EXPECT_TRUE(fleet.add({.name = "[fd00::1]:8000"}));
   std::uint64_t number = 0;
   for (; number < 6000 && blocks(2) == 0; ++number) {
-    tell("kv@[fd00::1]:8000@m", number, 'a');
+    publish("kv@[fd00::1]:8000@m", number, 'a');
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  tell("kv@fd00::1:8000@m", number++, 'b');
-  EXPECT_TRUE(comes_to_hold(2, 2));
-  tell("kv@fd00::1@m", number++, 'c');
-  EXPECT_TRUE(comes_to_hold(2, 3));
-  tell("kv@[fd00::1]@m", number++, 'd');
-  EXPECT_TRUE(comes_to_hold(2, 4));
-  tell("kv@fd00::2:8000@m", number, 'e');  // topic of an unknown endpoint
-  tell("kv@[fd00::1]:8000@m", number++, 'f');
-  EXPECT_TRUE(comes_to_hold(2, 5));
+  publish("kv@fd00::1:8000@m", number++, 'b');
+  EXPECT_TRUE(soon_holds(2, 2));
+  publish("kv@fd00::1@m", number++, 'c');
+  EXPECT_TRUE(soon_holds(2, 3));
+  publish("kv@[fd00::1]@m", number++, 'd');
+  EXPECT_TRUE(soon_holds(2, 4));
+  publish("kv@fd00::2:8000@m", number, 'e');  // topic of an unknown endpoint
+  publish("kv@[fd00::1]:8000@m", number++, 'f');
+  EXPECT_TRUE(soon_holds(2, 5));
 }
 
 TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   std::uint64_t number = 0;  // the first messages may be lost, because the subscription takes time
   for (; number < 6000 && blocks(1) == 0; ++number) {
-    tell("kv@10.0.0.2:8000@m", number, 'a');
+    publish("kv@10.0.0.2:8000@m", number, 'a');
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  EXPECT_TRUE(comes_to_hold(1, 1));
+  EXPECT_TRUE(soon_holds(1, 1));
   EXPECT_EQ(blocks(0), 0U);
-  tell("kv@10.0.0.9:8000@m", number, 'b');  // topic of an unknown endpoint
-  tell("kv", number, 'b');
-  tell("kv@", number, 'b');
-  tell("kv@10.0.0.2:8000@m", number, 'b');
-  EXPECT_TRUE(comes_to_hold(1, 2));
-  tell("kv@10.0.0.2:8000@m", number + 2, 'c');
-  EXPECT_TRUE(comes_to_hold(1, 1)) << "one was lost: only the last is known";
-  tell("kv@10.0.0.2:8000@m", 0, 'd');
-  tell("kv@10.0.0.2:8000@m", 1, 'e');
-  EXPECT_TRUE(comes_to_hold(1, 2)) << "the engine has started again";
+  publish("kv@10.0.0.9:8000@m", number, 'b');  // topic of an unknown endpoint
+  publish("kv", number, 'b');
+  publish("kv@", number, 'b');
+  publish("kv@10.0.0.2:8000@m", number, 'b');
+  EXPECT_TRUE(soon_holds(1, 2));
+  publish("kv@10.0.0.2:8000@m", number + 2, 'c');
+  EXPECT_TRUE(soon_holds(1, 1)) << "one was lost: only the last is known";
+  publish("kv@10.0.0.2:8000@m", 0, 'd');
+  publish("kv@10.0.0.2:8000@m", 1, 'e');
+  EXPECT_TRUE(soon_holds(1, 2)) << "the engine has started again";
 }
 
 // The engines of a pod share a topic, and each engine numbers its messages.
@@ -107,20 +107,20 @@ TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8000", .rank = 0}));
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8001", .rank = 1}));
   for (std::uint64_t number = 0; number < 6000 && blocks(3) == 0; ++number) {
-    tell("kv@10.0.0.3:8000@m", number, 'a', 1);
+    publish("kv@10.0.0.3:8000@m", number, 'a', 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  EXPECT_TRUE(comes_to_hold(3, 1)) << "the topic names rank 0, the batch rank 1";
+  EXPECT_TRUE(soon_holds(3, 1)) << "the topic names rank 0, the batch rank 1";
   EXPECT_EQ(blocks(2), 0U);
-  tell("kv@10.0.0.3:8000@m", 7, 'b', 0);
-  EXPECT_TRUE(comes_to_hold(2, 1));
-  tell("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the first of the two ranks on the second host
-  tell("kv@10.0.0.3@m", 9, 'd', 0);
-  EXPECT_TRUE(comes_to_hold(2, 3));
+  publish("kv@10.0.0.3:8000@m", 7, 'b', 0);
+  EXPECT_TRUE(soon_holds(2, 1));
+  publish("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the first of the two ranks on the second host
+  publish("kv@10.0.0.3@m", 9, 'd', 0);
+  EXPECT_TRUE(soon_holds(2, 3));
   EXPECT_EQ(blocks(3), 1U);
-  tell("kv@10.0.0.3:8001@m", 100, 'e', 0);  // another server on this host, which also publishes as rank 0
-  tell("kv@10.0.0.3:8001@m", 101, 'f', 0);
-  EXPECT_TRUE(comes_to_hold(3, 2)) << "messages before 100 were lost: these two are known";
+  publish("kv@10.0.0.3:8001@m", 100, 'e', 0);  // another server on this host, which also publishes as rank 0
+  publish("kv@10.0.0.3:8001@m", 101, 'f', 0);
+  EXPECT_TRUE(soon_holds(3, 2)) << "messages before 100 were lost: these two are known";
   EXPECT_EQ(blocks(2), 3U);
 }
 

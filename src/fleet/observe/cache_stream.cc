@@ -22,12 +22,12 @@ void CacheStream::resume(std::uint64_t next) {
 
 void CacheStream::want_replay() {
   replaying_ = true;
-  asked_ = false;
+  requested_ = false;
   replay_from_ = next_;
 }
 
-std::optional<std::uint64_t> CacheStream::ask_from() {
-  if (!replaying_ || std::exchange(asked_, true)) return std::nullopt;
+std::optional<std::uint64_t> CacheStream::request_from() {
+  if (!replaying_ || std::exchange(requested_, true)) return std::nullopt;
   return next_;
 }
 

@@ -17,7 +17,7 @@ class CacheStream {
     pass,  // ignore the message, because it was already applied or the replay will contain it
   };
 
-  // `can_replay` is set if the endpoint can replay. The owner then requests a replay whenever ask_from()
+  // `can_replay` is set if the endpoint can replay. The owner then requests a replay whenever request_from()
   // returns a number.
   explicit CacheStream(bool can_replay) : can_replay_(can_replay) { start_over(); }
 
@@ -36,7 +36,7 @@ class CacheStream {
 
   // Returns the number of the first message to replay, once for each replay. Returns nullopt if no replay
   // is needed.
-  std::optional<std::uint64_t> ask_from();
+  std::optional<std::uint64_t> request_from();
   bool replaying() const { return replaying_; }
 
  private:
@@ -48,7 +48,7 @@ class CacheStream {
   std::uint64_t next_ = 0;
   std::optional<std::uint64_t> newest_ = {};  // highest number of a live message
   bool replaying_ = false;
-  bool asked_ = false;
+  bool requested_ = false;
   std::uint64_t replay_from_ = 0;
 };
 

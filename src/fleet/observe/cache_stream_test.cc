@@ -9,8 +9,8 @@ using Step = CacheStream::Step;
 
 TEST(CacheStream, BeginsWithAReplayAndPassesOverWhatBothWaysBring) {
   CacheStream stream(true);
-  EXPECT_EQ(stream.ask_from(), 0U);
-  EXPECT_EQ(stream.ask_from(), std::nullopt) << "once";
+  EXPECT_EQ(stream.request_from(), 0U);
+  EXPECT_EQ(stream.request_from(), std::nullopt) << "once";
   EXPECT_EQ(stream.live(1), Step::pass);
   EXPECT_EQ(stream.replayed(0), Step::apply);
   EXPECT_EQ(stream.replayed(1), Step::apply);
@@ -21,39 +21,39 @@ TEST(CacheStream, BeginsWithAReplayAndPassesOverWhatBothWaysBring) {
 
 TEST(CacheStream, AsksForWhatCameDuringAReplay) {
   CacheStream stream(true);
-  stream.ask_from();
+  stream.request_from();
   EXPECT_EQ(stream.replayed(0), Step::apply);
   EXPECT_EQ(stream.live(1), Step::pass);
   stream.replay_ended();
-  EXPECT_EQ(stream.ask_from(), 1U);
+  EXPECT_EQ(stream.request_from(), 1U);
   EXPECT_EQ(stream.replayed(1), Step::apply);
   stream.replay_ended();
-  EXPECT_EQ(stream.ask_from(), std::nullopt);
+  EXPECT_EQ(stream.request_from(), std::nullopt);
 }
 
 TEST(CacheStream, GoesOnFromWhereItIsKnown) {
   CacheStream stream(true);
   stream.resume(7);
-  EXPECT_EQ(stream.ask_from(), 6U) << "the last known one, for a proof";
+  EXPECT_EQ(stream.request_from(), 6U) << "the last known one, for a proof";
   EXPECT_EQ(stream.live(9), Step::pass);
   EXPECT_EQ(stream.replayed(6), Step::apply);
   EXPECT_EQ(stream.replayed(7), Step::apply);
   stream.replay_ended();
-  EXPECT_EQ(stream.ask_from(), 8U);
+  EXPECT_EQ(stream.request_from(), 8U);
 
   CacheStream forgotten(true);
   forgotten.resume(7);
-  EXPECT_EQ(forgotten.ask_from(), 6U);
+  EXPECT_EQ(forgotten.request_from(), 6U);
   EXPECT_EQ(forgotten.replayed(8), Step::clear_and_apply) << "it tells no more of what lies between";
 }
 
 TEST(CacheStream, FillsAGap) {
   CacheStream stream(true);
-  stream.ask_from();
+  stream.request_from();
   stream.replay_ended();
   EXPECT_EQ(stream.live(0), Step::apply);
   EXPECT_EQ(stream.live(3), Step::pass);
-  EXPECT_EQ(stream.ask_from(), 1U);
+  EXPECT_EQ(stream.request_from(), 1U);
   EXPECT_EQ(stream.replayed(1), Step::apply);
   EXPECT_EQ(stream.replayed(2), Step::apply);
   EXPECT_EQ(stream.replayed(3), Step::apply);
@@ -63,37 +63,37 @@ TEST(CacheStream, FillsAGap) {
 
 TEST(CacheStream, AGapThatNobodyCanFillVoidsWhatWasKnown) {
   CacheStream forgetful(true);
-  forgetful.ask_from();
+  forgetful.request_from();
   EXPECT_EQ(forgetful.replayed(5), Step::apply) << "nothing was known before";
   forgetful.replay_ended();
   EXPECT_EQ(forgetful.live(9), Step::pass);
-  EXPECT_EQ(forgetful.ask_from(), 6U);
+  EXPECT_EQ(forgetful.request_from(), 6U);
   EXPECT_EQ(forgetful.replayed(8), Step::clear_and_apply);
 
   CacheStream mute(true);  // an endpoint whose replays are empty
-  mute.ask_from();
+  mute.request_from();
   mute.replay_ended();
   EXPECT_EQ(mute.live(0), Step::apply);
   EXPECT_EQ(mute.live(2), Step::pass);
-  mute.ask_from();
+  mute.request_from();
   mute.replay_ended();
   EXPECT_EQ(mute.live(3), Step::clear_and_apply);
   EXPECT_EQ(mute.live(4), Step::apply);
 
   CacheStream none(false);
-  EXPECT_EQ(none.ask_from(), std::nullopt);
+  EXPECT_EQ(none.request_from(), std::nullopt);
   EXPECT_EQ(none.live(7), Step::apply);
   EXPECT_EQ(none.live(9), Step::clear_and_apply);
 }
 
 TEST(CacheStream, NumbersThatGoBackAreANewBeginning) {
   CacheStream with(true);
-  with.ask_from();
+  with.request_from();
   with.replay_ended();
   EXPECT_EQ(with.live(0), Step::apply);
   EXPECT_EQ(with.live(1), Step::apply);
   EXPECT_EQ(with.live(0), Step::clear);
-  EXPECT_EQ(with.ask_from(), 0U);
+  EXPECT_EQ(with.request_from(), 0U);
 
   CacheStream without(false);
   without.live(8);

@@ -79,7 +79,7 @@ class Source {
       log_warning("{} does not answer at {}", member_.endpoint->url, member_.endpoint->kv_replay_endpoint);
       end_replay();
     }
-    if (is_connected_) ask();
+    if (is_connected_) request();
   }
 
  private:
@@ -149,8 +149,8 @@ class Source {
   }
 
   // Requests a replay. Each replay gets a new socket, so that no messages of an earlier replay arrive.
-  void ask() {
-    const auto from = stream_.ask_from();
+  void request() {
+    const auto from = stream_.request_from();
     if (!from) return;
     replay_ = connected(context_, zmq::socket_type::dealer, member_.endpoint->kv_replay_endpoint);
     const std::uint64_t number = __builtin_bswap64(*from);

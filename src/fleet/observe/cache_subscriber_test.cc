@@ -29,7 +29,7 @@ class Subscribing : public testing::Test {
         fleet,
         [this](const Member& member, std::span<const CacheEvent> events, const CachePosition& now) {
           const std::lock_guard lock(mutex);
-          heard.insert(member.id);
+          received.insert(member.id);
           for (const CacheEvent& event : events) held.apply(member.id, event);
           position = now;
         },
@@ -52,7 +52,7 @@ class Subscribing : public testing::Test {
     const std::lock_guard lock(mutex);
     return held.blocks(0);
   }
-  bool comes_to_hold(std::size_t count) {
+  bool soon_holds(std::size_t count) {
     for (int i = 0; i < 6000 && blocks() != count; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return blocks() == count;
@@ -67,7 +67,7 @@ class Subscribing : public testing::Test {
   Fleet fleet;
   std::mutex mutex;
   HeldBlocks held{1000};
-  std::set<EndpointId> heard;  // members whose events were delivered
+  std::set<EndpointId> received;  // members whose events were delivered
   CachePosition position;      // position after the events in `held`
   std::optional<CacheSubscriber> subscriber;
 };
@@ -77,9 +77,9 @@ TEST_F(Subscribing, LearnsWhatWasToldBeforeItCameAndWhatIsToldAfter) {
   write(1);
   write(2);
   subscribe(true);
-  EXPECT_TRUE(comes_to_hold(2));
+  EXPECT_TRUE(soon_holds(2));
   for (std::uint64_t key = 3; key <= 20; ++key) write(key);
-  EXPECT_TRUE(comes_to_hold(20));
+  EXPECT_TRUE(soon_holds(20));
 }
 
 TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
@@ -87,12 +87,12 @@ TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
   write(1);
   write(2);
   subscribe(true);
-  EXPECT_TRUE(comes_to_hold(2));
+  EXPECT_TRUE(soon_holds(2));
   publisher.reset();
-  EXPECT_TRUE(comes_to_hold(0)) << "its connection is lost";
+  EXPECT_TRUE(soon_holds(0)) << "its connection is lost";
   publish();
   write(1);
-  EXPECT_TRUE(comes_to_hold(1));
+  EXPECT_TRUE(soon_holds(1));
 }
 
 TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
@@ -113,7 +113,7 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   const std::size_t before = blocks();
   EXPECT_GT(before, 0U);
   one_more();
-  EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
+  EXPECT_TRUE(soon_holds(before + 1) || blocks() > before);
 }
 
 // A router does this when it starts with the index of another router. The engine can replay only its last 5
@@ -122,26 +122,26 @@ TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
   publish(5);
   write(1);
   subscribe(true);
-  ASSERT_TRUE(comes_to_hold(1)) << "now it hears what is told";
+  ASSERT_TRUE(soon_holds(1)) << "now it hears what is told";
   for (std::uint64_t key = 2; key <= 20; ++key) {
     write(key);
-    ASSERT_TRUE(comes_to_hold(key));
+    ASSERT_TRUE(soon_holds(key));
   }
   subscriber.reset();
   for (std::uint64_t key = 21; key <= 23; ++key) write(key);
   fleet.remove(0);
   fleet.release(0);
   subscribe(true);
-  EXPECT_TRUE(comes_to_hold(23));
+  EXPECT_TRUE(soon_holds(23));
   write(24);
-  EXPECT_TRUE(comes_to_hold(24));
+  EXPECT_TRUE(soon_holds(24));
 }
 
 TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
   publish();
   subscribe(true);
   for (std::uint64_t key = 1; key <= 3; ++key) write(key);
-  ASSERT_TRUE(comes_to_hold(3));
+  ASSERT_TRUE(soon_holds(3));
   subscriber.reset();
   // The engine has restarted, and has sent more or fewer messages than the known position.
   for (const std::uint64_t blocks_now : {5, 1}) {
@@ -152,9 +152,9 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
     fleet.release(0);
     subscribe(true);
     // Only the first block begins a prompt. The parents of all other blocks are unknown.
-    EXPECT_TRUE(comes_to_hold(0));
+    EXPECT_TRUE(soon_holds(0));
     write(1);
-    EXPECT_TRUE(comes_to_hold(1));
+    EXPECT_TRUE(soon_holds(1));
     subscriber.reset();
   }
 }
@@ -163,7 +163,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   publish();
   write(1);
   subscribe(true);
-  EXPECT_TRUE(comes_to_hold(1));
+  EXPECT_TRUE(soon_holds(1));
   available(0, false);
   // The subscriber checks all members together. When it has subscribed to the second member, it has also
   // seen the state of the first.
@@ -171,7 +171,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   available(second, true);
   ASSERT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
-    return heard.contains(second);
+    return received.contains(second);
   }));
   {
     const std::lock_guard lock(mutex);
@@ -179,7 +179,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
     position = {};
   }
   available(0, true);
-  EXPECT_TRUE(comes_to_hold(1));
+  EXPECT_TRUE(soon_holds(1));
 }
 
 TEST(CacheSubscriber, AWrongAddressIsAnErrorThatNamesTheField) {

@@ -14,15 +14,15 @@ namespace {
 constexpr std::size_t kAtOnce = 64;
 
 Result<std::string> fetch(const std::string& base, std::string_view path, const std::string& api_key) {
-  TRY(http::Response response, ask_server(base, "GET", path, {}, api_key));
+  TRY(http::Response response, call_server(base, "GET", path, {}, api_key));
   if (response.status == 200) return std::move(response.body);
   return failure(ErrorCode::io, "GET {} returned status {}", path, response.status);
 }
 
 }  // namespace
 
-Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
-                                  std::string body, const std::string& api_key) {
+Result<http::Response> call_server(const std::string& base, std::string_view method, std::string_view path,
+                                   std::string body, const std::string& api_key) {
   constexpr int kTimeoutMs = 2000;
   constexpr std::uint64_t kPageMax = std::uint64_t{16} << 20;
   TRY(const http::Url at, http::parse_url(base));
@@ -66,10 +66,10 @@ std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::
   for (std::span<const std::string> left = servers; !left.empty();) {
     const auto some = left.first(std::min(left.size(), kAtOnce));
     left = left.subspan(some.size());
-    std::vector<std::future<Result<std::string>>> asked;
+    std::vector<std::future<Result<std::string>>> responses;
     for (const std::string& server : some)
-      asked.push_back(std::async(std::launch::async, fetch, server, "/metrics", api_key));
-    for (std::size_t i = 0; i < some.size(); ++i) all.emplace(some[i], asked[i].get());
+      responses.push_back(std::async(std::launch::async, fetch, server, "/metrics", api_key));
+    for (std::size_t i = 0; i < some.size(); ++i) all.emplace(some[i], responses[i].get());
   }
   return all;
 }

@@ -13,8 +13,8 @@ namespace octavo::fleet {
 
 // Returns the response with any status. Returns an `io` error if the server does not respond. An empty
 // `api_key` is not sent.
-Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
-                                  std::string body, const std::string& api_key);
+Result<http::Response> call_server(const std::string& base, std::string_view method, std::string_view path,
+                                   std::string body, const std::string& api_key);
 
 // Replaces the URL of each `octavo route` by the URLs of its workers, and keeps all other URLs. `type`
 // ("prefill" or "decode") selects workers with this worker_type; "" selects all workers.

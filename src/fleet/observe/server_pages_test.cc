@@ -42,12 +42,12 @@ TEST(ServerPages, APoolIsTheWorkersOfOneType) {
 
 TEST(ServerPages, ThoseThatDoNotAnswerSaySo) {
   const auto replica = serving({{"/metrics", "up 1\n"}}), other = serving({});
-  const std::string gone = "http://127.0.0.1:1";
-  const auto pages = metrics_pages({replica->address(), other->address(), gone}, "key");
+  const std::string missing = "http://127.0.0.1:1";
+  const auto pages = metrics_pages({replica->address(), other->address(), missing}, "key");
   ASSERT_EQ(pages.size(), 3U);
   EXPECT_EQ(pages.at(replica->address()).value(), "up 1\n");
   EXPECT_THAT(pages.at(other->address()).error().message, testing::HasSubstr("404"));
-  EXPECT_FALSE(pages.at(gone));
+  EXPECT_FALSE(pages.at(missing));
   EXPECT_THAT(metrics_pages({replica->address()}, "wrong").begin()->second.error().message,
               testing::HasSubstr("401"));
 }

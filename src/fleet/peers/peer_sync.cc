@@ -96,7 +96,7 @@ class Peer {
   }
 
   std::optional<PeerId> id = {};  // nullopt: no message has arrived on this connection
-  std::int64_t heard_us = 0;
+  std::int64_t received_us = 0;
 
  private:
   zmq::socket_t socket_;
@@ -111,10 +111,10 @@ struct PeerSync::State {
   void run();
   void work();
   void connect();
-  void hear(Peer& peer);
+  void receive(Peer& peer);
   void take(Peer& peer, const zmq::message_t& message);
   void lose(Peer& peer);
-  void tell(std::int64_t now);
+  void report(std::int64_t now);
   std::chrono::milliseconds wait(std::int64_t now) const;
 
   Owner owner;
@@ -123,10 +123,10 @@ struct PeerSync::State {
   Bell bell;
   std::atomic<bool> stopping = false;
 
-  std::optional<zmq::socket_t> telling;
+  std::optional<zmq::socket_t> publisher;
   bool untold = false;       // some changes are not sent yet
-  std::int64_t told_us = 0;  // time of the last message to the peers
-  std::int64_t told_all_us = 0;
+  std::int64_t reported_us = 0;  // time of the last message to the peers
+  std::int64_t reported_all_us = 0;
 
   std::vector<PolledOptions> names;
   std::mutex mutex;                                // guards `addresses`
@@ -147,9 +147,9 @@ Result<std::unique_ptr<PeerSync>> PeerSync::start(const PeerOptions& options, Ow
   TRY_VOID(state->begin(options));
   state->thread = std::thread([made = state.get()] { made->run(); });
   if (!state->names.empty())
-    state->resolving =
-        std::make_unique<Follower>(FollowerOptions{.source = "addresses of routers", .turn_ms = kResolveMs},
-                                   [made = state.get()] { return made->resolve(); });
+    state->resolving = std::make_unique<Follower>(
+        FollowerOptions{.source = "addresses of routers", .interval_ms = kResolveMs},
+        [made = state.get()] { return made->resolve(); });
   return std::unique_ptr<PeerSync>(new PeerSync(std::move(state)));
 }
 
@@ -175,9 +175,9 @@ Result<> PeerSync::State::begin(const PeerOptions& options) {
   context.set(zmq::ctxopt::max_sockets, static_cast<int>(4 * kAddressesMax));
   if (options.endpoint.empty()) return {};
   try {
-    telling = socket_of(context, zmq::socket_type::pub);
-    telling->set(zmq::sockopt::sndhwm, kQueuedMax);
-    telling->bind(options.endpoint);
+    publisher = socket_of(context, zmq::socket_type::pub);
+    publisher->set(zmq::sockopt::sndhwm, kQueuedMax);
+    publisher->bind(options.endpoint);
   } catch (const zmq::error_t& error) {
     return invalid("router-sync", "cannot listen at {}: {}", quoted_text(options.endpoint), error.what());
   }
@@ -193,10 +193,10 @@ Result<> PeerSync::State::resolve() {
       outcome = failure(ErrorCode::io, "{}: {}", names[i].source, found.error().message);
       continue;
     }
-    std::set<std::string> there;
-    for (const Endpoint& endpoint : *found) there.insert(endpoint.name);
+    std::set<std::string> resolved;
+    for (const Endpoint& endpoint : *found) resolved.insert(endpoint.name);
     const std::lock_guard lock(mutex);
-    addresses[i] = std::move(there);
+    addresses[i] = std::move(resolved);
   }
   bell.ring();
   return outcome;
@@ -224,18 +224,18 @@ void PeerSync::State::work() {
     bell.silence();
     untold = true;
   }
-  for (auto& [address, peer] : peers) hear(peer);
+  for (auto& [address, peer] : peers) receive(peer);
   std::set<PeerId> now_known;
   for (const auto& [address, peer] : peers)
     if (peer.id && *peer.id != self) now_known.insert(*peer.id);
   if (now_known.size() != known) owner.peers_changed(static_cast<int>(now_known.size()));
   known = now_known.size();
-  tell(now_us());
+  report(now_us());
 }
 
 std::chrono::milliseconds PeerSync::State::wait(std::int64_t now) const {
   std::int64_t until = now + kAllUs;
-  if (telling) until = untold ? told_us + kTogetherUs : told_all_us + kAllUs;
+  if (publisher) until = untold ? reported_us + kTogetherUs : reported_all_us + kAllUs;
   return std::chrono::milliseconds((std::max<std::int64_t>(until - now, 0) + 999) / 1000);
 }
 
@@ -253,39 +253,39 @@ void PeerSync::State::connect() {
       peers.try_emplace(address, context, address, ++made);
 }
 
-void PeerSync::State::hear(Peer& peer) {
+void PeerSync::State::receive(Peer& peer) {
   for (int i = 0; i < kMessagesAtOnce; ++i) {
     const auto message = peer.receive();
     if (!message) break;
     take(peer, *message);
   }
-  if (peer.disconnected() || now_us() - peer.heard_us > kSilentUs) lose(peer);
+  if (peer.disconnected() || now_us() - peer.received_us > kSilentUs) lose(peer);
 }
 
 void PeerSync::State::take(Peer& peer, const zmq::message_t& message) {
-  const auto told = read_load_message(message.to_string_view());
-  if (!told) return owner.malformed();
-  peer.heard_us = now_us();
-  if (peer.id != told->sender) lose(peer);  // a different router now has this address
-  peer.id = told->sender;
-  if (told->sender != self) owner.heard(*told);
+  const auto parsed = read_load_message(message.to_string_view());
+  if (!parsed) return owner.malformed();
+  peer.received_us = now_us();
+  if (peer.id != parsed->sender) lose(peer);  // a different router now has this address
+  peer.id = parsed->sender;
+  if (parsed->sender != self) owner.received(*parsed);
 }
 
 void PeerSync::State::lose(Peer& peer) {
-  if (peer.id && *peer.id != self) owner.gone(*peer.id);
+  if (peer.id && *peer.id != self) owner.removed(*peer.id);
   peer.id.reset();
 }
 
-void PeerSync::State::tell(std::int64_t now) {
-  if (!telling) return;
-  const bool all = now - told_all_us >= kAllUs;
-  if (!all && (!untold || now - told_us < kTogetherUs)) return;
+void PeerSync::State::report(std::int64_t now) {
+  if (!publisher) return;
+  const bool all = now - reported_all_us >= kAllUs;
+  if (!all && (!untold || now - reported_us < kTogetherUs)) return;
   untold = false;
-  told_us = now;
-  if (all) told_all_us = now;
+  reported_us = now;
+  if (all) reported_all_us = now;
   const LoadMessage message{.sender = self, .all = all, .workers = owner.changed_loads(all)};
   if (!all && message.workers.empty()) return;
-  telling->send(zmq::buffer(write_load_message(message)), zmq::send_flags::dontwait);
+  publisher->send(zmq::buffer(write_load_message(message)), zmq::send_flags::dontwait);
 }
 
 }  // namespace octavo::fleet

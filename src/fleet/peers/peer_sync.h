@@ -31,8 +31,8 @@ class PeerSync {
     // Returns the loads that have changed since the last call. If `all` is set, returns the loads of all
     // workers.
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
-    std::function<void(const LoadMessage&)> heard = {};
-    std::function<void(PeerId)> gone = {};
+    std::function<void(const LoadMessage&)> received = {};
+    std::function<void(PeerId)> removed = {};
     std::function<void()> malformed = {};
     std::function<void(int)> peers_changed = {};  // the argument is the new number of peers
   };

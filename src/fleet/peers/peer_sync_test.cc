@@ -29,17 +29,17 @@ class Book {
                             {.changed_loads =
                                  [this](bool all) {
                                    const std::lock_guard lock(mutex_);
-                                   auto told = std::exchange(changed_, {});
-                                   return all ? own_ : told;
+                                   auto changes = std::exchange(changed_, {});
+                                   return all ? own_ : changes;
                                  },
-                             .heard =
+                             .received =
                                  [this](const LoadMessage& message) {
                                    const std::lock_guard lock(mutex_);
                                    if (message.all) peers_.erase(message.sender);
                                    for (const WorkerLoad& each : message.workers)
                                      peers_[message.sender][each.worker] = each.load;
                                  },
-                             .gone =
+                             .removed =
                                  [this](PeerId peer) {
                                    const std::lock_guard lock(mutex_);
                                    peers_.erase(peer);

@@ -63,19 +63,20 @@ std::string random_uuid(std::uint64_t high, std::uint64_t low) {
                      low >> 48, low & 0xFFFFFFFFFFFF);
 }
 
-void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer) {
-  const Choice& choice = told.choice;
-  const http::Request& request = told.request;
-  ext_proc::CommonResponse& common = told.buffered ? *answer.mutable_request_body()->mutable_response()
-                                                   : *answer.mutable_request_headers()->mutable_response();
+void write_choice(const ChoiceAnswer& answer_of, ext_proc::ProcessingResponse& answer) {
+  const Choice& choice = answer_of.choice;
+  const http::Request& request = answer_of.request;
+  ext_proc::CommonResponse& common = answer_of.buffered
+                                         ? *answer.mutable_request_body()->mutable_response()
+                                         : *answer.mutable_request_headers()->mutable_response();
   common.set_clear_route_cache(true);
   ext_proc::HeaderMutation& headers = *common.mutable_header_mutation();
-  const std::string names = destinations(choice, told.primary_port);
+  const std::string names = destinations(choice, answer_of.primary_port);
   set_header(headers, kDestination, names);
   for (const auto& [name, value] : {std::pair(kPrefiller, without_ranks(choice.prefiller)),
                                     {kEncoders, without_ranks(choice.encoders)},
                                     {kKvSource, without_ranks(choice.kv_source)},
-                                    {kRank, told.primary_port > 0 ? choice.picked.front().name : ""}}) {
+                                    {kRank, answer_of.primary_port > 0 ? choice.picked.front().name : ""}}) {
     if (!value.empty())
       set_header(headers, name, value);
     else if (request.headers.find(name))
@@ -83,17 +84,17 @@ void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer
   }
   if (choice.endpoint->shares_port && !request.headers.find(kEngineRank))
     set_header(headers, kEngineRank, std::to_string(choice.endpoint->rank));
-  if (told.buffered && told.changes_body) common.mutable_body_mutation()->set_body(request.body);
-  if (told.says_length) set_header(headers, "content-length", fmt::format("{}", request.body.size()));
-  if (told.expands_body) headers.add_remove_headers("content-encoding");
-  if (!told.traceparent.empty()) set_header(headers, "traceparent", told.traceparent);
-  if (!told.request_id.empty()) set_header(headers, "x-request-id", told.request_id);
+  if (answer_of.buffered && answer_of.changes_body) common.mutable_body_mutation()->set_body(request.body);
+  if (answer_of.sets_length) set_header(headers, "content-length", fmt::format("{}", request.body.size()));
+  if (answer_of.expands_body) headers.add_remove_headers("content-encoding");
+  if (!answer_of.traceparent.empty()) set_header(headers, "traceparent", answer_of.traceparent);
+  if (!answer_of.request_id.empty()) set_header(headers, "x-request-id", answer_of.request_id);
 
   auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]
                       .mutable_struct_value()
                       ->mutable_fields();
   fields[std::string(kDestination)].set_string_value(names);
-  if (!told.emit_scores) return;
+  if (!answer_of.emit_scores) return;
   auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
   for (const Choice::Picked& endpoint : choice.picked) scores[endpoint.name].set_number_value(endpoint.score);
 }

@@ -24,7 +24,7 @@ struct ChoiceAnswer {
   int primary_port = 0;  // port of all requests; 0: each endpoint's own port
   bool emit_scores = false;
   bool buffered = false;  // send the choice in the response to the body instead of to the headers
-  bool says_length = false;
+  bool sets_length = false;
   bool changes_body = false;
   // the picker has decompressed the request's body, so Content-Encoding must be removed
   bool expands_body = false;
@@ -32,7 +32,7 @@ struct ChoiceAnswer {
   std::string_view request_id = {};  // request id to add; "": the request has an id
 };
 
-void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer);
+void write_choice(const ChoiceAnswer& answer_of, ext_proc::ProcessingResponse& answer);
 // Adds the body in pieces, one for each response. The last piece ends the stream, unless trailers follow.
 void add_request_body(std::string_view body, bool has_trailers,
                       std::vector<ext_proc::ProcessingResponse>& answers);

@@ -125,9 +125,9 @@ class Reader {
     if (!list.is_array()) return invalid(where, "must be a list");
     for (std::size_t i = 0; i < list.get_array().size(); ++i) {
       const json::value& item = list.get_array()[i];
-      const std::string place = fmt::format("{}[{}]", where, i);
-      if (!item.is_object()) return invalid(place, "must be an object");
-      TRY_VOID((this->*read_item)(item.get_object(), place));
+      const std::string path = fmt::format("{}[{}]", where, i);
+      if (!item.is_object()) return invalid(path, "must be an object");
+      TRY_VOID((this->*read_item)(item.get_object(), path));
     }
     return {};
   }
@@ -333,9 +333,9 @@ class Reader {
     fields.read("name", name);
     const auto* plugins = fields.get("plugins");
     TRY_VOID(fields.done());
-    const auto [place, fresh] = profiles_.try_emplace(name);
+    const auto [path, fresh] = profiles_.try_emplace(name);
     if (!fresh) return invalid(where + ".name", "the profile {} already exists", quoted_text(name));
-    profile_ = &place->second;
+    profile_ = &path->second;
     return plugins ? each(*plugins, where + ".plugins", &Reader::read_step) : Result<>();
   }
 

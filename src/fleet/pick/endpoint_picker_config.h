@@ -66,7 +66,7 @@ struct EndpointPickerConfig {
   // port that the gateway sends the requests for all ranks of a pod to; 0: each rank's own port
   int primary_port = 0;
   std::vector<RequestAttribute> attributes = {};  // numbers to report to the gateway with each response
-  bool tells_served = false;
+  bool reports_served = false;
 };
 
 // Parses a configuration. Returns an error on any field that is unknown, or that llm-d has but this picker

@@ -417,7 +417,7 @@ plugins:
     indexerConfig: {kvCacheBackendConfigs: [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.4}]}
 - {type: destination-endpoint-served-verifier}
 )");
-  EXPECT_TRUE(config.tells_served);
+  EXPECT_TRUE(config.reports_served);
 }
 
 }  // namespace

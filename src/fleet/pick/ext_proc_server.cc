@@ -38,7 +38,7 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   }
 
   void half_closed() override { call_->finish(grpc::Status::ok); }
-  void gone() override { processor_.cancel(); }
+  void disconnected() override { processor_.cancel(); }
 
  private:
   // Continues on the thread that dispatches the request, so that the request is booked before FlowGate

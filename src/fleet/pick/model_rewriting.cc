@@ -55,11 +55,11 @@ std::string with_model(std::string_view body, std::string_view model) {
   return out += body.substr(std::min(copied, body.size()));
 }
 
-ModelRestorer::ModelRestorer(std::string_view sent, std::string_view asked) {
+ModelRestorer::ModelRestorer(std::string_view sent, std::string_view requested) {
   for (const int spaced : {0, 1}) {
     const std::string front = spaced ? "\"model\": " : "\"model\":";
     patterns_[spaced] = front + quoted(sent);
-    replacements_[spaced] = front + quoted(asked);
+    replacements_[spaced] = front + quoted(requested);
   }
 }
 

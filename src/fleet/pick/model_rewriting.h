@@ -14,7 +14,7 @@ std::string with_model(std::string_view body, std::string_view model);
 class ModelRestorer {
  public:
   ModelRestorer() = default;
-  ModelRestorer(std::string_view sent, std::string_view asked);
+  ModelRestorer(std::string_view sent, std::string_view requested);
 
   bool active() const { return !patterns_[0].empty(); }
   // Returns the bytes to forward for the next piece. If the piece ends with a possible beginning of the

@@ -19,11 +19,12 @@ void PagePoller::tick() {
   const auto view = fleet_.view();
   std::erase_if(whole_, [&](EndpointId id) { return view->find(id) == nullptr; });
   for (const Member& member : view->members)
-    if ((!options_.at_node || !member.endpoint->node.empty()) && asked_.insert(member.id).second) ask(member);
+    if ((!options_.at_node || !member.endpoint->node.empty()) && polled_.insert(member.id).second)
+      fetch(member);
   loop_.after(options_.interval_ms, [this] { tick(); });
 }
 
-void PagePoller::ask(const Member& member) {
+void PagePoller::fetch(const Member& member) {
   const auto page = std::make_shared<http::Response>();
   std::string body = take_body();
   http::Address address = *http::parse_base_url(member.endpoint->url);
@@ -47,7 +48,7 @@ void PagePoller::ask(const Member& member) {
                   },
               .end =
                   [this, page, member](const Result<>& result) {
-                    asked_.erase(member.id);
+                    polled_.erase(member.id);
                     if (!result) return then_(member, std::unexpected(result.error()));
                     Result<http::Response> response = std::move(*page);
                     then_(member, response);

@@ -26,9 +26,9 @@ struct PollOptions {
 // Must outlive the AsyncClient that owns `loop`.
 class PagePoller {
  public:
-  // Called on the loop's thread with the response of the endpoint `asked`, whatever its status, or with the
+  // Called on the loop's thread with the response of the endpoint `polled`, whatever its status, or with the
   // error.
-  using Then = std::function<void(const Member& asked, const Result<http::Response>& page)>;
+  using Then = std::function<void(const Member& polled, const Result<http::Response>& page)>;
 
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)
       : fleet_(fleet), loop_(loop), options_(std::move(options)), then_(std::move(then)) {}
@@ -39,7 +39,7 @@ class PagePoller {
 
  private:
   void tick();
-  void ask(const Member& member);
+  void fetch(const Member& member);
   std::string take_body();
   void return_body(std::string body);
 
@@ -47,7 +47,7 @@ class PagePoller {
   http::ClientLoop& loop_;
   const PollOptions options_;
   const Then then_;
-  std::unordered_set<EndpointId> asked_;
+  std::unordered_set<EndpointId> polled_;
   std::unordered_set<EndpointId> whole_;  // endpoints whose whole page is requested
   // Buffers of earlier pages, reused because allocating them for each page would be slow.
   std::vector<std::string> bodies_;

@@ -32,8 +32,8 @@ const std::vector<double> kShares{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9
 const std::vector<double> kTokenSeconds{.001, .002, .005, .01, .02, .03, .05, .08, .1, .15, .2, .3, .5, 1, 2};
 constexpr std::int64_t kBytesOfToken = 4;  // llm-d's estimate
 
-std::string models_of(const std::string& asked, const std::string& target) {
-  return label_text({{"model_name", asked}, {"target_model_name", target}});
+std::string models_of(const std::string& requested, const std::string& target) {
+  return label_text({{"model_name", requested}, {"target_model_name", target}});
 }
 
 void write_pool(std::string& out, const FleetView& view, const std::string& pool) {
@@ -124,7 +124,7 @@ void PickMetrics::rendered(bool succeeded) {
   ++renderings_[succeeded ? "ok" : "failed"];
 }
 
-void PickMetrics::told(std::size_t events) {
+void PickMetrics::counted_events(std::size_t events) {
   const std::lock_guard lock(mutex_);
   cache_events_ += static_cast<std::int64_t>(events);
 }

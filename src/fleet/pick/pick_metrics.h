@@ -49,7 +49,7 @@ class PickMetrics {
   void began(const std::string& model);  // must be followed by ended()
   void decided(const Attempt& attempt);
   void rendered(bool succeeded);  // counts a request to the tokenising server
-  void told(std::size_t events);  // counts KV cache events
+  void counted_events(std::size_t events);  // counts KV cache events
   void ended(const PickedRequest& request);
 
   StepTimer& plugin_times() { return plugin_times_; }

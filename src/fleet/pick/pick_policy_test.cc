@@ -128,7 +128,7 @@ TEST(PickPolicy, TheBlocksOfAnAdapterBearItsName) {
   picker->scraped(std::move(scrapes));
   RouteRequest request{.model = "tale", .tokens_are_exact = true};
   for (std::uint32_t token = 0; token < 16; ++token) request.tokens.push_back(token);
-  const auto tell = [&](std::string_view name, std::string adapter) {
+  const auto report = [&](std::string_view name, std::string adapter) {
     const auto view = picker->view();
     picker->cache_changed(*view->find(name),
                           {{{.kind = CacheEvent::Kind::stored,
@@ -141,8 +141,8 @@ TEST(PickPolicy, TheBlocksOfAnAdapterBearItsName) {
   const auto serve = [&](std::vector<std::string> adapters) {
     picker->set_models(there->members.at(0), std::nullopt, std::move(adapters));
   };
-  tell("10.0.0.3:80", "");
-  tell("10.0.0.5:80", "tale");
+  report("10.0.0.3:80", "");
+  report("10.0.0.5:80", "tale");
   const auto pick = [&] { return picker->choose(request, {}).value().picked.at(0).name; };
   EXPECT_EQ(pick(), "10.0.0.3:80") << "a name that nobody has called an adapter's is the model's";
   serve({"tale"});

@@ -151,7 +151,7 @@ Result<> PickServer::State::listen() {
   const auto deliver = [this](const Member& member, std::span<const CacheEvent> changes,
                               const CachePosition& position) {
     balancer->cache_changed(member, changes, position);
-    context.metrics.told(changes.size());
+    context.metrics.counted_events(changes.size());
   };
   if (events->discover) subscriber = std::make_unique<CacheSubscriber>(balancer->fleet(), deliver);
   if (events->bind.empty()) return {};
@@ -223,7 +223,7 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   options.processor.primary_port = options.config.primary_port;
   options.processor.media_tokens = options.config.media_tokens;
   options.processor.attributes = options.config.attributes;
-  options.processor.tells_served = options.config.tells_served;
+  options.processor.reports_served = options.config.reports_served;
   TRY(Scraper::Pages pages, scraped_pages(options));
   auto state = std::make_unique<State>(std::move(balancer), options, std::move(pages));
   if (const auto& file = options.config.discovery) {

@@ -69,7 +69,7 @@ Processor::Processor(ProcessorContext& context, std::string_view traceparent)
       trace_(context.options.tracer, context.metrics.plugin_times(), traceparent),
       body_share_(context.bodies),
       answer_(context.balancer) {
-  told_.status = 0;
+  reported_.status = 0;
   context_.metrics.stream_opened();
 }
 
@@ -178,13 +178,13 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   expanded_ = *expanded;
   route_ = scan_request(request_, context_.balancer.headers());
   estimate_media(route_, context_.options.media_tokens);
-  told_.model = route_.model;
-  told_.target_model = route_.model;
-  told_.request_bytes = request_.body.size();
-  told_.counted = true;
-  context_.metrics.began(told_.model);
-  told_.ttft_slo_seconds = slo_seconds("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or(0);
-  told_.tpot_slo_seconds = slo_seconds("x-llm-d-slo-tpot-ms", "x-slo-tpot-ms").value_or(0);
+  reported_.model = route_.model;
+  reported_.target_model = route_.model;
+  reported_.request_bytes = request_.body.size();
+  reported_.counted = true;
+  context_.metrics.began(reported_.model);
+  reported_.ttft_slo_seconds = slo_seconds("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or(0);
+  reported_.tpot_slo_seconds = slo_seconds("x-llm-d-slo-tpot-ms", "x-slo-tpot-ms").value_or(0);
   const openai::Route* known = openai::find_route(request_.path);
   const Parsers& parsers = context_.options.parsers;
   const bool parsed = known && is_parsed(known->protocol, parsers);
@@ -262,7 +262,7 @@ void Processor::wait_for_burst(Answers& answers) {
 
 void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
-  Attempt attempt{.target_model = told_.target_model,
+  Attempt attempt{.target_model = reported_.target_model,
                   .prompt_tokens = static_cast<std::int64_t>(route_.tokens.size())};
   auto choice = context_.balancer.choose(
       std::exchange(route_, {}),
@@ -289,14 +289,14 @@ std::optional<std::string_view> Processor::header(std::string_view name, std::st
 // Rewrites the model's name. A request header has priority over the cluster's rules.
 void Processor::rewrite_model() {
   std::optional<std::string> target;
-  if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
-    target = *asked;
+  if (const auto requested = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
+    target = *requested;
   else
     target = context_.rules.load()->rewritten(route_.model, Draws(context_.balancer.draw()).unit());
   if (!target || target->empty() || *target == route_.model) return;
   request_.body = with_model(request_.body, *target);
   restorer_ = ModelRestorer(*target, route_.model);
-  told_.target_model = *target;
+  reported_.target_model = *target;
   route_.model = *std::move(target);
 }
 
@@ -401,7 +401,7 @@ void Processor::pick_any(Answers& answers) {
 
 void Processor::add_choice(Choice choice, Answers& answers) {
   answer_.sent(std::move(choice));
-  told_.split = split_of(answer_.choice());
+  reported_.split = split_of(answer_.choice());
   const std::string request_id = request_.headers.find("x-request-id")
                                      ? ""
                                      : random_uuid(context_.balancer.draw(), context_.balancer.draw());
@@ -411,17 +411,17 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .emit_scores = context_.options.emit_scores,
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
                 // Envoy removes Content-Length if it streams the body to the picker.
-                .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
+                .sets_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
                 .changes_body = restorer_.active() || expanded_,
                 .expands_body = expanded_,
                 .traceparent = trace_.traceparent(),
                 .request_id = request_id},
                answers.emplace_back());
-  trace_.end(told_.target_model, answer_.choice());
+  trace_.end(reported_.target_model, answer_.choice());
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
-  trace_.end(told_.target_model, refusal);
+  trace_.end(reported_.target_model, refusal);
   end_with(refusal.status,
            fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
            refusal.dropped_reason, answers);
@@ -429,7 +429,7 @@ void Processor::refuse(const Refusal& refusal, Answers& answers) {
 
 void Processor::end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers) {
   progress_.over = true;
-  told_.status = status;
+  reported_.status = status;
   auto& immediate = *answers.emplace_back().mutable_immediate_response();
   immediate.mutable_status()->set_code(status);
   immediate.set_body(std::move(body));
@@ -440,11 +440,12 @@ void Processor::on_response_headers(const ProcessingRequest& message, Answers& a
   const ext_proc::HttpHeaders& headers = message.response_headers();
   for (const HeaderValue& header : headers.headers().headers()) {
     const std::string_view value = value_of(header);
-    if (header.key() == ":status") std::from_chars(value.data(), value.data() + value.size(), told_.status);
+    if (header.key() == ":status")
+      std::from_chars(value.data(), value.data() + value.size(), reported_.status);
     if (header.key() == "content-type") answer_.content_type(value);
   }
   CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
-  if (context_.options.tells_served)
+  if (context_.options.reports_served)
     set_header(*common.mutable_header_mutation(), kServedHeader,
                read_served(message).value_or("fail: missing destination endpoint served metadata"));
   for (const auto& [name, value] : answer_.choice().answer_headers)
@@ -471,14 +472,14 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
 }
 
 void Processor::response_ended() {
-  answer_.ended(arrived_us_, told_);
+  answer_.ended(arrived_us_, reported_);
   if (progress_.evictable) context_.gate->stopped(waiting_.held);
   if (!std::exchange(progress_.begun, false)) return;
-  told_.seconds = seconds();
-  if (context_.gate && told_.input_tokens >= 0)
-    context_.gate->ended(waiting_.fairness_id, told_.input_tokens,
-                         std::max<std::int64_t>(told_.output_tokens, 0));
-  context_.metrics.ended(told_);
+  reported_.seconds = seconds();
+  if (context_.gate && reported_.input_tokens >= 0)
+    context_.gate->ended(waiting_.fairness_id, reported_.input_tokens,
+                         std::max<std::int64_t>(reported_.output_tokens, 0));
+  context_.metrics.ended(reported_);
 }
 
 }  // namespace octavo::fleet

@@ -64,7 +64,7 @@ struct ProcessorOptions {
   std::vector<RequestAttribute> attributes = {};
   std::shared_ptr<Tracer> tracer = {};  // null: tracing is off
   // responses name the endpoint that served the request, for conformance tests of gateways
-  bool tells_served = false;
+  bool reports_served = false;
 };
 
 struct ProcessorContext {
@@ -177,7 +177,7 @@ class Processor {
   http::Request request_;  // method, path, headers and the received part of the body
   http::BodyShare body_share_;
   PickedAnswer answer_;
-  PickedRequest told_;
+  PickedRequest reported_;
   RouteRequest route_;  // valid until an endpoint is picked
   Subset subset_;
   ModelRestorer restorer_;

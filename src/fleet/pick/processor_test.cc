@@ -221,8 +221,8 @@ TEST_F(ProcessorTest, ASubsetOfPrimaryPortsAllowsAllRanksOfThem) {
 }
 
 TEST_F(ProcessorTest, AnswersNameTheEndpointThatServedThem) {
-  begin(1, {.tells_served = true});
-  const auto told = [&](std::string served) {
+  begin(1, {.reports_served = true});
+  const auto counted_events = [&](std::string served) {
     next();
     EXPECT_NE(destination(), "");
     ProcessingRequest message;
@@ -235,8 +235,8 @@ TEST_F(ProcessorTest, AnswersNameTheEndpointThatServedThem) {
     return headers_of(answers_[0].response_headers().response().header_mutation())
         .at("x-conformance-test-served-endpoint");
   };
-  EXPECT_EQ(told("10.0.0.1:8000"), "10.0.0.1:8000");
-  EXPECT_THAT(told(""), HasSubstr("fail: "));
+  EXPECT_EQ(counted_events("10.0.0.1:8000"), "10.0.0.1:8000");
+  EXPECT_THAT(counted_events(""), HasSubstr("fail: "));
 }
 
 TEST_F(ProcessorTest, FallbacksAndScoresAreTold) {
@@ -389,13 +389,13 @@ TEST_F(ProcessorTest, WhatIsNotTheProtocolEndsTheStream) {
 
 TEST_F(ProcessorTest, AnEndpointThatDoesNotAnswerIsNotPicked) {
   begin(2);
-  const EndpointId gone = balancer_->view()->find("10.0.0.1:8000")->id;
-  for (int i = 0; i < 3; ++i) balancer_->scraped({{.endpoint = gone, .answered = false}});
+  const EndpointId missing = balancer_->view()->find("10.0.0.1:8000")->id;
+  for (int i = 0; i < 3; ++i) balancer_->scraped({{.endpoint = missing, .answered = false}});
   for (int i = 0; i < 8; ++i) {
     next();
     EXPECT_EQ(destination(), "10.0.0.2:8000");
   }
-  balancer_->scraped({{.endpoint = gone, .answered = true}});
+  balancer_->scraped({{.endpoint = missing, .answered = true}});
   EXPECT_EQ(metric("llm_d_epp_ready_endpoints"), "2");
 }
 

@@ -61,31 +61,31 @@ const std::string& Scraper::metrics_query(const Endpoint& endpoint) {
   return query->second;
 }
 
-void Scraper::metrics_read(const Member& asked, const Result<http::Response>& page) {
-  Scrape scrape{.endpoint = asked.id, .name = asked.endpoint->name, .answered = page.has_value()};
+void Scraper::metrics_read(const Member& polled, const Result<http::Response>& page) {
+  Scrape scrape{.endpoint = polled.id, .name = polled.endpoint->name, .answered = page.has_value()};
   const auto view = balancer_.view();
-  const Member* member = view->find(asked.id);
+  const Member* member = view->find(polled.id);
   if (member && page && page->status == 200) {
     EnginePage read = read_engine_page(*member, page->body, engines_.of(*member->endpoint), now_us());
     if ((read.ranks > 1 || member->endpoint->shares_port) && !has_port_of_own(*view, *member)) {
-      balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
+      balancer_.set_ranks(polled.id, *polled.endpoint, read.ranks);
       const auto now = balancer_.view();
-      const Member* first = member->endpoint->shares_port ? nullptr : now->find(asked.id);
+      const Member* first = member->endpoint->shares_port ? nullptr : now->find(polled.id);
       if (first)  // reads only the metrics of the member's rank
         read = read_engine_page(*first, page->body, engines_.of(*first->endpoint), now_us());
     }
     scrape.state = std::move(read.state);
   }
   // With several processes, Prometheus' Python client finds no metric by its name.
-  if (page && !scrape.state && metrics_->read_whole(asked.id)) return;
+  if (page && !scrape.state && metrics_->read_whole(polled.id)) return;
   hand_over(std::move(scrape));
 }
 
 // If the page is missing, the last values stay, because the engine may work although the exporter fails.
-void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page) {
+void Scraper::gpus_read(const Member& polled, const Result<http::Response>& page) {
   if (!page || page->status != 200) return;
-  if (const auto busy = read_gpu_utilization(page->body, asked.endpoint->pod))
-    hand_over({.endpoint = asked.id,
+  if (const auto busy = read_gpu_utilization(page->body, polled.endpoint->pod))
+    hand_over({.endpoint = polled.id,
                .attributes = {{{std::string(kGpuUtilization), std::string(kGpuMetrics)}, *busy}}});
 }
 
@@ -96,10 +96,10 @@ void Scraper::hand_over(Scrape scrape) {
     loop_.after(kGatherMs, [this] { balancer_.scraped(std::exchange(scrapes_, {})); });
 }
 
-void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {
+void Scraper::models_read(const Member& polled, const Result<http::Response>& page) {
   if (!page || page->status != 200) return;  // the known models stay
   if (auto found = read_model_cards(page->body))
-    balancer_.set_models(asked, std::nullopt, std::move(found->adapters));
+    balancer_.set_models(polled, std::nullopt, std::move(found->adapters));
 }
 
 }  // namespace octavo::fleet

@@ -27,9 +27,9 @@ class Scraper {
   void start();
 
  private:
-  void metrics_read(const Member& asked, const Result<http::Response>& page);
-  void models_read(const Member& asked, const Result<http::Response>& page);
-  void gpus_read(const Member& asked, const Result<http::Response>& page);
+  void metrics_read(const Member& polled, const Result<http::Response>& page);
+  void models_read(const Member& polled, const Result<http::Response>& page);
+  void gpus_read(const Member& polled, const Result<http::Response>& page);
   void hand_over(Scrape scrape);
 
   Balancer& balancer_;

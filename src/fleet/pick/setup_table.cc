@@ -171,7 +171,7 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);
-  const bool asks = parameters.get("vllm") || !source.model.empty();
+  const bool has_models = parameters.get("vllm") || !source.model.empty();
   parameters.read_object("vllm", [&](Parameters& fields) {
     std::string url = "http://localhost:8000";
     fields.read("url", url);
@@ -200,11 +200,11 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
   if (parameters.get("vllm") && parameters.get("udsTokenizerConfig"))
     parameters.fail("udsTokenizerConfig", "cannot be combined with vllm");
   if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
-  if (asks && parameters.get("estimate"))
+  if (has_models && parameters.get("estimate"))
     parameters.fail("estimate", "cannot be combined with modelName and vllm");
   parameters.read_object(
       "estimate", [&](Parameters& fields) { read_media_estimate(fields, target.config.media_tokens); });
-  if (asks || !source.address) target.config.tokens = std::move(source);
+  if (has_models || !source.address) target.config.tokens = std::move(source);
 }
 
 void read_expression(Parameters& fields, std::string_view field, std::optional<UsageExpression>& expression) {
@@ -239,7 +239,7 @@ void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
   });
 }
 
-void read_served_verifier(Parameters&, SetupTarget& target) { target.config.tells_served = true; }
+void read_served_verifier(Parameters&, SetupTarget& target) { target.config.reports_served = true; }
 
 // The sidecar of a data-parallel engine forwards a request to the rank that its header names.
 void read_data_parallel(Parameters& parameters, SetupTarget& target) {

@@ -26,17 +26,17 @@ TEST(CapacityFile, IsWhatAPlanWrote) {
 }
 
 TEST(CapacityFile, MistakesAreNamed) {
-  const auto said = [](std::string_view text) { return read(text).error().message; };
+  const auto error_of = [](std::string_view text) { return read(text).error().message; };
   for (const char* text : {"", "[]", R"({"scaling": {}})", R"({"scaling": {"capacity": []}})"})
-    EXPECT_THAT(said(text), HasSubstr("contains no capacities")) << text;
+    EXPECT_THAT(error_of(text), HasSubstr("contains no capacities")) << text;
   for (const char* row :
        {"1", "{}", R"({"replicas": 0, "tokens_per_second": 1})",
         R"({"replicas": 1, "tokens_per_second": "1"})", R"({"replicas": 1e9, "tokens_per_second": 1})",
         R"({"replicas": 2, "tokens_per_second": 1}, {"replicas": 2, "tokens_per_second": 1})"})
-    EXPECT_THAT(said(fmt::format(R"({{"scaling": {{"capacity": [{}]}}}})", row)),
+    EXPECT_THAT(error_of(fmt::format(R"({{"scaling": {{"capacity": [{}]}}}})", row)),
                 HasSubstr("must have more replicas"))
         << row;
-  EXPECT_THAT(said(R"({"scaling": {"capacity": [{"replicas": 2, "tokens_per_second": 0}]}})"),
+  EXPECT_THAT(error_of(R"({"scaling": {"capacity": [{"replicas": 2, "tokens_per_second": 0}]}})"),
               HasSubstr("no fleet could serve"));
   EXPECT_EQ(read_capacity("/nowhere/plan.json").error().field, "capacity");
 }

@@ -15,9 +15,9 @@ constexpr int kAddedMax = 4;  // replicas to add at one reading, unless doubling
 int QueueScaler::read(std::int64_t now_us, std::span<const ReplicaReading> replicas) {
   double requests = 0;
   for (const ReplicaReading& one : replicas) requests += one.running + one.waiting;
-  const auto there = static_cast<int>(replicas.size());
-  if (replicas_ == 0) replicas_ = there;
-  const double ratio = requests / (static_cast<double>(there) * target_);
+  const auto existing = static_cast<int>(replicas.size());
+  if (replicas_ == 0) replicas_ = existing;
+  const double ratio = requests / (static_cast<double>(existing) * target_);
   int wish = replicas_;
   if (std::abs(ratio - 1) > kTolerance) wish = static_cast<int>(std::ceil(requests / target_ - 1e-9));
   wish = rules_.bounded(std::min(wish, std::max(2 * replicas_, replicas_ + kAddedMax)));

@@ -14,12 +14,12 @@ constexpr std::int64_t kSecond = 1'000'000;
 struct Watched {
   QueueScaler scaler{{.replicas_min = 1, .replicas_max = 20, .scale_down_delay_us = 60 * kSecond}, 10};
   std::int64_t now_us = 0;
-  int there = 4;
+  int existing = 4;
 
   int after(double requests) {
-    const ReplicaReading each{.running = 0.75 * requests / there, .waiting = 0.25 * requests / there};
+    const ReplicaReading each{.running = 0.75 * requests / existing, .waiting = 0.25 * requests / existing};
     now_us += QueueScaler::kIntervalUs;
-    return there = scaler.read(now_us, std::vector(static_cast<std::size_t>(there), each));
+    return existing = scaler.read(now_us, std::vector(static_cast<std::size_t>(existing), each));
   }
 };
 
@@ -40,7 +40,7 @@ TEST(QueueScaler, AtMostDoublesOrAddsFourAndNeverPassesTheBounds) {
   EXPECT_EQ(fleet.after(1000), 8);
   EXPECT_EQ(fleet.after(1000), 16);
   EXPECT_EQ(fleet.after(1000), 20);
-  Watched small{.there = 1};
+  Watched small{.existing = 1};
   EXPECT_EQ(small.after(1000), 5);
 }
 

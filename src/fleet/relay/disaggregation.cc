@@ -18,13 +18,13 @@ bool is_set(const json::object& request, std::string_view name) {
 
 // Returns whether the request needs log-probabilities of the prompt, which the decode engine does not
 // compute.
-bool asks_for_prompt_logprobs(const json::object& request) {
+bool requests_prompt_logprobs(const json::object& request) {
   return is_set(request, "prompt_logprobs") || (is_set(request, "echo") && is_set(request, "logprobs"));
 }
 
 }  // namespace
 
-std::optional<json::object> first_leg(std::string_view path, std::string_view body) {
+std::optional<json::object> prefill_request(std::string_view path, std::string_view body) {
   const openai::Route* route = openai::find_route(path);
   if (!route || !route->generates()) return std::nullopt;
   std::optional<json::object> request = json_object(body);
@@ -39,7 +39,7 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
     json::value& inside = (*request)[route->limit_in];
     limits = inside.is_object() ? &inside.get_object() : &inside.emplace_object();
   }
-  if (asks_for_prompt_logprobs(*request) || asks_for_prompt_logprobs(*limits)) return std::nullopt;
+  if (requests_prompt_logprobs(*request) || requests_prompt_logprobs(*limits)) return std::nullopt;
   (*limits)[route->limit] = 1;
   for (const char* limit : {"max_completion_tokens", "min_tokens", "n", "best_of"})
     if (limits->contains(limit)) (*limits)[limit] = 1;
@@ -47,16 +47,16 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
 }
 
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body) {
-  std::optional<json::object> request = first_leg(path, body);
+  std::optional<json::object> request = prefill_request(path, body);
   if (!request) return std::nullopt;
   return prefill_body(*std::move(request));
 }
 
-std::string prefill_body(json::object first_leg) {
-  first_leg[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
-                        {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
-                        {"remote_host", nullptr},      {"remote_port", nullptr}};
-  return exact_json_text(first_leg);
+std::string prefill_body(json::object prefill_request) {
+  prefill_request[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
+                              {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
+                              {"remote_host", nullptr},      {"remote_port", nullptr}};
+  return exact_json_text(prefill_request);
 }
 
 std::optional<std::string> kv_transfer_params(std::string_view answer) {

@@ -12,12 +12,12 @@ namespace octavo::fleet {
 // Returns the body of the prefill request, with one output token, one choice and no stream. Returns nullopt
 // if the request does not have exactly one prompt, needs log-probabilities of the prompt, or already has
 // kv_transfer_params.
-std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
+std::optional<boost::json::object> prefill_request(std::string_view path, std::string_view body);
 
 // Returns the body of the prefill request with kv_transfer_params for vLLM's NixlConnector, which let the
 // prefill engine keep the prompt's KV blocks.
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
-std::string prefill_body(boost::json::object first_leg);
+std::string prefill_body(boost::json::object prefill_request);
 
 // Returns JSON, or nullopt if the response has no kv_transfer_params.
 std::optional<std::string> kv_transfer_params(std::string_view answer);

@@ -12,21 +12,21 @@ namespace json = boost::json;
 TEST(Disaggregation, LogProbabilitiesOfThePromptKeepItAtOneEngine) {
   for (const char* body :
        {R"({"prompt":"a","prompt_logprobs":0})", R"({"prompt":"a","echo":true,"logprobs":1})"})
-    EXPECT_FALSE(first_leg("/v1/completions", body)) << body;
-  EXPECT_FALSE(
-      first_leg("/inference/v1/generate", R"({"token_ids":[1],"sampling_params":{"prompt_logprobs":1}})"));
+    EXPECT_FALSE(prefill_request("/v1/completions", body)) << body;
+  EXPECT_FALSE(prefill_request("/inference/v1/generate",
+                               R"({"token_ids":[1],"sampling_params":{"prompt_logprobs":1}})"));
   for (const char* body : {R"({"prompt":"a","prompt_logprobs":null})", R"({"prompt":"a","logprobs":1})",
                            R"({"prompt":"a","echo":true})"})
-    EXPECT_TRUE(first_leg("/v1/completions", body)) << body;
+    EXPECT_TRUE(prefill_request("/v1/completions", body)) << body;
 }
 
 TEST(Disaggregation, ThePromptIsComputedOnceForSeveralAnswers) {
-  const auto leg = first_leg("/v1/completions", R"({"prompt":"a","n":4,"best_of":4})");
-  EXPECT_EQ(leg->at("n"), 1);
-  EXPECT_EQ(leg->at("best_of"), 1);
+  const auto prefill = prefill_request("/v1/completions", R"({"prompt":"a","n":4,"best_of":4})");
+  EXPECT_EQ(prefill->at("n"), 1);
+  EXPECT_EQ(prefill->at("best_of"), 1);
 }
 
-TEST(Disaggregation, TheFirstLegSaysOneTokenAndKeepsTheRest) {
+TEST(Disaggregation, ThePrefillRequestHasOneTokenAndKeepsTheRest) {
   const auto body =
       prefill_body("/v1/chat/completions",
                    R"({"model":"m","messages":[],"stream":true,"stream_options":{"include_usage":true},
@@ -38,7 +38,7 @@ TEST(Disaggregation, TheFirstLegSaysOneTokenAndKeepsTheRest) {
                             "remote_block_ids":null,"remote_host":null,"remote_port":null}})"));
 }
 
-TEST(Disaggregation, OnlyOnePromptToContinueHasTwoLegs) {
+TEST(Disaggregation, OnlyOnePromptToContinueIsSplit) {
   const std::string_view path = "/v1/completions";
   EXPECT_TRUE(prefill_body(path, R"({"prompt":"a"})"));
   EXPECT_TRUE(prefill_body(path, R"({"prompt":["a"]})"));
@@ -52,7 +52,7 @@ TEST(Disaggregation, OnlyOnePromptToContinueHasTwoLegs) {
   EXPECT_FALSE(prefill_body("/v1/embeddings", R"({"input":"a"})"));
 }
 
-TEST(Disaggregation, TheSecondLegIsTheRequestAsItCame) {
+TEST(Disaggregation, TheDecodeRequestIsTheUnchangedRequest) {
   const std::string_view body = " {\"prompt\": \"a\", \"seed\": 18446744073709551615, \"x\": 1.10}";
   const auto params = kv_transfer_params(R"({"id":"c","kv_transfer_params":{"remote_port":5600}})");
   EXPECT_EQ(params, R"({"remote_port":5600})");

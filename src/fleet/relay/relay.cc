@@ -56,10 +56,10 @@ http::Headers passed_on(const http::Headers& headers) {
 http::Headers passed_back(const http::Headers& headers, std::string_view engine_url) {
   http::Headers out;
   for (const auto& [name, value] : passed_on(headers)) {
-    const bool is_place =
+    const bool is_location =
         http::equal_ignoring_case(name, "Location") || http::equal_ignoring_case(name, "Content-Location");
     const bool at_engine = value.starts_with(engine_url) && value.substr(engine_url.size()).starts_with('/');
-    out.add(name, is_place && at_engine ? value.substr(engine_url.size()) : value);
+    out.add(name, is_location && at_engine ? value.substr(engine_url.size()) : value);
   }
   return out;
 }
@@ -68,7 +68,7 @@ std::string target_of(const http::Request& request) {
   return request.query.empty() ? request.encoded_path : request.encoded_path + "?" + request.query;
 }
 
-bool asks_for_websocket(const http::Request& request) {
+bool requests_websocket(const http::Request& request) {
   return contains(connection_options(request.headers), "upgrade") &&
          http::equal_ignoring_case(request.headers.find("Upgrade").value_or(""), "websocket");
 }

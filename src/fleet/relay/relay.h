@@ -27,7 +27,7 @@ http::Headers passed_back(const http::Headers& headers, std::string_view engine_
 // Returns the path and query as the client has sent them.
 std::string target_of(const http::Request& request);
 
-bool asks_for_websocket(const http::Request& request);
+bool requests_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);
 // Returns whether the response must be forwarded without buffering: event streams, lines of JSON, and audio

@@ -46,14 +46,14 @@ TEST(Relay, TargetsStayAsTheyWereWritten) {
 }
 
 TEST(Relay, AnUpgradeIsOneWhereConnectionNamesIt) {
-  const auto asks = [](http::Headers headers) {
+  const auto requests_upgrade = [](http::Headers headers) {
     http::Request request;
     request.headers = std::move(headers);
-    return asks_for_websocket(request);
+    return requests_websocket(request);
   };
-  EXPECT_TRUE(asks({{"Connection", "keep-alive, Upgrade"}, {"Upgrade", "WebSocket"}}));
-  EXPECT_FALSE(asks({{"Connection", "keep-alive"}, {"Upgrade", "websocket"}}));
-  EXPECT_FALSE(asks({{"Connection", "Upgrade, HTTP2-Settings"}, {"Upgrade", "h2c"}}));
+  EXPECT_TRUE(requests_upgrade({{"Connection", "keep-alive, Upgrade"}, {"Upgrade", "WebSocket"}}));
+  EXPECT_FALSE(requests_upgrade({{"Connection", "keep-alive"}, {"Upgrade", "websocket"}}));
+  EXPECT_FALSE(requests_upgrade({{"Connection", "Upgrade, HTTP2-Settings"}, {"Upgrade", "h2c"}}));
 }
 
 TEST(Relay, AnswersWithoutALengthAreStreamsUnlessTheyAreJson) {

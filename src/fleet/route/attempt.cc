@@ -20,8 +20,8 @@ std::shared_ptr<Attempt> Attempt::open(const RouteContext& context, http::Client
        .body = [attempt, body = std::move(events.body)](std::string_view piece) { body(*attempt, piece); },
        .end = [attempt, end = std::move(events.end)](const Result<>& result) { end(*attempt, result); },
        .ready = std::move(events.ready)});
-  const auto trouble = [weak = std::weak_ptr(attempt), tell = std::move(events.trouble)](Trouble which) {
-    if (const auto it = weak.lock(); it && !it->settled_) tell(*it, which);
+  const auto trouble = [weak = std::weak_ptr(attempt), notify = std::move(events.trouble)](Trouble which) {
+    if (const auto it = weak.lock(); it && !it->settled_) notify(*it, which);
   };
   balancer.watch(
       attempt->choice.booking,

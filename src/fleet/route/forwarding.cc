@@ -72,7 +72,7 @@ void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
   context_.retries.earn();
   exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
     loop.post([weak] {
-      if (const auto self = weak.lock()) self->client_gone();
+      if (const auto self = weak.lock()) self->client_disconnected();
     });
   });
   if (in_.body_bytes_max() < kReadHereMax) return on_read({}, in_.read());

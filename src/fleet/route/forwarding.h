@@ -150,7 +150,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void break_off();
   void refuse_late();
   void finish();
-  void client_gone();
+  void client_disconnected();
   void end(int status);
   void read_unread_cost(Attempt& attempt, bool complete);
 

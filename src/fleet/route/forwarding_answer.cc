@@ -125,7 +125,7 @@ void Forwarding::finish() {
   back_.finish();
 }
 
-void Forwarding::client_gone() {
+void Forwarding::client_disconnected() {
   if (is<Over>()) return;
   leave();
   end(499);

@@ -10,15 +10,15 @@ constexpr const char* kHandedOver = "octavo_route_prefills_total{outcome=\"hande
 constexpr const char* kFailed = "octavo_route_prefills_total{outcome=\"failed\"} ";
 
 TEST_F(RouterTest, PrefillAndDecodeApart) {
-  std::string first_leg, id;
+  std::string prefill_request, id;
   Replica prefill("p", [&](auto e) {
-    first_leg = e->request().body;
+    prefill_request = e->request().body;
     id = e->request().headers.find("X-Request-Id").value_or("");
     e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
   });
   Replica decode("d", [&](auto e) {
-    const bool second_leg = e->request().body.find("kv_transfer_params") != std::string::npos;
-    if (second_leg) {
+    const bool is_decode = e->request().body.find("kv_transfer_params") != std::string::npos;
+    if (is_decode) {
       EXPECT_EQ(e->request().headers.find("X-Request-Id"), id);
     }
     e->respond({.body = e->request().body});
@@ -26,8 +26,8 @@ TEST_F(RouterTest, PrefillAndDecodeApart) {
   route_apart({prefill.url()}, {decode.url()});
   EXPECT_EQ(post(R"({"prompt": "a", "max_tokens": 9})").body,
             R"({"kv_transfer_params":{"remote_port":7},"prompt": "a", "max_tokens": 9})");
-  EXPECT_NE(first_leg.find(R"("max_tokens":1)"), std::string::npos) << first_leg;
-  EXPECT_NE(first_leg.find(R"("do_remote_decode":true)"), std::string::npos) << first_leg;
+  EXPECT_NE(prefill_request.find(R"("max_tokens":1)"), std::string::npos) << prefill_request;
+  EXPECT_NE(prefill_request.find(R"("do_remote_decode":true)"), std::string::npos) << prefill_request;
   // The router sends all other requests unchanged to decode workers.
   EXPECT_EQ(post(R"({"prompt": ["a", "b"]})").body, R"({"prompt": ["a", "b"]})");
   EXPECT_EQ(prefill.requests, 1);
@@ -130,7 +130,7 @@ TEST_F(NearnessTest, AFarWorkerHelpsANearOneThatHasMuchMoreWork) {
   for (auto& answer : waiting) EXPECT_EQ(answer.get().status, 200);
 }
 
-TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
+TEST_F(RouterTest, WithoutAPrefillRequestTheDecoderDoesAll) {
   Replica refusing("r", [](auto e) { e->respond({.status = 400}); });
   Replica mute("m", [](auto e) {
     e->start_stream({.content_type = "application/json"});
@@ -146,7 +146,7 @@ TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
   const std::string body = R"({"prompt": "a", "stream": true})";
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post(body).body, body);
   EXPECT_GE(refusing.requests * mute.requests * silent.requests, 1);
-  for (Replica* gone : {&refusing, &mute, &silent}) gone->stop();
+  for (Replica* stopped : {&refusing, &mute, &silent}) stopped->stop();
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post(body).body, body);
   EXPECT_NE(get("/metrics").body.find(std::string(kFailed) + "12\n"), std::string::npos);
   EXPECT_EQ(decode.requests, 12);
@@ -219,9 +219,9 @@ TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
 }
 
 TEST_F(RouterTest, ARefusalOfAPrefillWorkerIsNotTheDecodeWorkersAnswer) {
-  std::atomic<int> asked = 0;
+  std::atomic<int> requested = 0;
   const auto refuse_first = [&](auto e) {
-    if (asked++ == 0) return e->respond({.status = 503, .body = "full"});
+    if (requested++ == 0) return e->respond({.status = 503, .body = "full"});
     e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
   };
   Replica p("p", refuse_first), q("q", refuse_first), decode("d");
@@ -231,29 +231,28 @@ TEST_F(RouterTest, ARefusalOfAPrefillWorkerIsNotTheDecodeWorkersAnswer) {
                 .enforced = true}});
   decode.stop();
   const http::Response answer = post(R"({"prompt": "a"})");
-  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(requested, 2);
   EXPECT_NE(answer.body, "full") << answer.status;
   EXPECT_GE(answer.status, 500);
 }
 
 TEST_F(RouterTest, AgentsProtocolsAreComputedApartToo) {
-  std::string first_leg;
+  std::string prefill_request;
   Replica prefill("p", [&](auto e) {
-    first_leg = e->request().body;
+    prefill_request = e->request().body;
     e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
   });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
   route_apart({prefill.url()}, {decode.url()});
-  const auto two_legs = [&](const char* path, const char* body) {
+  const auto split = [&](const char* path, const char* body) {
     return connect().post_json(path, body)->body.contains("remote_port");
   };
-  EXPECT_TRUE(
-      two_legs("/v1/messages", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 9})"));
-  EXPECT_TRUE(first_leg.contains("\"max_tokens\":1")) << first_leg;
-  EXPECT_TRUE(two_legs("/v1/responses", R"({"input": "a", "store": true})"));
-  EXPECT_TRUE(first_leg.contains("\"max_output_tokens\":1")) << first_leg;
-  EXPECT_TRUE(first_leg.contains("\"store\":false")) << first_leg;
-  EXPECT_FALSE(two_legs("/v1/responses", R"({"input": "a", "previous_response_id": "resp_1"})"));
+  EXPECT_TRUE(split("/v1/messages", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 9})"));
+  EXPECT_TRUE(prefill_request.contains("\"max_tokens\":1")) << prefill_request;
+  EXPECT_TRUE(split("/v1/responses", R"({"input": "a", "store": true})"));
+  EXPECT_TRUE(prefill_request.contains("\"max_output_tokens\":1")) << prefill_request;
+  EXPECT_TRUE(prefill_request.contains("\"store\":false")) << prefill_request;
+  EXPECT_FALSE(split("/v1/responses", R"({"input": "a", "previous_response_id": "resp_1"})"));
 }
 
 TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotWaitedFor) {

@@ -20,12 +20,12 @@ constexpr int kOwnDeadlineGraceMs = 2'000;
 
 // Returns the headers for workers: the client's headers without the tenants' keys, plus the tenant's name
 // and the router's API key if it has one.
-http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came,
+http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& received,
                                   const std::string& tenant) {
   constexpr std::array<std::string_view, 3> kOwn{"Authorization", "X-Api-Key", kTenantHeader};
   http::Headers headers;
   const bool own_key = !options.tenants.empty();
-  for (const auto& [name, value] : passed_on(came))
+  for (const auto& [name, value] : passed_on(received))
     if (!own_key || std::ranges::none_of(
                         kOwn, [&](std::string_view own) { return http::equal_ignoring_case(own, name); }))
       headers.add(name, value);

@@ -54,28 +54,28 @@ class MigrationTest : public RouterTest {
     http::Client client = connect();
     EXPECT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
     http::SseReader reader;
-    std::string said;
+    std::string text;
     std::set<std::string> ids;
     Result<std::optional<std::string>> piece;
     while ((piece = client.read()) && *piece)
       for (const std::string& event : reader.push(**piece)) {
         if (event == "[DONE]") {
-          said += "!";
+          text += "!";
           continue;
         }
         const json::object chunk = json::parse(event).as_object();
         if (chunk.contains("error")) {
-          said += "?";
+          text += "?";
           continue;
         }
         ids.emplace(chunk.at("id").as_string());
         const json::object& choice = chunk.at("choices").at(0).as_object();
         EXPECT_FALSE(choice.contains("token_ids"));
-        said += choice.at("text").as_string();
+        text += choice.at("text").as_string();
       }
-    EXPECT_EQ(piece.has_value(), said.ends_with("!")) << "the answer is only complete when it says so";
+    EXPECT_EQ(piece.has_value(), text.ends_with("!")) << "the answer is only complete when it says so";
     EXPECT_EQ(ids.size(), 1U);
-    return said;
+    return text;
   }
   bool counted(std::string_view line) { return get("/metrics").body.find(line) != std::string::npos; }
 };
@@ -143,11 +143,11 @@ TEST_F(MigrationTest, AStreamThatEndsWithoutSayingSoIsComplete) {
   route({a.url()}, {.retry = {.migration_limit = 3}});
   http::Client client = connect();
   ASSERT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
-  std::string said;
+  std::string text;
   Result<std::optional<std::string>> piece;
-  while ((piece = client.read()) && *piece) said += **piece;
+  while ((piece = client.read()) && *piece) text += **piece;
   EXPECT_TRUE(piece) << "a proper end";
-  EXPECT_EQ(said, "data: {\"id\":\"x\"}\n\ndata: {\"id\":\"y\"}");
+  EXPECT_EQ(text, "data: {\"id\":\"x\"}\n\ndata: {\"id\":\"y\"}");
   EXPECT_EQ(a.requests, 1);
 }
 

@@ -87,14 +87,14 @@ void Monitor::visit(const Member& member, std::int64_t now) {
     return;
   }
   if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
-    ask(member, known.has_no_page ? kRouterPage : kEnginePage,
-        [this, member](const Result<http::Response>& answer) {
-          const auto asked = known_.find(member.endpoint->name);
-          if (answer && answer->status == 404 && asked != known_.end())
-            asked->second.has_no_page = !asked->second.has_no_page;
-          if (answer && answer->status == 200) read_metrics(member, *answer);
-        });
-  if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
+    fetch(member, known.has_no_page ? kRouterPage : kEnginePage,
+          [this, member](const Result<http::Response>& answer) {
+            const auto polled = known_.find(member.endpoint->name);
+            if (answer && answer->status == 404 && polled != known_.end())
+              polled->second.has_no_page = !polled->second.has_no_page;
+            if (answer && answer->status == 200) read_metrics(member, *answer);
+          });
+  if (due(known.models_us, kModelsMs)) request_models(member, [] {});
 }
 
 // After a failure, repeats the probe at the startup interval, so that a hanging worker is detected in less
@@ -102,7 +102,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
 // that has no workers at the moment, and keeps requests in its queue. Retry-After alone says nothing,
 // because engines send it with each 503.
 void Monitor::probe(const Member& member) {
-  ask(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
+  fetch(member, options_.health.endpoint, [this, member](const Result<http::Response>& answer) {
     const bool ready = answer && answer->status / 100 == 2;
     const bool keeps = answer && answer->status == 503 && answer->headers.find(kKeepsRequests).has_value();
     const auto pause_s = keeps ? retry_after_s(*answer) : std::nullopt;
@@ -126,25 +126,25 @@ void Monitor::note_failure(const Member& member, Known& known, std::string failu
   known.failure = std::move(failure);
 }
 
-void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
+void Monitor::read_metrics(const Member& polled, const http::Response& answer) {
   const auto read = [&] {
     const auto view = balancer_.view();
-    const Member* member = view->find(asked.endpoint->name);
-    return read_engine_page(member ? *member : asked, answer.body, worker_metrics(), now_us());
+    const Member* member = view->find(polled.endpoint->name);
+    return read_engine_page(member ? *member : polled, answer.body, worker_metrics(), now_us());
   };
   EnginePage page = read();
-  balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
+  balancer_.set_ranks(polled.id, *polled.endpoint, page.ranks);
   // the first reading contains all ranks; keeps only metrics of the endpoint's rank
-  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();
+  if (page.ranks > 1 && !polled.endpoint->shares_port) page = read();
   if (!page.state) return;
   const auto restarted = balancer_.scraped(
-      {{.endpoint = asked.id, .name = asked.endpoint->name, .state = std::move(page.state)}});
-  if (const auto known = known_.find(asked.endpoint->name); !restarted.empty() && known != known_.end())
+      {{.endpoint = polled.id, .name = polled.endpoint->name, .state = std::move(page.state)}});
+  if (const auto known = known_.find(polled.endpoint->name); !restarted.empty() && known != known_.end())
     known->second.models_us = 0;
 }
 
-void Monitor::ask_models(const Member& member, std::function<void()> then) {
-  ask(member, "/v1/models", [this, member, then = std::move(then)](const Result<http::Response>& answer) {
+void Monitor::request_models(const Member& member, std::function<void()> then) {
+  fetch(member, "/v1/models", [this, member, then = std::move(then)](const Result<http::Response>& answer) {
     if (answer && answer->status == 200) learn_models(member, answer->body);
     then();
   });
@@ -160,7 +160,7 @@ void Monitor::refresh_models(std::function<void()> done) {
     for (const Member& member : view->members) {
       if (member.state.availability != Availability::available) continue;
       ++models_open_;
-      ask_models(member, [this] {
+      request_models(member, [this] {
         if (--models_open_ == 0) models_refreshed();
       });
     }
@@ -174,8 +174,8 @@ void Monitor::models_refreshed() {
   for (const auto& done : std::exchange(refreshing_, {})) done();
 }
 
-void Monitor::ask(const Member& member, std::string_view target,
-                  std::function<void(Result<http::Response>)> then) {
+void Monitor::fetch(const Member& member, std::string_view target,
+                    std::function<void(Result<http::Response>)> then) {
   http::CallRequest request{.address = *http::parse_base_url(member.endpoint->url),
                             .target = std::string(target),
                             .timeout_ms = options_.health.timeout_ms};
@@ -198,11 +198,11 @@ void Monitor::ask(const Member& member, std::string_view target,
                                       }});
 }
 
-void Monitor::learn_models(const Member& asked, const std::string& page) {
+void Monitor::learn_models(const Member& polled, const std::string& page) {
   auto found = read_model_cards(page);
   const auto view = balancer_.fleet().view();
-  const Member* member = view->find(asked.id);
-  if (!found || !member || member->endpoint->name != asked.endpoint->name) return;
+  const Member* member = view->find(polled.id);
+  if (!found || !member || member->endpoint->name != polled.endpoint->name) return;
   {
     const std::lock_guard lock(mutex_);
     cards_[member->endpoint->name] = std::move(found->cards);

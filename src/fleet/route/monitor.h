@@ -43,11 +43,11 @@ class Monitor {
   void visit(const Member& member, std::int64_t now_us);
   void probe(const Member& member);
   void note_failure(const Member& member, Known& known, std::string failure);
-  void read_metrics(const Member& asked, const http::Response& answer);
-  void ask_models(const Member& member, std::function<void()> then);
+  void read_metrics(const Member& polled, const http::Response& answer);
+  void request_models(const Member& member, std::function<void()> then);
   void models_refreshed();
-  void ask(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);
-  void learn_models(const Member& asked, const std::string& page);
+  void fetch(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);
+  void learn_models(const Member& polled, const std::string& page);
 
   Balancer& balancer_;
   const RouterOptions& options_;

@@ -31,17 +31,17 @@ bool is_false(const json::object& body, std::string_view name) {
 
 // The last event of a response contains the log-probabilities of all tokens, which the next worker does not
 // have for earlier tokens.
-bool asks_for_logprobs(const json::object& body) {
+bool requests_logprobs(const json::object& body) {
   const json::value* include = body.if_contains("include");
   return include && include->is_array() && !include->get_array().empty();
 }
 
-bool asks_for_one_answer(const json::object& body) {
+bool requests_one_answer(const json::object& body) {
   const json::value* n = body.if_contains("n");
   return (!n || n->is_null() || (n->is_int64() && n->get_int64() == 1)) && !has_several_prompts(body);
 }
 
-bool says_something(const json::object& choice) {
+bool has_content(const json::object& choice) {
   const auto text = [](const json::value* value) {
     return value && value->is_string() && !value->get_string().empty();
   };
@@ -66,13 +66,13 @@ bool server_failed(const json::object& chunk) {
 std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::string_view body) {
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
-  if (!request || !is_true(*request, "stream") || !asks_for_one_answer(*request)) return std::nullopt;
+  if (!request || !is_true(*request, "stream") || !requests_one_answer(*request)) return std::nullopt;
   // With hidden reasoning, some token ids are hidden, too. The two other fields mean that another program
   // controls the workers.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;
-  if (openai::find_route(path)->named_events && asks_for_logprobs(*request)) return std::nullopt;
+  if (openai::find_route(path)->named_events && requests_logprobs(*request)) return std::nullopt;
   ResumableStream stream;
   stream.named_ = openai::find_route(path)->named_events;
   stream.shows_ids_ = is_true(*request, "return_token_ids");
@@ -147,7 +147,7 @@ std::string ResumableStream::chunk(std::string_view text, std::string_view data)
       const json::value* ids = choice.if_contains("token_ids");
       if (ids && ids->is_array()) {
         for (const json::value& id : ids->get_array()) tokens_.push_back(id.is_int64() ? id.get_int64() : -1);
-      } else if (says_something(choice)) {
+      } else if (has_content(choice)) {
         knows_tokens_ = false;
       }
       const json::value* reason = choice.if_contains("finish_reason");
@@ -184,10 +184,10 @@ std::optional<std::string> ResumableStream::rest() const {
   if (!finished_) return std::nullopt;
   std::string out;
   if (shows_usage_) {
-    const std::size_t said = tokens_.size();
+    const std::size_t count = tokens_.size();
     const json::object usage{{"prompt_tokens", prompt_tokens_},
-                             {"total_tokens", prompt_tokens_ + said},
-                             {"completion_tokens", said}};
+                             {"total_tokens", prompt_tokens_ + count},
+                             {"completion_tokens", count}};
     out = http::sse_event(with_field(with_field(head_, "usage", exact_json_text(usage)), "choices", "[]"));
   }
   return out + http::sse_event("[DONE]");

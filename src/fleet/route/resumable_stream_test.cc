@@ -10,7 +10,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kPath = "/v1/completions";
-constexpr std::string_view kAsked = R"({"prompt":"a","stream":true,"stream_options":{"include_usage":true}})";
+constexpr std::string_view kRequest =
+    R"({"prompt":"a","stream":true,"stream_options":{"include_usage":true}})";
 constexpr std::string_view kDone = "data: [DONE]\n\n";
 
 std::string part(std::string_view id, std::string_view fields) {
@@ -36,7 +37,7 @@ TEST(ResumableStream, OnlyAStreamOfOneAnswerWhoseTokensAreTold) {
 }
 
 TEST(ResumableStream, AsksForTokensAndTakesThemOut) {
-  auto stream = *ResumableStream::of(kPath, kAsked);
+  auto stream = *ResumableStream::of(kPath, kRequest);
   EXPECT_EQ(json::parse(stream.body()).at("return_token_ids"), true);
   EXPECT_EQ(stream.push(part("x", R"("text":"a","token_ids":[7],"prompt_token_ids":[1,2])")),
             part("x", R"("text":"a")"));
@@ -47,15 +48,15 @@ TEST(ResumableStream, AsksForTokensAndTakesThemOut) {
 
 TEST(ResumableStream, AClientThatAsksForTokensGetsTheBytesAsTheyCome) {
   auto stream = *ResumableStream::of(kPath, R"({"prompt":"a","stream":true,"return_token_ids":true})");
-  const std::string said = part("x", R"("text":"a","logprob":-0.50,"token_ids":[7])");
-  EXPECT_EQ(stream.push(said), said);
+  const std::string text = part("x", R"("text":"a","logprob":-0.50,"token_ids":[7])");
+  EXPECT_EQ(stream.push(text), text);
   auto unwanted = *ResumableStream::of(kPath, R"({"prompt":"a","stream":true,"return_token_ids":false})");
   EXPECT_EQ(json::parse(unwanted.body()).at("return_token_ids"), true);
   EXPECT_EQ(unwanted.push(part("x", R"("text":"a","token_ids":[7])")), part("x", R"("text":"a")"));
 }
 
 TEST(ResumableStream, GoesOnBehindTheLastWholeEvent) {
-  auto stream = *ResumableStream::of(kPath, kAsked);
+  auto stream = *ResumableStream::of(kPath, kRequest);
   EXPECT_FALSE(stream.begun());
   const std::string cut = part("first", R"("text":"lost","token_ids":[9])");
   EXPECT_EQ(stream.push(part("first", R"("text":"a","token_ids":[7,8])") + cut.substr(0, cut.size() - 1)),
@@ -74,7 +75,7 @@ TEST(ResumableStream, GoesOnBehindTheLastWholeEvent) {
 }
 
 TEST(ResumableStream, WhatIsMissingBehindACompleteAnswer) {
-  auto stream = *ResumableStream::of(kPath, kAsked);
+  auto stream = *ResumableStream::of(kPath, kRequest);
   stream.push(part("x", R"("text":"a","token_ids":[7],"prompt_token_ids":[1,2])"));
   stream.push(part("x", R"("text":"b","token_ids":[8,9],"finish_reason":"stop")"));
   stream.lost();
@@ -97,7 +98,7 @@ TEST(ResumableStream, TextOfUnknownTokensCannotGoOn) {
 }
 
 TEST(ResumableStream, AnErrorOfTheReplicaIsALossOneOfTheClientIsAnEvent) {
-  auto stream = *ResumableStream::of(kPath, kAsked);
+  auto stream = *ResumableStream::of(kPath, kRequest);
   const std::string refused = "data: {\"error\":{\"message\":\"no\",\"code\":400}}\n\n";
   EXPECT_EQ(stream.push(refused), refused);
   const std::string late = "data: {\"error\":{\"message\":\"late\",\"param\":\"timeout\",\"code\":503}}\n\n";
@@ -182,9 +183,9 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossAmongEventsWithNames) {
 TEST(ResumableStream, EventsEndAtAnyEmptyLine) {
   auto stream = *ResumableStream::of(kPath, R"({"prompt":"a","stream":true,"return_token_ids":true})");
   const std::string first = "data: {\"id\":\"x\"}\r\n\r\n", second = "data:{\"id\":\"x\"}\n\r\n";
-  std::string said;
-  for (const char byte : first + second) said += stream.push({&byte, 1});
-  EXPECT_EQ(said, first + second);
+  std::string text;
+  for (const char byte : first + second) text += stream.push({&byte, 1});
+  EXPECT_EQ(text, first + second);
   EXPECT_TRUE(stream.begun());
   for (const std::string_view done : {"data: [DONE]\r\n\r\n", "data:[DONE]\n\n", "data:[DONE]\r\n\r\n"}) {
     auto each = stream;

@@ -63,7 +63,7 @@ void RouteMetrics::hedged(bool won) {
   const std::lock_guard lock(mutex_);
   ++hedges_[won ? "won" : "lost"];
 }
-void RouteMetrics::peer_told(bool understood) {
+void RouteMetrics::peer_reported(bool understood) {
   const std::lock_guard lock(mutex_);
   ++peer_messages_[understood ? "taken" : "malformed"];
 }

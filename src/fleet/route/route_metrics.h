@@ -30,7 +30,7 @@ class RouteMetrics {
   void migrated(bool goes_on);  // counts a broken stream; goes_on: another worker continues it
   void hedged(bool won);        // counts a request with a hedge; won: the hedge's response began first
   // counts a message from a peer router; understood: the message was valid
-  void peer_told(bool understood);
+  void peer_reported(bool understood);
   void peers(int now);
   // Compares predicted with reported cached tokens, for a prompt whose tokens the router knows.
   void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, Ro
   BalancerOptions balancer{.probes = options.health.probes,
                            .breaker = options.health.breaker,
                            .slow_start_us = std::int64_t{1'000'000} * options.slow_start_secs,
-                           .learn_places = options.queue.size > 0,
+                           .learn_capacity = options.queue.size > 0,
                            .released = [&](const Endpoint& worker) { metrics.forget(worker.label()); }};
   const auto add = [&](Role part, std::string_view field, const std::string& own) -> Result<> {
     const std::string& name = own.empty() ? options.policy : own;
@@ -144,13 +144,13 @@ Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& m
   if (options.endpoint.empty() && options.peers.empty()) return nullptr;
   TRY(auto peers,
       PeerSync::start(options, {.changed_loads = [&](bool all) { return balancer.changed_loads(all); },
-                                .heard =
-                                    [&](const LoadMessage& told) {
-                                      metrics.peer_told(true);
-                                      balancer.peer_told(told);
+                                .received =
+                                    [&](const LoadMessage& message) {
+                                      metrics.peer_reported(true);
+                                      balancer.peer_reported(message);
                                     },
-                                .gone = [&](PeerId peer) { balancer.peer_gone(peer); },
-                                .malformed = [&] { metrics.peer_told(false); },
+                                .removed = [&](PeerId peer) { balancer.peer_removed(peer); },
+                                .malformed = [&] { metrics.peer_reported(false); },
                                 .peers_changed = [&](int now) { metrics.peers(now); }}));
   balancer.watch_loads([sync = peers.get()] { sync->changed(); });
   return peers;
@@ -237,12 +237,12 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
   if (anthropic::is_client(request.path, request.headers))
     anthropic::amend_answer(*exchange, request.path, request_id(context, request.headers));
-  const bool asks_page =
+  const bool requests_page =
       options.page && request.path == "/" && (request.method == "GET" || request.method == "HEAD");
   if (!is_public(request))
     if (auto refusal = unauthorized(keys, request))
-      return exchange->respond(asks_page ? login_page() : *std::move(refusal));
-  if (asks_page) return exchange->respond(fleet_page());
+      return exchange->respond(requests_page ? login_page() : *std::move(refusal));
+  if (requests_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(authorization_of(request));
   if (tenant && !is_public(request) && !is_for_tenants(request))
     return exchange->respond(openai::error_response(
@@ -251,7 +251,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
     if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
     return exchange->respond(*std::move(answer));
   }
-  if (asks_for_websocket(request)) return exchange->respond(no_websocket());
+  if (requests_websocket(request)) return exchange->respond(no_websocket());
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted, request.path));
   if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));

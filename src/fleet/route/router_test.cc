@@ -129,11 +129,11 @@ TEST_F(RouterTest, ExplainsItself) {
   route({a.url()}, {.policy = "least_loaded"});
   EXPECT_FALSE(post("{}").headers.find("X-Octavo-Explain"));
   const auto response = post("{}", {{"X-Octavo-Explain", "1"}});
-  const auto told = response.headers.find("X-Octavo-Explain");
-  ASSERT_TRUE(told);
-  EXPECT_NE(told->find("active-request-scorer"), std::string::npos) << *told;
-  EXPECT_NE(told->find(a.url()), std::string::npos);
-  EXPECT_NE(told->find("\"weight\":1.0"), std::string::npos) << *told;
+  const auto explained = response.headers.find("X-Octavo-Explain");
+  ASSERT_TRUE(explained);
+  EXPECT_NE(explained->find("active-request-scorer"), std::string::npos) << *explained;
+  EXPECT_NE(explained->find(a.url()), std::string::npos);
+  EXPECT_NE(explained->find("\"weight\":1.0"), std::string::npos) << *explained;
 }
 
 TEST_F(RouterTest, RefusesMoreThanItMayTake) {

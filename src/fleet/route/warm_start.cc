@@ -14,8 +14,8 @@ constexpr std::uint64_t kBytesMax = 128 << 20;
 
 CachePosition WarmStart::operator()(const Member& member) {
   const std::string& worker = member.endpoint->name;
-  if (!peer_ || !asked_.insert(worker).second) return {};
-  const auto dump = ask(worker);
+  if (!peer_ || !requested_.insert(worker).second) return {};
+  const auto dump = fetch(worker);
   if (!dump) {
     log_warning("cannot copy the cache index from {}: {}",
                 http::host_header(peer_->host, peer_->port, peer_->tls), dump.error().message);
@@ -29,7 +29,7 @@ CachePosition WarmStart::operator()(const Member& member) {
 }
 
 // Returns nullopt if the peer does not know the worker.
-Result<std::optional<HeldDump>> WarmStart::ask(const std::string& worker) const {
+Result<std::optional<HeldDump>> WarmStart::fetch(const std::string& worker) const {
   TRY(auto client, http::Client::connect({.host = peer_->host,
                                           .port = peer_->port,
                                           .tls = peer_->tls,

@@ -27,13 +27,13 @@ class WarmStart {
   CachePosition operator()(const Member& member);
 
  private:
-  Result<std::optional<HeldDump>> ask(const std::string& worker) const;
+  Result<std::optional<HeldDump>> fetch(const std::string& worker) const;
 
   Balancer& balancer_;
   RouteMetrics& metrics_;
   const RouterOptions& options_;
   std::optional<http::Url> peer_;  // nullopt after the peer has failed
-  std::set<std::string> asked_;
+  std::set<std::string> requested_;
 };
 
 }  // namespace octavo::fleet

@@ -61,9 +61,9 @@ void append_content(const json::value& content, RouteRequest& route) {
     if (std::ranges::find(kMediaParts, type) == kMediaParts.end()) continue;
     const auto* source = part.get_object().if_contains(type);
     route.media.push_back(key_of_media(source ? *source : part));
-    route.media_places.push_back({.at = route.text.size(),
-                                  .video = type.find("video") != type.npos,
-                                  .image = type.find("image") != type.npos});
+    route.media_positions.push_back({.at = route.text.size(),
+                                     .video = type.find("video") != type.npos,
+                                     .image = type.find("image") != type.npos});
   }
 }
 

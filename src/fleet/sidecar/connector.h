@@ -9,24 +9,24 @@
 
 namespace octavo::fleet {
 
-class TwoLegs;
+class SplitRequest;
 
 struct Connector {
   std::string_view name;
   std::string_view summary;
   // Handles a request until its end. The caller has checked that the prefill engine is allowed and that the
-  // request has a prompt. `prompt` is the result of first_leg().
-  void (*run)(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
+  // request has a prompt. `prompt` is the result of prefill_request().
+  void (*run)(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt);
 };
 
 std::span<const Connector> connectors();
 const Connector* find_connector(std::string_view name);  // null: unknown name
 
 // One function for each row, defined in the connector's file.
-void run_mooncake(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
-void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
-void run_offloading(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
-void run_sglang(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
-void run_shared_storage(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
+void run_mooncake(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt);
+void run_nixl(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt);
+void run_offloading(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt);
+void run_sglang(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt);
+void run_shared_storage(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt);
 
 }  // namespace octavo::fleet

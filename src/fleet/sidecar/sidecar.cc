@@ -13,7 +13,7 @@
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/sidecar/connector.h"
-#include "fleet/sidecar/two_legs.h"
+#include "fleet/sidecar/split_request.h"
 #include "openai/errors.h"
 
 namespace octavo::fleet {
@@ -52,7 +52,7 @@ struct Sidecar::State {
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
-  void begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
+  void begin(http::ClientLoop& loop, const std::shared_ptr<SplitRequest>& split,
              std::optional<boost::json::object> prompt);
   Result<std::optional<http::Address>> prefiller(const http::Request& request, std::uint64_t draw) const;
 
@@ -87,18 +87,18 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
         openai::error_response(403, fmt::format("{} is not in --allowed-prefillers", (*with)->text())));
   const bool alone = !*with || request.method != "POST";
   http::ClientLoop& loop = client->loop_of(*exchange);
-  const auto legs_of = [this, &loop, with = *std::move(with), draw](std::shared_ptr<http::Exchange> from) {
-    return std::make_shared<TwoLegs>(options, loop, std::move(from), with, draw);
+  const auto split_of = [this, &loop, with = *std::move(with), draw](std::shared_ptr<http::Exchange> from) {
+    return std::make_shared<SplitRequest>(options, loop, std::move(from), with, draw);
   };
-  if (alone) return begin(loop, legs_of(std::move(exchange)), std::nullopt);
-  boost::asio::post(readers, [this, &loop, legs_of, exchange = std::move(exchange)] {
+  if (alone) return begin(loop, split_of(std::move(exchange)), std::nullopt);
+  boost::asio::post(readers, [this, &loop, split_of, exchange = std::move(exchange)] {
     const auto begun = within_memory([&]() -> Result<> {
       if (auto refusal = exchange->decode_body(options.http.body_bytes_max)) {
         exchange->respond(*std::move(refusal));
         return {};
       }
-      const auto legs = legs_of(exchange);
-      begin(loop, legs, first_leg(legs->path(), legs->body()));
+      const auto split = split_of(exchange);
+      begin(loop, split, prefill_request(split->path(), split->body()));
       return {};
     });
     if (!begun)
@@ -108,11 +108,11 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
 }
 
 // `prompt` is nullopt if the decode engine does all the work.
-void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
+void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<SplitRequest>& split,
                            std::optional<boost::json::object> prompt) {
-  loop.post([legs, prompt = std::move(prompt), run = connector.run]() mutable {
-    legs->watch_client();
-    prompt ? run(legs, *std::move(prompt)) : legs->decode_alone();
+  loop.post([split, prompt = std::move(prompt), run = connector.run]() mutable {
+    split->watch_client();
+    prompt ? run(split, *std::move(prompt)) : split->decode_alone();
   });
 }
 

@@ -31,7 +31,7 @@ class Engine {
       http::Response response = behaviour_(e->request());
       {
         const std::lock_guard lock(mutex_);
-        asked_.push_back(e->request());
+        received_.push_back(e->request());
       }
       e->respond(std::move(response));
     });
@@ -40,23 +40,23 @@ class Engine {
   void stop() { server_.reset(); }
 
   std::string address() const { return fmt::format("127.0.0.1:{}", port); }
-  std::vector<http::Request> asked() const {
+  std::vector<http::Request> received() const {
     const std::lock_guard lock(mutex_);
-    return asked_;
+    return received_;
   }
-  json::object body(std::size_t i) const { return json::parse(asked().at(i).body).as_object(); }
+  json::object body(std::size_t i) const { return json::parse(received().at(i).body).as_object(); }
 
   std::uint16_t port = 0;
 
  private:
   Behaviour behaviour_;
   mutable std::mutex mutex_;
-  std::vector<http::Request> asked_;
+  std::vector<http::Request> received_;
   std::unique_ptr<http::Server> server_;
 };
 
-http::Response says(std::string body) { return {.body = std::move(body)}; }
-http::Response echo(const http::Request& request) { return says(request.body); }
+http::Response respond_with(std::string body) { return {.body = std::move(body)}; }
+http::Response echo(const http::Request& request) { return respond_with(request.body); }
 http::Response streams(std::string events) {
   return {.content_type = "text/event-stream", .body = std::move(events)};
 }
@@ -89,7 +89,7 @@ class SidecarTest : public testing::Test {
 };
 
 TEST_F(SidecarTest, CompressedBodiesAreReadAsTheServerReadsThem) {
-  Engine prefill([](const auto&) { return says(R"({"kv_transfer_params":{"remote_port":7}})"); });
+  Engine prefill([](const auto&) { return respond_with(R"({"kv_transfer_params":{"remote_port":7}})"); });
   Engine decode(echo);
   start(decode, {.http = {.body_bytes_max = 1 << 20}});
   const auto send = [&](std::string body, std::string coding) {
@@ -101,10 +101,10 @@ TEST_F(SidecarTest, CompressedBodiesAreReadAsTheServerReadsThem) {
   for (const char* coding : {"gzip", "deflate"}) {
     EXPECT_EQ(send(http::gzip(kPrompt), coding).body,
               R"({"kv_transfer_params":{"remote_port":7},)" + std::string(kPrompt.substr(1)));
-    EXPECT_EQ(decode.asked().back().headers.find("Content-Encoding"), std::nullopt);
-    EXPECT_EQ(prefill.asked().back().headers.find("Content-Encoding"), std::nullopt);
+    EXPECT_EQ(decode.received().back().headers.find("Content-Encoding"), std::nullopt);
+    EXPECT_EQ(prefill.received().back().headers.find("Content-Encoding"), std::nullopt);
   }
-  EXPECT_EQ(prefill.asked().size(), 2U);
+  EXPECT_EQ(prefill.received().size(), 2U);
   EXPECT_EQ(send(std::string(kPrompt), "gzip").status, 400);
   EXPECT_EQ(send(std::string(kPrompt), "zstd").status, 415);
   EXPECT_EQ(send(http::gzip(std::string(2 << 20, ' ')), "gzip").status, 413);
@@ -112,11 +112,11 @@ TEST_F(SidecarTest, CompressedBodiesAreReadAsTheServerReadsThem) {
 
 TEST_F(SidecarTest, NixlTellsTheDecoderWhereTheBlocksAre) {
   Engine prefill([](const auto&) {
-    return says(
+    return respond_with(
         R"({"usage":{"prompt_tokens_details":{"cached_tokens":5}},"kv_transfer_params":{"remote_port":7}})");
   });
   Engine decode([](const auto&) {
-    return says(R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":8}}})");
+    return respond_with(R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":8}}})");
   });
   start(decode);
   EXPECT_EQ(json::parse(post(kPrompt, prefill.address()).body),
@@ -124,14 +124,14 @@ TEST_F(SidecarTest, NixlTellsTheDecoderWhereTheBlocksAre) {
   EXPECT_EQ(prefill.body(0).at("max_tokens"), 1);
   EXPECT_EQ(prefill.body(0).at("stream"), false);
   EXPECT_EQ(prefill.body(0).at("kv_transfer_params").at("do_remote_decode"), true);
-  EXPECT_EQ(decode.asked()[0].body,
+  EXPECT_EQ(decode.received()[0].body,
             R"({"kv_transfer_params":{"remote_port":7},)" + std::string(kPrompt.substr(1)));
   const auto id = [](const Engine& engine) {
-    return std::string(engine.asked()[0].headers.find("X-Request-Id").value_or(""));
+    return std::string(engine.received()[0].headers.find("X-Request-Id").value_or(""));
   };
   EXPECT_FALSE(id(prefill).empty());
   EXPECT_EQ(id(prefill), id(decode));
-  EXPECT_FALSE(decode.asked()[0].headers.find("x-prefiller-host-port"));
+  EXPECT_FALSE(decode.received()[0].headers.find("x-prefiller-host-port"));
 }
 
 TEST_F(SidecarTest, EachRouteHasItsOwnLimit) {
@@ -145,11 +145,11 @@ TEST_F(SidecarTest, EachRouteHasItsOwnLimit) {
   EXPECT_EQ(prefill.body(1).at("max_tokens"), 1);
   EXPECT_EQ(prefill.body(2).at("sampling_params"), json::parse(R"({"max_tokens":1,"min_tokens":1})"));
   EXPECT_EQ(json::parse(post(R"({"input":"a"})", prefill.address(), "/v1/embeddings").body).at("input"), "a");
-  EXPECT_EQ(prefill.asked().size(), 3U) << "embeddings are no answer to decode";
+  EXPECT_EQ(prefill.received().size(), 3U) << "embeddings are no answer to decode";
 }
 
 TEST_F(SidecarTest, WithoutAPrefillerAllIsAsItCame) {
-  Engine decode([](const http::Request& r) { return says(r.method + r.path + r.query + r.body); });
+  Engine decode([](const http::Request& r) { return respond_with(r.method + r.path + r.query + r.body); });
   start(decode);
   EXPECT_EQ(post("{ \"x\":  1 }").body, "POST/v1/completions{ \"x\":  1 }");
   EXPECT_EQ(http::Client::connect({.port = sidecar_->port()})->get("/v1/models?a=b")->body,
@@ -159,15 +159,15 @@ TEST_F(SidecarTest, WithoutAPrefillerAllIsAsItCame) {
 TEST_F(SidecarTest, APrefillerThatFailsCostsNoAnswer) {
   Engine broken([](const auto&) { return http::Response{.status = 500}; });
   Engine busy([](const auto&) { return http::Response{.status = 503}; });
-  Engine silent([](const auto&) { return says("{}"); });
+  Engine silent([](const auto&) { return respond_with("{}"); });
   Engine decode(echo);
   start(decode, {.prefill_retries_max = 2});
   for (Engine* engine : {&broken, &busy, &silent}) EXPECT_EQ(post(kPrompt, engine->address()).body, kPrompt);
-  EXPECT_EQ(broken.asked().size(), 3U) << "worth two more attempts";
-  EXPECT_EQ(busy.asked().size(), 3U);
+  EXPECT_EQ(broken.received().size(), 3U) << "worth two more attempts";
+  EXPECT_EQ(busy.received().size(), 3U);
   silent.stop();
   EXPECT_EQ(post(kPrompt, silent.address()).body, kPrompt);
-  EXPECT_EQ(decode.asked().size(), 4U);
+  EXPECT_EQ(decode.received().size(), 4U);
 }
 
 TEST_F(SidecarTest, ABusyPrefillerIsNoFaultOfTheClient) {
@@ -224,7 +224,7 @@ TEST_F(SidecarTest, WhatTheClientDidWrongComesFromThePrefiller) {
   Engine decode(echo);
   start(decode);
   EXPECT_EQ(post(kPrompt, prefill.address()).status, 400);
-  EXPECT_TRUE(decode.asked().empty());
+  EXPECT_TRUE(decode.received().empty());
 }
 
 TEST_F(SidecarTest, OnlyAllowedPrefillersAreAsked) {
@@ -241,15 +241,15 @@ TEST_F(SidecarTest, OfSeveralTheFirstOrAnyOne) {
   const std::string both = a.address() + ", " + b.address();
   start(decode);
   for (int i = 0; i < 4; ++i) post(kPrompt, both);
-  EXPECT_EQ(a.asked().size(), 4U);
+  EXPECT_EQ(a.received().size(), 4U);
   start(decode, {.sample_prefillers = true});
   for (int i = 0; i < 40; ++i) post(kPrompt, both);
-  EXPECT_GT(a.asked().size(), 4U);
-  EXPECT_GT(b.asked().size(), 0U);
+  EXPECT_GT(a.received().size(), 4U);
+  EXPECT_GT(b.received().size(), 0U);
 }
 
 TEST_F(SidecarTest, StreamsSayWhatThePrefillerHadCached) {
-  Engine prefill([](const auto&) { return says(R"({"kv_transfer_params":{}})"); });
+  Engine prefill([](const auto&) { return respond_with(R"({"kv_transfer_params":{}})"); });
   Engine decode([](const auto&) {
     return streams(
         "data: {\"choices\":[{\"text\":\"a\"}]}\n\n: beat\n\n"
@@ -267,7 +267,7 @@ TEST_F(SidecarTest, SglangMeetsInARoom) {
   Engine prefill(echo), decode(echo);
   start(decode, {.connector = "sglang", .bootstrap_port = 1234});
   const json::value sent = json::parse(post(kPrompt, prefill.address()).body);
-  wait([&] { return prefill.asked().size() == 1; });
+  wait([&] { return prefill.received().size() == 1; });
   EXPECT_EQ(prefill.body(0), sent);
   EXPECT_EQ(sent.at("bootstrap_host"), "127.0.0.1");
   EXPECT_EQ(sent.at("bootstrap_port"), 1234);
@@ -285,10 +285,10 @@ TEST_F(SidecarTest, SglangsRoomsAreTheSidecarsToGive) {
     EXPECT_EQ(answer.status, 400);
     EXPECT_NE(answer.body.find(field), std::string::npos) << answer.body;
   }
-  EXPECT_TRUE(decode.asked().empty());
+  EXPECT_TRUE(decode.received().empty());
   for (const std::string path : {"/v1/embeddings", "/tokenize"})
     EXPECT_EQ(post(R"({"input":"a"})", prefill.address(), path).body, R"({"input":"a"})") << path;
-  EXPECT_TRUE(prefill.asked().empty());
+  EXPECT_TRUE(prefill.received().empty());
 }
 
 TEST_F(SidecarTest, ABodyOfTooManyValuesGoesAsItCame) {
@@ -300,18 +300,18 @@ TEST_F(SidecarTest, ABodyOfTooManyValuesGoesAsItCame) {
     start(decode, {.connector = std::string(connector.name)});
     EXPECT_TRUE(post(body, prefill.address()).body == body) << connector.name;
   }
-  EXPECT_TRUE(prefill.asked().empty());
+  EXPECT_TRUE(prefill.received().empty());
 }
 
 TEST_F(SidecarTest, MooncakeMeetsByATransferId) {
   Engine bootstrap([](const http::Request& r) {
-    return r.path == "/query" ? says(R"({"3":{"engine_id":"e3"}})") : http::Response{.status = 404};
+    return r.path == "/query" ? respond_with(R"({"3":{"engine_id":"e3"}})") : http::Response{.status = 404};
   });
   Engine prefill(echo), decode(echo);
   start(decode, {.connector = "mooncake", .bootstrap_port = bootstrap.port});
   const json::value sent = json::parse(post(kPrompt, prefill.address()).body).at("kv_transfer_params");
-  wait([&] { return prefill.asked().size() == 1; });
-  EXPECT_EQ(prefill.asked()[0].headers.find("X-data-parallel-rank"), "3");
+  wait([&] { return prefill.received().size() == 1; });
+  EXPECT_EQ(prefill.received()[0].headers.find("X-data-parallel-rank"), "3");
   EXPECT_EQ(prefill.body(0).at("max_tokens"), 1);
   EXPECT_EQ(prefill.body(0).at("kv_transfer_params").at("transfer_id"), sent.at("transfer_id"));
   EXPECT_EQ(sent.at("remote_engine_id"), "e3");
@@ -324,12 +324,12 @@ TEST_F(SidecarTest, OffloadingFetchesBlocksByAnId) {
   Engine prefill(echo), decode(echo);
   start(decode, {.connector = "offloading", .p2p_port = 7001});
   const json::value sent = json::parse(post(kPrompt, prefill.address()).body).at("kv_transfer_params");
-  wait([&] { return prefill.asked().size() == 1; });
+  wait([&] { return prefill.received().size() == 1; });
   EXPECT_EQ(prefill.body(0).at("max_tokens"), 1);
   const json::value from = sent.at("remote_prefiller");
-  const json::value told = prefill.body(0).at("kv_transfer_params");
-  EXPECT_EQ(told.at("remote_decoder").at("kv_request_id"), from.at("kv_request_id"));
-  EXPECT_FALSE(told.as_object().contains("remote_prefiller"));
+  const json::value params = prefill.body(0).at("kv_transfer_params");
+  EXPECT_EQ(params.at("remote_decoder").at("kv_request_id"), from.at("kv_request_id"));
+  EXPECT_FALSE(params.as_object().contains("remote_prefiller"));
   EXPECT_EQ(from.at("remote_host"), "127.0.0.1");
   EXPECT_EQ(from.at("remote_port"), 7001);
   EXPECT_FALSE(from.at("kv_request_id").as_string().empty());
@@ -343,22 +343,22 @@ TEST_F(SidecarTest, SharedStoragePrefillsWhatIsNotCached) {
     const bool cached = !full || body.at("prompt") == "cached";
     const std::string choice = cached ? R"({"choices":[{"text":"a","finish_reason":null}]})"
                                       : R"({"choices":[{"text":"","finish_reason":"cache_threshold"}]})";
-    if (!body.contains("stream")) return says(choice);
+    if (!body.contains("stream")) return respond_with(choice);
     return streams(http::sse_event(R"({"choices":[{"text":""}]})") + http::sse_event(choice) +
                    http::sse_event("[DONE]"));
   });
   start(decode, {.connector = "shared-storage"});
   post(R"({"prompt":"a"})", prefill.address());
-  EXPECT_EQ(prefill.asked().size(), 1U) << "the prompt first";
+  EXPECT_EQ(prefill.received().size(), 1U) << "the prompt first";
   for (const std::string stream : {"", R"(,"stream":true)"}) {
-    const std::size_t before = prefill.asked().size();
+    const std::size_t before = prefill.received().size();
     for (const std::string prompt : {"cached", "other"}) {
       const http::Response answer = post(
           R"({"prompt":")" + prompt + R"(","cache_hit_threshold":0.8)" + stream + "}", prefill.address());
       EXPECT_NE(answer.body.find("\"a\""), std::string::npos) << answer.body;
       EXPECT_EQ(answer.body.find("cache_threshold"), std::string::npos) << answer.body;
     }
-    EXPECT_EQ(prefill.asked().size(), before + 1);
+    EXPECT_EQ(prefill.received().size(), before + 1);
     EXPECT_EQ(prefill.body(before).at("cache_hit_threshold"), 0);
     EXPECT_EQ(prefill.body(before).at("prompt"), "other");
   }
@@ -388,13 +388,13 @@ TEST_F(SidecarTest, SharedStorageHoldsNoStreamThatSaysSomething) {
                             R"({"prompt":"a","stream":true,"cache_hit_threshold":0.5})",
                             {{"x-prefiller-host-port", "127.0.0.1:9"}}));
     const auto stream = begun.get_future().get();
-    std::string said = **client.read();
-    EXPECT_TRUE(said.starts_with(first)) << said;
+    std::string text = **client.read();
+    EXPECT_TRUE(text.starts_with(first)) << text;
     stream->write("ices\":[]}\n\n");
     stream->finish();
     Result<std::optional<std::string>> piece;
-    while ((piece = client.read()) && *piece) said += **piece;
-    EXPECT_EQ(said, first + "data: {\"choices\":[]}\n\n");
+    while ((piece = client.read()) && *piece) text += **piece;
+    EXPECT_EQ(text, first + "data: {\"choices\":[]}\n\n");
   }
 }
 

@@ -23,7 +23,7 @@ bool ended_by_threshold(const json::object& answer) {
   return reason && *reason == "cache_threshold";
 }
 
-bool says_something(const json::value* value) {
+bool has_content(const json::value* value) {
   if (!value) return false;
   if (const json::string* text = value->if_string()) return !text->empty();
   if (const json::array* items = value->if_array()) return !items->empty();
@@ -36,12 +36,11 @@ bool is_answer(const json::object& chunk) {
   if (!chunk.contains("choices")) return true;
   const json::object* choice = first_choice(chunk);
   if (!choice) return false;
-  if (says_something(choice->if_contains("text")) || says_something(choice->if_contains("token_ids")))
-    return true;
+  if (has_content(choice->if_contains("text")) || has_content(choice->if_contains("token_ids"))) return true;
   const json::value* delta = choice->if_contains("delta");
   if (!delta || !delta->is_object()) return false;
   return std::ranges::any_of(delta->get_object(), [](const json::key_value_pair& member) {
-    return member.key() != "role" && says_something(&member.value());
+    return member.key() != "role" && has_content(&member.value());
   });
 }
 

@@ -11,13 +11,13 @@ namespace json = boost::json;
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 void put_replicas(json::object& out, const SimulationResult& result) {
-  std::int64_t steps = 0, preemptions = 0, there_us = 0;
+  std::int64_t steps = 0, preemptions = 0, lifetime_us = 0;
   std::vector<double> busy, prefill_busy;
   for (const ReplicaUse& use : result.replicas) {
     steps += use.steps;
     preemptions += use.preemptions;
-    there_us += use.there_us;
-    busy.push_back(share(static_cast<double>(use.busy_us), static_cast<double>(use.there_us)));
+    lifetime_us += use.lifetime_us;
+    busy.push_back(share(static_cast<double>(use.busy_us), static_cast<double>(use.lifetime_us)));
     if (use.prefills) prefill_busy.push_back(busy.back());
   }
   const auto mean = [](const std::vector<double>& values) {
@@ -29,7 +29,7 @@ void put_replicas(json::object& out, const SimulationResult& result) {
   out["mean_utilization"] = mean(busy);
   if (!prefill_busy.empty()) out["mean_prefill_utilization"] = mean(prefill_busy);
   out["max_utilization"] = std::ranges::max(busy);
-  out["replica_hours"] = static_cast<double>(there_us) / 3600e6;
+  out["replica_hours"] = static_cast<double>(lifetime_us) / 3600e6;
 }
 
 }  // namespace

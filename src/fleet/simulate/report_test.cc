@@ -25,8 +25,8 @@ SimulationResult sample_result() {
   result.samples = {{}, {.time_us = 2'000'000, .prompt_tokens = 1200, .cached_tokens = 600}};
   for (const std::int64_t gap : {20'000, 40'000, 40'000, 100'000}) result.gaps.add(gap);
   result.replicas = {
-      {.there_us = 2'000'000, .busy_us = 1'000'000, .steps = 10, .preemptions = 2, .requests = 2},
-      {.there_us = 1'000'000}};
+      {.lifetime_us = 2'000'000, .busy_us = 1'000'000, .steps = 10, .preemptions = 2, .requests = 2},
+      {.lifetime_us = 1'000'000}};
   return result;
 }
 

@@ -81,7 +81,7 @@ struct FleetSample {
 
 struct ReplicaUse {
   bool prefills = false;      // the replica belongs to the prefill pool
-  std::int64_t there_us = 0;  // time from the start to the removal
+  std::int64_t lifetime_us = 0;  // time from the start to the removal
   std::int64_t busy_us = 0;
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;

@@ -56,10 +56,10 @@ TEST(Simulation, WhatReplicasTellIsKnownLongerThanWhatTheyWereSent) {
   const Trace trace = conversations(7, 6, 5'000'000);
   const double sent = cached_share(options, trace);
   options.kv_events = true;
-  const double told = cached_share(options, trace);
+  const double reported = cached_share(options, trace);
   // All blocks of the previous turn are cached, except the last block. Prompts have 2 to 7 blocks.
-  EXPECT_GT(told, 0.7);
-  EXPECT_LT(sent, told - 0.2);
+  EXPECT_GT(reported, 0.7);
+  EXPECT_LT(sent, reported - 0.2);
 }
 
 TEST(Simulation, APipelineMayStandForAPolicy) {
@@ -74,11 +74,11 @@ TEST(Simulation, APipelineMayStandForAPolicy) {
 TEST(Simulation, EveryRequestEndsOnceUnderEveryPolicy) {
   const Trace trace = conversations(7, 6, 400'000);
   for (const Policy& policy : policies()) {
-    std::size_t told = 0;
+    std::size_t reported = 0;
     const auto result =
         *simulate(small_fleet(3, std::string(policy.name)), trace, [&](std::size_t done, std::size_t all) {
           EXPECT_LE(done, all);
-          told = done;
+          reported = done;
         });
     int ended = 0;
     for (const ReplicaUse& use : result.replicas) ended += use.requests;
@@ -91,7 +91,7 @@ TEST(Simulation, EveryRequestEndsOnceUnderEveryPolicy) {
       EXPECT_LT(r.sent_us, r.first_us);
       EXPECT_LT(r.first_us, r.last_us);
     }
-    EXPECT_EQ(told, 0U) << "told every 256 requests";
+    EXPECT_EQ(reported, 0U) << "told every 256 requests";
     EXPECT_GT(result.samples.size(), 1U);
     EXPECT_EQ(result.samples.back().running + result.samples.back().waiting, 0);
   }
@@ -164,13 +164,13 @@ TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
     ASSERT_EQ(result.replicas.size(), 6U) << "one, three and two";
     for (int i = 0; i < 3; ++i) {
       const ReplicaUse& went = result.replicas[static_cast<std::size_t>(i)];
-      EXPECT_GE(went.there_us, 6'000'000);  // five seconds plus one second to start
-      EXPECT_LT(went.there_us, 9'000'000);
-      EXPECT_LE(went.busy_us, went.there_us);
+      EXPECT_GE(went.lifetime_us, 6'000'000);  // five seconds plus one second to start
+      EXPECT_LT(went.lifetime_us, 9'000'000);
+      EXPECT_LE(went.busy_us, went.lifetime_us);
       EXPECT_TRUE(went.requests > 0 || goes_home) << policy.name;
     }
     std::int64_t longest = 0;
-    for (const ReplicaUse& use : result.replicas) longest = std::max(longest, use.there_us);
+    for (const ReplicaUse& use : result.replicas) longest = std::max(longest, use.lifetime_us);
     EXPECT_EQ(longest, result.duration_us) << "the first one stays";
     const auto size_at = [&](std::int64_t time_us) {
       return std::ranges::find(result.samples, time_us, &FleetSample::time_us)->replicas;
@@ -340,13 +340,14 @@ TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
   EXPECT_THAT(std::vector(read.begin(), read.begin() + 9), testing::ElementsAre(1, 1, 1, 3, 3, 2, 2, 1, 1));
   // Replicas are added at 2 s and are ready at 3.5 s. One replica is removed at 5 s, requested again at 6
   // s, and canceled at 7 s, before it is ready.
-  std::vector<double> there;
-  for (const ReplicaUse& use : result->replicas) there.push_back(static_cast<double>(use.there_us) * 1e-6);
-  ASSERT_EQ(there.size(), 4);
-  EXPECT_NEAR(there[0], 3, 0.1);  // the newest replica
-  EXPECT_NEAR(there[1], 1, 0.1);  // the canceled replica, which had no requests
-  EXPECT_NEAR(there[2], 5, 0.1);
-  EXPECT_NEAR(there[3], static_cast<double>(result->duration_us) * 1e-6, 0.1);
+  std::vector<double> lifetimes;
+  for (const ReplicaUse& use : result->replicas)
+    lifetimes.push_back(static_cast<double>(use.lifetime_us) * 1e-6);
+  ASSERT_EQ(lifetimes.size(), 4);
+  EXPECT_NEAR(lifetimes[0], 3, 0.1);  // the newest replica
+  EXPECT_NEAR(lifetimes[1], 1, 0.1);  // the canceled replica, which had no requests
+  EXPECT_NEAR(lifetimes[2], 5, 0.1);
+  EXPECT_NEAR(lifetimes[3], static_cast<double>(result->duration_us) * 1e-6, 0.1);
   double of_all = 0;
   for (const auto& answer : result->answers) of_all += answer.input_tokens + answer.output_tokens;
   EXPECT_GT(tokens, 0.6 * of_all) << "all but those of replicas that went and of the last second";

@@ -27,7 +27,7 @@ std::vector<boost::property_tree::ptree> elements(const std::string& svg, const 
   return found;
 }
 
-std::vector<std::pair<double, double>> places(const boost::property_tree::ptree& curve) {
+std::vector<std::pair<double, double>> points_of(const boost::property_tree::ptree& curve) {
   std::istringstream in(curve.get<std::string>("<xmlattr>.points"));
   std::vector<std::pair<double, double>> points;
   double x, y;
@@ -42,7 +42,7 @@ TEST(SvgPlot, CurvesGoUpWhereValuesDo) {
   EXPECT_THAT(svg, HasSubstr("a &lt;b&gt; &amp; c"));
   const auto curves = elements(svg, "polyline");
   ASSERT_EQ(curves.size(), 1U);
-  const auto points = places(curves[0]);
+  const auto points = points_of(curves[0]);
   ASSERT_EQ(points.size(), 3U);
   EXPECT_LT(points[0].first, points[1].first);
   EXPECT_GT(points[0].second, points[1].second) << "y counts downward";
@@ -51,7 +51,7 @@ TEST(SvgPlot, CurvesGoUpWhereValuesDo) {
 
 TEST(SvgPlot, LogarithmicAxesLeaveOutWhatHasNoLogarithm) {
   const Chart chart{"", "", "", true, {{"one", {{0, 0}, {1, 1}, {10, 2}, {100, 3}}}}};
-  const auto points = places(elements(svg_plot("", std::vector{chart}), "polyline")[0]);
+  const auto points = points_of(elements(svg_plot("", std::vector{chart}), "polyline")[0]);
   ASSERT_EQ(points.size(), 3U);
   EXPECT_NEAR(points[1].first * 2, points[0].first + points[2].first, 0.2);
 }
@@ -60,7 +60,7 @@ TEST(SvgPlot, LongCurvesAreThinnedOut) {
   Curve curve{"long", {}};
   for (int i = 0; i < 100'000; ++i) curve.points.emplace_back(i, std::sin(i));
   const Chart chart{"", "", "", false, {curve}};
-  const auto points = places(elements(svg_plot("", std::vector{chart}), "polyline")[0]);
+  const auto points = points_of(elements(svg_plot("", std::vector{chart}), "polyline")[0]);
   EXPECT_LE(points.size(), 302U);
 }
 

@@ -62,7 +62,7 @@ Result<SimulationResult> World::run(std::vector<PoolOptions> policies) {
   for (EndpointId id = 0; id < replicas_.size(); ++id)
     if (replicas_[id].scheduler) retire(id);
   for (const std::int64_t decided_us : starting_)
-    result_.replicas.push_back({.there_us = now_us_ - decided_us});
+    result_.replicas.push_back({.lifetime_us = now_us_ - decided_us});
   return std::move(result_);
 }
 
@@ -94,7 +94,7 @@ void World::end_step(EndpointId id) {
   replica.scheduler->collect(replica.step.step);
   for (const PlannedSequence& planned : replica.step.sequences)
     if (planned.samples) token(planned.tag, planned, replica);
-  if (replica.events && !replica.draining) tell_events(id);
+  if (replica.events && !replica.draining) report_events(id);
   begin_step(id);
   begin_transfers(id);
 }

@@ -85,7 +85,7 @@ class World {
   struct Scratch {
     RouteRequest route = {};
     std::vector<TokenId> prompt = {};
-    std::vector<CacheEvent> told = {};
+    std::vector<CacheEvent> reported = {};
     std::vector<ReplicaReading> readings = {};
   };
 
@@ -114,7 +114,7 @@ class World {
   void push(const Event& event);
   Event pop();
   void read_ahead() const;
-  void tell_events(EndpointId id);
+  void report_events(EndpointId id);
   void token(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica);
   void plan_followers();
   void read_gauges();

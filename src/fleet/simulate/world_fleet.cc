@@ -38,13 +38,13 @@ Result<> World::read_replicas() {
   }
   const int wanted = options_.scaling.replicas(now_us_, scratch_.readings);
   CHECK(wanted >= 1);
-  int there = static_cast<int>(serving_.size() + starting_.size());
-  for (; there < wanted; ++there) starting_.push_back(now_us_);
-  for (; there > wanted && !starting_.empty(); --there) {
-    result_.replicas.push_back({.there_us = now_us_ - starting_.back()});
+  int existing = static_cast<int>(serving_.size() + starting_.size());
+  for (; existing < wanted; ++existing) starting_.push_back(now_us_);
+  for (; existing > wanted && !starting_.empty(); --existing) {
+    result_.replicas.push_back({.lifetime_us = now_us_ - starting_.back()});
     starting_.pop_back();
   }
-  return there > wanted ? resize(wanted) : Result<>();
+  return existing > wanted ? resize(wanted) : Result<>();
 }
 
 Result<> World::resize(int replicas) {
@@ -65,7 +65,7 @@ Result<EndpointId> World::add_replica(const SimulatedPool& pool) {
   std::unique_ptr<KvEventLog> events;
   if (options_.kv_events) {
     events = std::make_unique<KvEventLog>(pool.scheduler.num_blocks, pool.scheduler.block_size);
-    scheduler->tell(*events);
+    scheduler->log_to(*events);
   }
   const std::string name = fmt::format("replica-{}:8000", starts_++);
   TRY(const EndpointId id, balancer_->add({.name = name, .url = "http://" + name, .role = pool.part}));
@@ -89,32 +89,33 @@ void World::drain(EndpointId id) {
 
 void World::retire(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
-  replica.use.there_us = now_us_ - replica.started_us;
+  replica.use.lifetime_us = now_us_ - replica.started_us;
   replica.use.preemptions = replica.scheduler->stats().preemptions;
   result_.replicas.push_back(replica.use);
   replica = {};
 }
 
-void World::tell_events(EndpointId id) {
+void World::report_events(EndpointId id) {
   KvEventLog& log = *replicas_[id].events;
   log.flush();
-  scratch_.told.clear();
+  scratch_.reported.clear();
   log.take(kEventsAtOnce, [&](const KvEvent& event, std::span<const TokenId> tokens) {
     if (event.kind == KvEvent::Kind::cleared) {
-      scratch_.told.push_back({.kind = CacheEvent::Kind::cleared});
+      scratch_.reported.push_back({.kind = CacheEvent::Kind::cleared});
       return;
     }
     const bool stored = event.kind == KvEvent::Kind::stored;
-    CacheEvent& told = scratch_.told.emplace_back(
+    CacheEvent& reported = scratch_.reported.emplace_back(
         CacheEvent{.kind = stored ? CacheEvent::Kind::stored : CacheEvent::Kind::removed,
                    .group = event.group,
                    .blocks = {event.key.low}});
     if (!stored) return;
-    if (event.parent_key != Hash128{}) told.parent = event.parent_key.low;
-    told.tokens.assign(tokens.begin(), tokens.end());
-    told.block_size = pool(replicas_[id].role).scheduler.block_size;
+    if (event.parent_key != Hash128{}) reported.parent = event.parent_key.low;
+    reported.tokens.assign(tokens.begin(), tokens.end());
+    reported.block_size = pool(replicas_[id].role).scheduler.block_size;
   });
-  if (!scratch_.told.empty()) balancer_->cache_changed(*balancer_->view()->find(id), scratch_.told, {});
+  if (!scratch_.reported.empty())
+    balancer_->cache_changed(*balancer_->view()->find(id), scratch_.reported, {});
 }
 
 void World::read_gauges() {

@@ -7,7 +7,9 @@
 namespace octavo::fleet {
 namespace {
 
-auto place_of(auto& members, EndpointId id) { return std::ranges::lower_bound(members, id, {}, &Member::id); }
+auto lower_bound_of(auto& members, EndpointId id) {
+  return std::ranges::lower_bound(members, id, {}, &Member::id);
+}
 
 }  // namespace
 
@@ -17,13 +19,13 @@ std::string_view ip_of(std::string_view address) {
 }
 
 const Member* FleetView::find(EndpointId id) const {
-  const auto place = place_of(members, id);
-  return place != members.end() && place->id == id ? &*place : nullptr;
+  const auto found = lower_bound_of(members, id);
+  return found != members.end() && found->id == id ? &*found : nullptr;
 }
 
 const Member* FleetView::find(std::string_view name) const {
-  const auto place = std::ranges::find_if(members, [&](const Member& m) { return m.endpoint->name == name; });
-  return place != members.end() ? &*place : nullptr;
+  const auto found = std::ranges::find_if(members, [&](const Member& m) { return m.endpoint->name == name; });
+  return found != members.end() ? &*found : nullptr;
 }
 
 Fleet::Fleet() : view_(std::make_shared<const FleetView>()) {}
@@ -45,7 +47,7 @@ Result<EndpointId> Fleet::add(Endpoint endpoint) {
   if (free == taken_.end()) taken_.push_back(false);
   taken_[id] = true;
   const EndpointState state{.block_size = endpoint.block_size};
-  next.members.insert(place_of(next.members, id),
+  next.members.insert(lower_bound_of(next.members, id),
                       Member{id, std::make_shared<const Endpoint>(std::move(endpoint)), state});
   publish(std::move(next));
   return id;
@@ -79,7 +81,7 @@ bool Fleet::remove(EndpointId id) {
   const std::lock_guard lock(writers_);
   FleetView next = *view();
   if (!next.find(id)) return false;
-  next.members.erase(place_of(next.members, id));
+  next.members.erase(lower_bound_of(next.members, id));
   publish(std::move(next));
   return true;
 }

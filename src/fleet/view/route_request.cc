@@ -11,18 +11,18 @@ std::vector<std::uint32_t> estimated_tokens(std::string_view text) {
 }
 
 void estimate_media(RouteRequest& request, const MediaTokens& tokens) {
-  if (request.tokens_are_exact || request.media_places.empty()) return;
+  if (request.tokens_are_exact || request.media_positions.empty()) return;
   // limit for all media together, since a body may contain any number of media
   constexpr std::size_t kTokensMax = 1 << 20;
   const std::string_view text = request.text;
   std::vector<std::uint32_t> all;
   std::size_t from = 0, left = kTokensMax;
-  for (std::size_t i = 0; i < request.media_places.size(); ++i) {
-    const RouteRequest::MediaPlace& place = request.media_places[i];
-    const auto before = estimated_tokens(text.substr(from, place.at - from));
+  for (std::size_t i = 0; i < request.media_positions.size(); ++i) {
+    const RouteRequest::MediaPosition& media = request.media_positions[i];
+    const auto before = estimated_tokens(text.substr(from, media.at - from));
     all.insert(all.end(), before.begin(), before.end());
-    from = place.at;
-    const auto count = static_cast<std::size_t>(place.image ? tokens.image : place.video ? tokens.video : 0);
+    from = media.at;
+    const auto count = static_cast<std::size_t>(media.image ? tokens.image : media.video ? tokens.video : 0);
     all.insert(all.end(), std::min(count, left), static_cast<std::uint32_t>(request.media[i]));
     left -= std::min(count, left);
   }

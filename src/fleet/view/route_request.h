@@ -31,12 +31,12 @@ struct RouteRequest {
   bool truncated = false;  // the request has truncate_prompt_tokens, so the endpoint may shorten the prompt
   // hashes of images, videos and audio; equal media have equal hashes
   std::vector<std::uint64_t> media = {};
-  struct MediaPlace {
+  struct MediaPosition {
     std::size_t at = 0;  // byte offset in `text`
     bool video = false;
     bool image = false;
   };
-  std::vector<MediaPlace> media_places = {};  // [media]
+  std::vector<MediaPosition> media_positions = {};  // [media]
 
   int output_tokens_max = 0;  // maximum number of output tokens; 0: not set
   bool stream = false;

@@ -10,7 +10,7 @@ namespace {
 // Bits of EDX in CPUID leaf 7. They are defined here, because gcc and clang name them differently.
 constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24, kAmxInt8 = 1U << 25;
 
-std::string_view ask() {
+std::string_view request() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxTile) == 0) return "AMX-TILE";
   if ((d & kAmxBf16) == 0) return "AMX-BF16";
@@ -25,7 +25,7 @@ std::string_view ask() {
 }  // namespace
 
 std::string_view missing_for_amx() {
-  static const std::string_view missing = ask();
+  static const std::string_view missing = request();
   return missing;
 }
 

@@ -55,15 +55,15 @@ void run_columns(const CompressArgs& args, std::int64_t sequence, std::int64_t c
   for (std::int64_t set = 0; positions[begin] > 0 && set < sets; ++set)
     means[set].read(state(own, set), dim, count);
   for (std::int64_t t = begin; t < end; ++t) {
-    const std::int64_t place = positions[t] % rate;
+    const std::int64_t offset = positions[t] % rate;
     for (std::int64_t set = 0; set < sets; ++set) {
       // The last set of columns belongs to this entry. If there are two sets, the first one belongs to the
       // next entry.
       const std::int64_t first = set * dim + column;
       means[sets - 1 - set].add(args.values.row<float>(t) + first, args.gates.row<float>(t) + first,
-                                args.bias.row<float>(place) + first, count);
+                                args.bias.row<float>(offset) + first, count);
     }
-    if (place == rate - 1) {
+    if (offset == rate - 1) {
       for (std::int64_t c = 0; c < count; ++c)
         args.means.row<float>(t)[column + c] = means[0].values[c] / means[0].weights[c];
       means[0] = means[1];

@@ -122,14 +122,14 @@ void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen,
 
 void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
-  // `places` has the experts' indices until the counts of all experts are known.
+  // `pair_rows` has the experts' indices until the counts of all experts are known.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
   const bool by_logit = !by_expert(rule.scores) && !args.bias && rule.groups == 1 && !args.given;
   pool_of(stream).for_ranges(n, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const float* logits = args.logits.row<float>(i);
-      auto* expert = args.places.row<std::int32_t>(i);
+      auto* expert = args.pair_rows.row<std::int32_t>(i);
       auto* weights = args.weights.row<float>(i);
       if (by_logit) {
         choose(logits, experts, rule.chosen, expert);
@@ -149,14 +149,14 @@ void route(Stream& stream, const RouteArgs& args) {
   auto* tokens = args.tokens.as<std::int32_t>();
   std::fill_n(starts, experts + 1, 0);
   for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t k = 0; k < chosen; ++k) ++starts[args.places.row<std::int32_t>(i)[k] + 1];
+    for (std::int64_t k = 0; k < chosen; ++k) ++starts[args.pair_rows.row<std::int32_t>(i)[k] + 1];
   for (std::int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
   // Advances starts[e] over the pairs of expert e, so that it becomes starts[e + 1].
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t k = 0; k < chosen; ++k) {
-      std::int32_t& place = args.places.row<std::int32_t>(i)[k];
-      place = starts[place]++;
-      tokens[place] = static_cast<std::int32_t>(i);
+      std::int32_t& pair_row = args.pair_rows.row<std::int32_t>(i)[k];
+      pair_row = starts[pair_row]++;
+      tokens[pair_row] = static_cast<std::int32_t>(i);
     }
   std::copy_backward(starts, starts + experts, starts + experts + 1);
   starts[0] = 0;
@@ -181,7 +181,7 @@ void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
 }
 
 void combine(Stream& stream, const CombineArgs& args) {
-  check_indices("place", args.places, args.y.size(0));
+  check_indices("place", args.pair_rows, args.y.size(0));
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const Format format = format_of(args.out.dtype);
   const auto element_bytes = static_cast<std::int64_t>(size_of(args.out.dtype));
@@ -202,8 +202,8 @@ void combine(Stream& stream, const CombineArgs& args) {
                                    .out = nullptr,
                                    .out_format = format});
                };
-               for (std::int64_t k = 0; k < args.places.size(1); ++k)
-                 add(args.y, args.places.row<std::int32_t>(i)[k],
+               for (std::int64_t k = 0; k < args.pair_rows.size(1); ++k)
+                 add(args.y, args.pair_rows.row<std::int32_t>(i)[k],
                      args.weights ? args.weights.row<float>(i)[k] : 1.0f);
                if (args.shared) {
                  const bool gated = static_cast<bool>(args.shared_gate);

@@ -181,8 +181,8 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
       if (spec.dtype != DType::i8) continue;
       for (std::int64_t which = 0; which < parts; ++which) {
         std::byte* inside = block + layout.scales(head, group) + which * kGroupTokens * kScale;
-        std::byte* there = scales + (which * each + vector) * kScale;
-        std::memcpy(way == Way::out ? there : inside, way == Way::out ? inside : there,
+        std::byte* scale_bytes = scales + (which * each + vector) * kScale;
+        std::memcpy(way == Way::out ? scale_bytes : inside, way == Way::out ? inside : scale_bytes,
                     kGroupTokens * kScale);
       }
     }

@@ -74,15 +74,15 @@ void read_units(const Product& product, std::int64_t row, std::int64_t unit, std
                 std::uint32_t* part) {
   const View& x = product.args.x;
   const std::int64_t per_unit = product.dot ? 2 : 1;
-  const std::int64_t there = std::min(count * per_unit, product.w.cols() - unit * per_unit);
+  const std::int64_t left_columns = std::min(count * per_unit, product.w.cols() - unit * per_unit);
   const std::byte* from =
       static_cast<const std::byte*>(x.data) +
       (product.x_row(row) * x.stride[0] + unit * per_unit) * static_cast<std::int64_t>(size_of(x.dtype));
-  std::fill(part + std::max<std::int64_t>(there, 0) / per_unit, part + count, 0u);
+  std::fill(part + std::max<std::int64_t>(left_columns, 0) / per_unit, part + count, 0u);
   if (product.dot) {
-    std::memcpy(part, from, static_cast<std::size_t>(there * 2));
-  } else if (there > 0) {
-    product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), there);
+    std::memcpy(part, from, static_cast<std::size_t>(left_columns * 2));
+  } else if (left_columns > 0) {
+    product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), left_columns);
   }
 }
 

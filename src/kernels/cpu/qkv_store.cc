@@ -36,12 +36,12 @@ struct CacheWriter {
   const IsaKernels& kernels;
   const KvLayout layout = KvLayout(cache.spec);
 
-  struct Place {
+  struct SlotAddress {
     std::byte* block;
     std::int64_t group;
     std::int64_t token;
   };
-  Place place(std::int64_t slot) const {
+  SlotAddress at(std::int64_t slot) const {
     const std::int64_t in_block = slot % cache.spec.block_size;
     return {cache.data + slot / cache.spec.block_size * cache.stride_bytes, in_block / kGroupTokens,
             in_block % kGroupTokens};
@@ -49,11 +49,11 @@ struct CacheWriter {
 
   // Returns the address of the scale of a token's key; the scale of the value is kGroupTokens floats after
   // it.
-  float* scales(const Place& at, std::int64_t head) const {
+  float* scales(const SlotAddress& at, std::int64_t head) const {
     return reinterpret_cast<float*>(at.block + layout.scales(head, at.group)) + at.token;
   }
 
-  void put_key(const Place& at, std::int64_t head, const float* values) const {
+  void put_key(const SlotAddress& at, std::int64_t head, const float* values) const {
     const std::int64_t dim = cache.spec.head_dim;
     alignas(64) std::byte cached[kMaxHeadDim * 4];
     const float scale = narrow(values, dim, cached);
@@ -62,7 +62,7 @@ struct CacheWriter {
                [&](const auto* words) { scatter_key(words, dim / layout.unit, at.token, keys); });
     if (cache.spec.dtype == DType::i8) *scales(at, head) = scale;
   }
-  void put_value(const Place& at, std::int64_t head, const float* values) const {
+  void put_value(const SlotAddress& at, std::int64_t head, const float* values) const {
     const std::int64_t dim = cache.spec.head_dim;
     alignas(64) std::byte cached[kMaxHeadDim * 4];
     const float scale = narrow(values, dim, cached);
@@ -113,8 +113,8 @@ struct TokenStore {
   // Normalises and rotates the heads [begin, end) of row i, and passes each head to use(head, values). The
   // row has `count` heads, and `first` is the index of the first one.
   template <class Use>
-  void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
-                    std::int64_t end, const Norm& norm, Use&& use) const {
+  void rotated_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
+                     std::int64_t end, const Norm& norm, Use&& use) const {
     if (begin >= end) return;
     HeadRow row{.x = nullptr,
                 .format = format,
@@ -143,15 +143,15 @@ struct TokenStore {
         if (norm.bias) row.norm.bias = norm.bias.as<float>() + (own_weight ? head * dim : 0);
         if (!args.norm_whole_row) row.stats = kernels.norm_stats(row.x, format, dim, norm.kind, norm.eps);
       }
-      if (args.norm_turned) row.norm.kind = NormKind::none;
+      if (args.norm_rotated) row.norm.kind = NormKind::none;
       kernels.head(row);
-      if (args.norm_turned) norm_in_place(norm.kind, row, head_values);
+      if (args.norm_rotated) norm_inplace(norm.kind, row, head_values);
       use(head, head_values);
     }
   }
 
   // Applies the norm of `row` to `values`, which are already rotated.
-  void norm_in_place(NormKind kind, HeadRow row, float* values) const {
+  void norm_inplace(NormKind kind, HeadRow row, float* values) const {
     row.norm.kind = kind;
     row.rotary = 0;
     row.x = values;
@@ -167,25 +167,25 @@ struct TokenStore {
   // Processes the heads [begin, end) of token i, in the order queries, keys, values.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const KvSpec& spec = args.cache.spec;
-    const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
+    const CacheWriter::SlotAddress at = writer.at(args.slots.as<std::int64_t>()[i]);
     const std::int64_t keys_first = args.q_heads, values_first = keys_first + spec.kv_heads;
 
-    turned_heads(i, 0, args.q_heads, begin, std::min(end, keys_first), args.q_norm,
-                 [&](std::int64_t head, const float* values) {
-                   kernels.narrow(values, nullptr, format,
-                                  static_cast<std::byte*>(args.q_out.data) +
-                                      (i * args.q_out.stride[0] + head * dim) *
-                                          static_cast<std::int64_t>(size_of(args.q_out.dtype)),
-                                  dim);
-                 });
-    turned_heads(i, keys_first, spec.kv_heads, std::max<std::int64_t>(0, begin - keys_first),
-                 std::min(end, values_first) - keys_first, args.k_norm,
-                 [&](std::int64_t head, const float* values) { writer.put_key(place, head, values); });
+    rotated_heads(i, 0, args.q_heads, begin, std::min(end, keys_first), args.q_norm,
+                  [&](std::int64_t head, const float* values) {
+                    kernels.narrow(values, nullptr, format,
+                                   static_cast<std::byte*>(args.q_out.data) +
+                                       (i * args.q_out.stride[0] + head * dim) *
+                                           static_cast<std::int64_t>(size_of(args.q_out.dtype)),
+                                   dim);
+                  });
+    rotated_heads(i, keys_first, spec.kv_heads, std::max<std::int64_t>(0, begin - keys_first),
+                  std::min(end, values_first) - keys_first, args.k_norm,
+                  [&](std::int64_t head, const float* values) { writer.put_key(at, head, values); });
     alignas(64) float wide[kMaxHeadDim];
     for (std::int64_t head = std::max<std::int64_t>(0, begin - values_first); head < end - values_first;
          ++head) {
       read_value(input(i, values_first + head), wide);
-      writer.put_value(place, head, wide);
+      writer.put_value(at, head, wide);
     }
   }
 };
@@ -198,7 +198,7 @@ struct LatentStore {
   const std::int64_t latent = args.cache.spec.values_in_keys;
   const std::int64_t rotary = args.rope.rotary_dim;
 
-  void turn(const void* x, Format format, std::int64_t token, float* out) const {
+  void rotate_head(const void* x, Format format, std::int64_t token, float* out) const {
     kernels.head({.x = x,
                   .format = format,
                   .dim = rotary,
@@ -213,19 +213,19 @@ struct LatentStore {
 
   void store_key(std::int64_t i) const {
     const float* kv = args.kv.row<float>(i);
-    alignas(64) float key[kMaxHeadDim], turned[kMaxHeadDim];
+    alignas(64) float key[kMaxHeadDim], rotated[kMaxHeadDim];
     read_normed(kernels, kv, Format::f32, latent, args.norm, key);
-    turn(kv + latent, Format::f32, i, turned);
-    std::copy_n(turned, rotary, key + latent);
+    rotate_head(kv + latent, Format::f32, i, rotated);
+    std::copy_n(rotated, rotary, key + latent);
     if (const std::int64_t index = args.cache.spec.index_dim; index > 0)
       kernels.widen(
           static_cast<const std::byte*>(args.index_keys.data) +
               i * args.index_keys.stride[0] * static_cast<std::int64_t>(size_of(args.index_keys.dtype)),
           format_of(args.index_keys.dtype), key + latent + rotary, index);
-    const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
-    writer.put_key(place, 0, key);
+    const CacheWriter::SlotAddress at = writer.at(args.slots.as<std::int64_t>()[i]);
+    writer.put_key(at, 0, key);
     // Values are parts of keys and have the same scale.
-    if (args.cache.spec.dtype == DType::i8) writer.scales(place, 0)[kGroupTokens] = *writer.scales(place, 0);
+    if (args.cache.spec.dtype == DType::i8) writer.scales(at, 0)[kGroupTokens] = *writer.scales(at, 0);
   }
 
   // Processes the heads [begin, end) of token i: first the queries, then the key.
@@ -237,10 +237,10 @@ struct LatentStore {
       return static_cast<std::byte*>(view.data) +
              (i * view.stride[0] + head * view.stride[1] + view.size(2) - rotary) * element;
     };
-    alignas(64) float turned[kMaxHeadDim];
+    alignas(64) float rotated[kMaxHeadDim];
     for (std::int64_t head = begin; head < std::min(end, heads); ++head) {
-      turn(address(args.q, head), format, i, turned);
-      kernels.narrow(turned, nullptr, format, address(args.q_out, head), rotary);
+      rotate_head(address(args.q, head), format, i, rotated);
+      kernels.narrow(rotated, nullptr, format, address(args.q_out, head), rotary);
     }
     if (end > heads) store_key(i);
   }

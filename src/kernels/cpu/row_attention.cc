@@ -245,7 +245,7 @@ struct Angles {
       sin[i] = std::sin(angle) * scale * (back ? -1.0F : 1.0F);
     }
   }
-  void turn(float* end, std::int64_t pairs) const {
+  void rotate_head(float* end, std::int64_t pairs) const {
     for (std::int64_t i = 0; i < pairs; ++i) {
       const float a = end[2 * i], b = end[2 * i + 1];
       end[2 * i] = a * cos[i] - b * sin[i];
@@ -254,10 +254,10 @@ struct Angles {
   }
 };
 
-void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
-                       const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
+void normed_and_rotated(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
+                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
   read_normed(kernels, x, format, dim, norm, out);
-  angles.turn(out + dim - 2 * pairs, pairs);
+  angles.rotate_head(out + dim - 2 * pairs, pairs);
 }
 
 }  // namespace
@@ -291,7 +291,7 @@ void choose_entries(Stream& stream, const ChooseTokensArgs& args) {
   });
 }
 
-void turn_ends(Stream& stream, const TurnEndsArgs& args) {
+void rotate_ends(Stream& stream, const RotateEndsArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const std::int64_t heads = args.x.size(1), dim = args.x.size(2);
   const Format format = format_of(args.x.dtype);
@@ -304,7 +304,7 @@ void turn_ends(Stream& stream, const TurnEndsArgs& args) {
           std::byte* const x =
               static_cast<std::byte*>(args.x.data) +
               (t * args.x.stride[0] + h * dim) * static_cast<std::int64_t>(size_of(args.x.dtype));
-          normed_and_turned(kernels, x, format, dim, args.norm, angles, args.frequencies.size(0), values);
+          normed_and_rotated(kernels, x, format, dim, args.norm, angles, args.frequencies.size(0), values);
           kernels.narrow(values, nullptr, format, x, dim);
         }
       });
@@ -320,8 +320,8 @@ void store_rows(Stream& stream, const StoreRowsArgs& args) {
     if ((position + 1) % spec.rate != 0) return;
     const Angles angles(args.frequencies, args.scale, position + 1 - spec.rate, false);
     alignas(64) float row[kMaxHeadDim];
-    normed_and_turned(kernels, args.x.row<float>(t), Format::f32, dim, args.norm, angles,
-                      args.frequencies.size(0), row);
+    normed_and_rotated(kernels, args.x.row<float>(t), Format::f32, dim, args.norm, angles,
+                       args.frequencies.size(0), row);
     const std::int64_t slot = args.slots.as<std::int64_t>()[t];
     const std::int64_t number = slot % spec.block_size / spec.rate * spec.head_dim + args.first;
     kernels.narrow(row, nullptr, format_of(spec.dtype),

@@ -310,10 +310,10 @@ void add_rows(Stream& stream, const AddRowsArgs& args) {
            (row * view.stride[0] + column) * static_cast<std::int64_t>(size_of(view.dtype));
   };
   for_pieces(pool_of(stream), args.x.size(0), args.x.size(1), kAddColumns,
-             [&](std::int64_t place, std::int64_t column, std::int64_t count) {
+             [&](std::int64_t x_row, std::int64_t column, std::int64_t count) {
                alignas(64) float x[kAddColumns], y[kAddColumns];
-               std::byte* const sum = at(args.y, args.rows.as<std::int32_t>()[place], column);
-               kernels.widen(at(args.x, place, column), x_format, x, count);
+               std::byte* const sum = at(args.y, args.rows.as<std::int32_t>()[x_row], column);
+               kernels.widen(at(args.x, x_row, column), x_format, x, count);
                kernels.widen(sum, y_format, y, count);
                kernels.narrow(y, x, y_format, sum, count);
              });

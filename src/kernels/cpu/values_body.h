@@ -15,14 +15,14 @@ using Four64 = std::uint64_t __attribute__((vector_size(32)));
 using Sixteen16 = std::uint16_t __attribute__((vector_size(32)));
 
 // Computes to[j][i] = from[i][j]. Strides are in elements. turn() converts each vector after it is read.
-template <class Vector, class Element, class Turn>
+template <class Vector, class Element, class Convert>
 inline void transpose_square(const Element* from, std::int64_t from_stride, Element* to,
-                             std::int64_t to_stride, Turn&& turn) {
+                             std::int64_t to_stride, Convert&& convert) {
   Vector row[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     __builtin_memcpy(&row[i], from + i * from_stride, sizeof(Vector));
-    turn(row[i]);
+    convert(row[i]);
   }
   const Vector even01 = __builtin_shufflevector(row[0], row[1], 0, 4, 2, 6);
   const Vector odd01 = __builtin_shufflevector(row[0], row[1], 1, 5, 3, 7);
@@ -50,7 +50,7 @@ void values_of_keys(const void* keys, Format format, void* values, std::int64_t 
     // that pairs of one token become pairs of one dimension.
     const auto* from = static_cast<const std::uint64_t*>(keys);
     auto* to = static_cast<std::uint64_t*>(values);
-    const auto turn = [](Four64& words) {
+    const auto convert = [](Four64& words) {
       Sixteen16 halves;
       __builtin_memcpy(&halves, &words, sizeof words);
       halves = __builtin_shufflevector(halves, halves, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
@@ -59,7 +59,7 @@ void values_of_keys(const void* keys, Format format, void* values, std::int64_t 
     for (std::int64_t d = 0; d < n / 2; d += 4)
       for (int t = 0; t < kTokens / 2; t += 4)
         transpose_square<Four64>(from + d * (kTokens / 2) + t, kTokens / 2, to + t * (n / 2) + d, n / 2,
-                                 turn);
+                                 convert);
   } else {
     const auto* from = static_cast<const std::uint16_t*>(keys);
     auto* to = static_cast<std::uint16_t*>(values);

@@ -132,8 +132,9 @@ struct Tile {
 #pragma unroll 4
         for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
           const std::byte* token = shared.tokens[piece % 2][i];
-          const bool there = in_row && token != nullptr;
-          copy_async(token_rows<kWhich>()[i] + thread() % kChunks * 8, there ? token + offset : p.cache.data, there);
+          const bool valid = in_row && token != nullptr;
+          copy_async(token_rows<kWhich>()[i] + thread() % kChunks * 8, valid ? token + offset : p.cache.data,
+                     valid);
         }
       }
     }
@@ -153,9 +154,9 @@ struct Tile {
       for (int j = 0; j < kAtOnce; ++j) {
         const int i = first + j * kRowsApart;
         const std::byte* token = shared.tokens[piece % 2][i];
-        const bool there = in_row && token != nullptr;
-        numbers[j] = there ? *reinterpret_cast<const uint2*>(token + offset) : uint2{0, 0};
-        scales[j] = there ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
+        const bool valid = in_row && token != nullptr;
+        numbers[j] = valid ? *reinterpret_cast<const uint2*>(token + offset) : uint2{0, 0};
+        scales[j] = valid ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
       }
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {

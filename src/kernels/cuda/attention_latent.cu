@@ -76,9 +76,9 @@ struct LatentTile {
     past_piece = unit.piece_end < seen.end ? unit.piece_end : static_cast<int>(seen.end);
     coming.piece = first_piece;
     for (int r = thread(); r < kRows; r += kThreads) {
-      const bool there = unit.row_begin + r < unit.row_end;
-      shared.begin[r] = there ? static_cast<int>(rows.begin(unit.row_begin + r)) : 0;
-      shared.end[r] = there ? static_cast<int>(rows.end(unit.row_begin + r)) : 0;
+      const bool valid = unit.row_begin + r < unit.row_end;
+      shared.begin[r] = valid ? static_cast<int>(rows.begin(unit.row_begin + r)) : 0;
+      shared.end[r] = valid ? static_cast<int>(rows.end(unit.row_begin + r)) : 0;
     }
 #pragma unroll
     for (int i = 0; i < kRows / kCopiedRows; ++i) {
@@ -103,10 +103,10 @@ struct LatentTile {
     const int first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int at = piece * kPieceTokens + i;
-      const bool there = piece < past_piece && at >= first && at < past;
-      const int token = there ? rows.token(unit.row_begin, at) : 0;
-      shared.keys[piece % kLocated][i] = there ? cached(p, rows, 0, 0, token) : nullptr;
-      shared.scales[piece % kLocated][i] = there ? cached_scale(p, rows, 0, 0, token) : 0;
+      const bool valid = piece < past_piece && at >= first && at < past;
+      const int token = valid ? rows.token(unit.row_begin, at) : 0;
+      shared.keys[piece % kLocated][i] = valid ? cached(p, rows, 0, 0, token) : nullptr;
+      shared.scales[piece % kLocated][i] = valid ? cached_scale(p, rows, 0, 0, token) : 0;
     }
   }
 
@@ -115,27 +115,27 @@ struct LatentTile {
     if (coming.piece < past_piece) {
       const bool keys = coming.chunk < chunks;
       const int column = (keys ? coming.chunk : coming.chunk - chunks) * kTileColumns + thread() % 8 * 8;
-      const bool there = column < p.cache.layout.score_dim();
+      const bool valid = column < p.cache.layout.score_dim();
       unsigned char* to = shared.slots[coming.slot];
       const std::byte* const* from = shared.keys[coming.piece % kLocated];
 #pragma unroll 1  // not unrolled, because the loop is inlined ten times
       for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
-        const bool real = there && from[i] != nullptr;
+        const bool real = valid && from[i] != nullptr;
         const std::byte* numbers = real ? from[i] + column * (kBytes ? 1 : 2) : p.cache.data;
-        unsigned char* place = to + swizzled(i, thread() % 8);
+        unsigned char* target = to + swizzled(i, thread() % 8);
         if constexpr (kBytes) {
-          *reinterpret_cast<uint4*>(place) =
+          *reinterpret_cast<uint4*>(target) =
               real ? unpack8<T>(*reinterpret_cast<const uint2*>(numbers), p.cache.format,
                                 shared.scales[coming.piece % kLocated][i])
                    : uint4{0, 0, 0, 0};
         } else {
-          copy_async(place, numbers, real);
+          copy_async(target, numbers, real);
         }
       }
 #pragma unroll
       for (int i = 0; i < kRows / kCopiedRows; ++i) {
         if (!keys) break;
-        const bool real = there && queries[i] != nullptr;
+        const bool real = valid && queries[i] != nullptr;
         copy_async(to + kTokenBytes + swizzled(thread() / 8 + i * kCopiedRows, thread() % 8),
                    real ? queries[i] + column : p.q.data, real);
       }

@@ -24,9 +24,9 @@ struct LaneRows {
   __device__ LaneRows(const SequenceRows& rows, const AttentionUnit& unit, int first) {
     for (int i = 0; i < 2; ++i) {
       row[i] = unit.row_begin + first + lane() / 4 + 8 * i;
-      const bool there = row[i] < unit.row_end;
-      begin[i] = there ? rows.begin(row[i]) : 0;
-      end[i] = there ? rows.end(row[i]) : kAllTokens;
+      const bool valid = row[i] < unit.row_end;
+      begin[i] = valid ? rows.begin(row[i]) : 0;
+      end[i] = valid ? rows.end(row[i]) : kAllTokens;
     }
   }
 };

@@ -10,7 +10,7 @@ namespace {
 
 // Maximum number of rounds in which the device runs all thread blocks. Tiles are not split so far that more
 // rounds are needed.
-constexpr std::int64_t kMostTurns = 3;
+constexpr std::int64_t kMostRounds = 3;
 constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit; the unit of cost is a piece
 // With this number of rows, the states of a piece, which are written and read, have the same number of bytes
 // as the keys and values of the piece.
@@ -26,7 +26,7 @@ AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t
       wide_by_wgmma_(octavo::cuda::wide_by_wgmma(hopper, limits.kv)),
       wide_rows_(wide_by_wgmma_ ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
       blocks_at_a_time_(blocks_at_a_time),
-      most_blocks_(kMostTurns * blocks_at_a_time),
+      most_blocks_(kMostRounds * blocks_at_a_time),
       states_(states),
       group_(limits.q_heads / limits.kv.kv_heads) {
   most_tiles_ = 2 * std::int64_t{limits.max_sequences} +
@@ -83,7 +83,7 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
   }
 }
 
-// Returns the number of pieces per unit with which the device ends earliest, with at most kMostTurns rounds
+// Returns the number of pieces per unit with which the device ends earliest, with at most kMostRounds rounds
 // of thread blocks. If no number satisfies this, a unit has all pieces of its tile.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   std::int32_t most = 1;

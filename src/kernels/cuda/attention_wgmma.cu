@@ -63,10 +63,10 @@ struct Tile {
     const int dim = p.cache.layout.head_dim;
     for (int i = thread(); i < kRows * kChunks; i += kThreads) {
       const int row = unit.row_begin + i / kChunks, chunk = i % kChunks;
-      const bool there = row < unit.row_end && chunk * 8 < dim;
+      const bool valid = row < unit.row_end && chunk * 8 < dim;
       const T* from = static_cast<const T*>(p.q.data);
-      if (there) from += element_at(rows.query(row), p.q.stride, rows.column(row, head, dim) + chunk * 8);
-      copy_async(shared.queries[chunk / 8] + swizzled(i / kChunks, chunk % 8), from, there);
+      if (valid) from += element_at(rows.query(row), p.q.stride, rows.column(row, head, dim) + chunk * 8);
+      copy_async(shared.queries[chunk / 8] + swizzled(i / kChunks, chunk % 8), from, valid);
     }
   }
 
@@ -91,17 +91,17 @@ struct Tile {
       const int first = thread() / kChunks, chunk = thread() % kChunks;
       const bool in_vector = chunk * 8 < layout.head_dim;
       const std::int64_t to_value = layout.vector(0, 1, 0, 0) - layout.vector(0, 0, 0, 0);
-      const int place = swizzled(first, chunk % 8);
-      unsigned char* const keys = shared.keys[piece % kStages][chunk / 8] + place;
-      unsigned char* const values = shared.values[piece % kStages][chunk / 8] + place;
+      const int target = swizzled(first, chunk % 8);
+      unsigned char* const keys = shared.keys[piece % kStages][chunk / 8] + target;
+      unsigned char* const values = shared.values[piece % kStages][chunk / 8] + target;
 #pragma unroll 2
       for (int i = 0; i < kPieceTokens; i += kApart) {
         if (first + i >= kPieceTokens) break;
         const std::byte* key = shared.tokens[piece % kStages][first + i];
-        const bool there = in_vector && key != nullptr;
-        key = there ? key + chunk * 16 : p.cache.data;
-        copy_async(keys + i * kTileRowBytes, key, there);
-        copy_async(values + i * kTileRowBytes, there ? key + to_value : key, there);
+        const bool valid = in_vector && key != nullptr;
+        key = valid ? key + chunk * 16 : p.cache.data;
+        copy_async(keys + i * kTileRowBytes, key, valid);
+        copy_async(values + i * kTileRowBytes, valid ? key + to_value : key, valid);
       }
     }
     commit_copies();

@@ -47,11 +47,11 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   const KvLayout& layout = p.cache.layout;
   const std::int64_t block =
       p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];
-  const std::int64_t place = token % layout.block_size;
+  const std::int64_t offset = token % layout.block_size;
   const std::byte* key =
-      p.cache.data + layout.vector(block, 0, 0, place) + layout.score_dim() * layout.element_bytes;
+      p.cache.data + layout.vector(block, 0, 0, offset) + layout.score_dim() * layout.element_bytes;
   const float scale =
-      layout.scaled ? *reinterpret_cast<const float*>(p.cache.data + layout.scale(block, 0, 0, place)) : 1;
+      layout.scaled ? *reinterpret_cast<const float*>(p.cache.data + layout.scale(block, 0, 0, offset)) : 1;
   const T* q = static_cast<const T*>(p.q.data) + element_at(query, p.q.stride, 0);
   const float* weights = static_cast<const float*>(p.weights.data) + element_at(query, p.weights.stride, 0);
   float score = 0;
@@ -128,10 +128,10 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   const std::int64_t run = (of.tokens + kChooseThreads - 1) / kChooseThreads * kWarp;
   const std::int64_t begin = warp() * run, end = begin + run < of.tokens ? begin + run : of.tokens;
   const auto ballots = [&](std::int64_t t, std::uint32_t& above, std::uint32_t& at) {
-    const bool there = t + lane() < end;
-    const std::uint32_t rank = there ? rank_of(scores[t + lane()]) : 0;
-    above = __ballot_sync(kAllLanes, there && rank > last.rank);
-    at = __ballot_sync(kAllLanes, there && rank == last.rank);
+    const bool valid = t + lane() < end;
+    const std::uint32_t rank = valid ? rank_of(scores[t + lane()]) : 0;
+    above = __ballot_sync(kAllLanes, valid && rank > last.rank);
+    at = __ballot_sync(kAllLanes, valid && rank == last.rank);
   };
   std::uint32_t above, equal;
   Counts own{0, 0};

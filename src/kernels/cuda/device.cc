@@ -207,7 +207,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
                                                 static_cast<std::size_t>(blocks));
     tables_.insert(tables_.end(), row.begin(), row.end());
   }
-  staging_.turn(stream);
+  staging_.swap(stream);
   staged_ = 0;
   sequences_ = std::ssize(shape.lengths);
   longest_ = limits_.max_length;  // a captured step may be replayed with sequences of any length

@@ -60,7 +60,7 @@ __device__ void rank_experts(const RouteArgs& p, const float* logits, float* key
   __syncthreads();
 }
 
-// Selects the experts of one token in each warp. Until sort_kernel runs, `places` contains -1 - expert.
+// Selects the experts of one token in each warp. Until sort_kernel runs, `pair_rows` contains -1 - expert.
 __global__ void choose_kernel(RouteArgs p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, keys, [kMaxExperts]);
@@ -71,7 +71,7 @@ __global__ void choose_kernel(RouteArgs p) {
   const bool softmax = rule.scores == RouterScores::softmax,
              sparse = rule.scores == RouterScores::sparsemixer;
   float* weights = &element<float>(p.weights, token, 0);
-  std::int32_t* places = &element<std::int32_t>(p.places, token, 0);
+  std::int32_t* pair_rows = &element<std::int32_t>(p.pair_rows, token, 0);
   float most = !p.bias ? 0 : greatest(logits, experts), sum = 0, last = INFINITY;
   std::int64_t last_expert = -1;
   const auto is_chosen = [&](std::int64_t e) {
@@ -113,7 +113,7 @@ __global__ void choose_kernel(RouteArgs p) {
     if (rule.renormalise) sum += weight;
     if (lane() == 0) {
       weights[k] = weight;
-      places[k] = static_cast<std::int32_t>(-1 - expert);
+      pair_rows[k] = static_cast<std::int32_t>(-1 - expert);
     }
   }
   if (!softmax) {
@@ -124,7 +124,7 @@ __global__ void choose_kernel(RouteArgs p) {
   }
   if (lane() == 0)
     for (int k = 0; k < rule.chosen; ++k)
-      weights[k] = weights[k] / sum * rule.scale * (p.scales ? items<float>(p.scales)[-1 - places[k]] : 1);
+      weights[k] = weights[k] / sum * rule.scale * (p.scales ? items<float>(p.scales)[-1 - pair_rows[k]] : 1);
 }
 
 // Counts and numbers the (token, expert) pairs, in the order of tokens. It runs in one thread block; each
@@ -132,10 +132,10 @@ __global__ void choose_kernel(RouteArgs p) {
 __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteArgs p) {
   wait_for_kernels();
   const std::int64_t experts = p.logits.size(1), chosen = p.rule.chosen, pairs = p.logits.size(0) * chosen;
-  std::int32_t *places = items<std::int32_t>(p.places), *starts = items<std::int32_t>(p.starts);
+  std::int32_t *pair_rows = items<std::int32_t>(p.pair_rows), *starts = items<std::int32_t>(p.starts);
   for (std::int64_t e = thread(); e < experts; e += kSortThreads) {
     std::int32_t count = 0;
-    for (std::int64_t i = 0; i < pairs; ++i) count += places[i] == -1 - e;
+    for (std::int64_t i = 0; i < pairs; ++i) count += pair_rows[i] == -1 - e;
     starts[e + 1] = count;
   }
   if (thread() == 0) starts[0] = 0;
@@ -144,11 +144,11 @@ __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteArgs p) {
     for (std::int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
   __syncthreads();
   for (std::int64_t e = thread(); e < experts; e += kSortThreads) {
-    std::int32_t place = starts[e];
-    for (std::int64_t i = 0; place < starts[e + 1]; ++i) {
-      if (places[i] != -1 - e) continue;
-      places[i] = place;
-      items<std::int32_t>(p.tokens)[place++] = static_cast<std::int32_t>(i / chosen);
+    std::int32_t pair_row = starts[e];
+    for (std::int64_t i = 0; pair_row < starts[e + 1]; ++i) {
+      if (pair_rows[i] != -1 - e) continue;
+      pair_rows[i] = pair_row;
+      items<std::int32_t>(p.tokens)[pair_row++] = static_cast<std::int32_t>(i / chosen);
     }
   }
 }
@@ -159,9 +159,9 @@ __global__ void __launch_bounds__(kColumnThreads) combine_kernel(CombineArgs p) 
   const std::int64_t row = block_x(), column = column_of_thread();
   if (column >= p.out.size(1)) return;
   float sum = 0;
-  for (std::int64_t k = 0; k < p.places.size(1); ++k)
+  for (std::int64_t k = 0; k < p.pair_rows.size(1); ++k)
     sum = fmaf(p.weights ? element<float>(p.weights, row, k) : 1,
-               to_float(element<T>(p.y, element<std::int32_t>(p.places, row, k), column)), sum);
+               to_float(element<T>(p.y, element<std::int32_t>(p.pair_rows, row, k), column)), sum);
   if (p.shared) {
     const float share = p.shared_gate ? sigmoid(items<float>(p.shared_gate)[row]) : 1;
     sum = fmaf(share, to_float(element<T>(p.shared, row, column)), sum);
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kColumnThreads) combine_kernel(CombineArgs p) 
 void run_route(Stream& stream, const RouteArgs& args) {
   CHECK(!args.given && args.rule.scores != RouterScores::sqrt_softplus,
         "a form of route that this backend lacks");
-  CHECK(args.places.contiguous());
+  CHECK(args.pair_rows.contiguous());
   launch(handle_of(stream), row_grid(args.logits.size(0)), kWarp, 0, choose_kernel, args);
   launch(handle_of(stream), dim3(1), kSortThreads, 0, sort_kernel, args);
 }

@@ -42,11 +42,12 @@ TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
     std::size_t different = 0;
     for (std::size_t i = 0; i < kOutputs; ++i) {
       different += results[i] == results[kOutputs + i] ? 0 : 1;
-      const std::int64_t turned = i < kOutputs / 2 ? 0 : 1;
+      const std::int64_t swapped = i < kOutputs / 2 ? 0 : 1;
       const auto row = static_cast<std::int64_t>(i % (kOutputs / 2) / kProductSide), column = static_cast<std::int64_t>(i % kProductSide);
       double exact = 0, size = 0;
       for (std::int64_t k = 0; k < kProductSide; ++k) {
-        const double product = double{a[row * kProductSide + k]} * b[turned ? k * kProductSide + column : column * kProductSide + k];
+        const double product = double{a[row * kProductSide + k]} *
+                               b[swapped ? k * kProductSide + column : column * kProductSide + k];
         exact += product;
         size += std::abs(product);
       }

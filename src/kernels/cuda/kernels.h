@@ -69,7 +69,7 @@ struct WeightRows {
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (place_of()); only without
+  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (index_of()); only without
                           // mins
 };
 
@@ -82,7 +82,7 @@ float* scratch_of(Stream& stream, std::int64_t count);
 // Returns the position of a column's code in its row. by_lanes: within 128 columns (64 for 8 bits), lane t of
 // four has the columns 2t and 2t + 1 of every eight columns, as wgmma requires, in 16 bytes. The two codes
 // are half a register apart, so that one instruction extracts both.
-OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int64_t column) {
+OCTAVO_HOST_DEVICE constexpr std::int64_t index_of(const WeightRows& w, std::int64_t column) {
   if (!w.by_lanes) return column;
   const std::int64_t eight = column / 8, t = column / 2 % 4, second = column % 2;
   if (w.format == Format::q4 || w.format == Format::e2m1)

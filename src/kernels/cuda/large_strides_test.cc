@@ -22,7 +22,7 @@ class Memory {
     if (const auto made = runtime::allocate(static_cast<std::size_t>(bytes))) {
       data_ = *made;
     } else {
-      there_is_room = false;
+      has_room = false;
     }
   }
   ~Memory() { runtime::release(data_); }
@@ -31,7 +31,7 @@ class Memory {
   T* at(std::int64_t element) const {
     return static_cast<T*>(data_) + element;
   }
-  static inline bool there_is_room = true;
+  static inline bool has_room = true;
 
  private:
   void* data_ = nullptr;
@@ -45,7 +45,7 @@ class CudaLargeStrides : public testing::Test {
   void SetUp() override {
     const auto opened = runtime::open(0);
     if (!opened) GTEST_SKIP() << opened.error().message;
-    Memory::there_is_room = true;
+    Memory::has_room = true;
     own_.emplace(*opened);
     stream_ = own_->handle();
   }
@@ -104,7 +104,7 @@ class CudaLargeStrides : public testing::Test {
   }
   template <class T>
   void fill(const Matrix<T>& matrix, int seed) {
-    for (std::int64_t row = 0; row < matrix.rows && Memory::there_is_room; ++row)
+    for (std::int64_t row = 0; row < matrix.rows && Memory::has_room; ++row)
       put(matrix.memory.template at<T>(row * matrix.stride),
           numbers<T>(matrix.columns, seed + static_cast<int>(row)));
   }
@@ -124,7 +124,7 @@ class CudaLargeStrides : public testing::Test {
   void compare(Run run) {
     const auto near = run([](std::int64_t columns) { return columns; });
     const auto far = run([](std::int64_t) { return kFar; });
-    if (!Memory::there_is_room) GTEST_SKIP() << "not enough memory on this device";
+    if (!Memory::has_room) GTEST_SKIP() << "not enough memory on this device";
     EXPECT_EQ(near, far);
     EXPECT_NE(near, decltype(near)(near.size()));
   }
@@ -138,18 +138,18 @@ TEST_F(CudaLargeStrides, Embed) {
   compare([&](auto stride) {
     const Matrix<Half> table(2, 40, stride(40)), positions(2, 40, stride(40));
     const Matrix<float> out(2, 40, stride(40));
-    const Memory ids(8), places(8);
-    if (!Memory::there_is_room) return std::vector<float>();
+    const Memory ids(8), pair_rows(8);
+    if (!Memory::has_room) return std::vector<float>();
     fill(table, 1);
     fill(positions, 2);
     put(ids.at<std::int32_t>(0), {1, 0});
-    put(places.at<std::int32_t>(0), {1, 1});
+    put(pair_rows.at<std::int32_t>(0), {1, 1});
     const CudaWeight words = table.weight(), learned = positions.weight();
     run_embed(*own_, {.ids = indices(ids, 2),
                       .table = words,
                       .scale = 2,
                       .position_table = &learned,
-                      .positions = indices(places, 2),
+                      .positions = indices(pair_rows, 2),
                       .out = out.view()});
     return contents(out);
   });
@@ -159,7 +159,7 @@ TEST_F(CudaLargeStrides, AddNorm) {
   compare([&](auto stride) {
     const Matrix<float> residual(2, 48, stride(48)), weight(1, 48, 48);
     const Matrix<Half> delta(2, 48, stride(48)), out(2, 48, stride(48));
-    if (!Memory::there_is_room) return std::vector<Half>();
+    if (!Memory::has_room) return std::vector<Half>();
     fill(residual, 1);
     fill(delta, 2);
     fill(weight, 3);
@@ -177,7 +177,7 @@ TEST_F(CudaLargeStrides, AddNorm) {
 TEST_F(CudaLargeStrides, Activate) {
   compare([&](auto stride) {
     const Matrix<Half> x(2, 80, stride(80)), y(2, 40, stride(40));
-    if (!Memory::there_is_room) return std::vector<Half>();
+    if (!Memory::has_room) return std::vector<Half>();
     fill(x, 1);
     run_activate(*own_, {.x = x.view(), .y = y.view()});
     return contents(y);
@@ -188,7 +188,7 @@ TEST_F(CudaLargeStrides, GatherRowsAndScaleLogits) {
   compare([&](auto stride) {
     const Matrix<float> x(2, 40, stride(40)), out(2, 40, stride(40));
     const Memory rows(8);
-    if (!Memory::there_is_room) return std::vector<float>();
+    if (!Memory::has_room) return std::vector<float>();
     fill(x, 1);
     put(rows.at<std::int32_t>(0), {1, 0});
     run_gather_rows(*own_, {.x = x.view(), .rows = indices(rows, 2), .out = out.view()});
@@ -200,7 +200,7 @@ TEST_F(CudaLargeStrides, GatherRowsAndScaleLogits) {
 TEST_F(CudaLargeStrides, PutSampled) {
   constexpr std::int64_t kLast = std::numeric_limits<std::int32_t>::max();
   const Memory ids((kLast + 1) * 4), sampled((kLast + 1) * 4), tokens(4), rows(4);
-  if (!Memory::there_is_room) GTEST_SKIP() << "not enough memory on this device";
+  if (!Memory::has_room) GTEST_SKIP() << "not enough memory on this device";
   put(sampled.at<std::int32_t>(kLast), {77});
   put(tokens.at<std::int32_t>(0), {static_cast<std::int32_t>(kLast)});
   put(rows.at<std::int32_t>(0), {static_cast<std::int32_t>(kLast)});
@@ -218,7 +218,7 @@ TEST_F(CudaLargeStrides, Matmul) {
       const bool far = stride(96) == kFar;
       const std::int64_t x_stride = far ? kFar / (m - 1) / 8 * 8 + 8 : 96, y_stride = far ? x_stride : 2;
       const Matrix<Half> x(m, 96, x_stride), w(2, 96, stride(96)), y(m, 2, y_stride);
-      if (!Memory::there_is_room) return std::vector<Half>();
+      if (!Memory::has_room) return std::vector<Half>();
       fill(x, 1);
       fill(w, 2);
       matmul(stream_, {m, 2, 96, x.plain(), w.weights(), nullptr, y.plain()});
@@ -229,7 +229,7 @@ TEST_F(CudaLargeStrides, Matmul) {
 TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
   compare([&](auto stride) {
     const Matrix<float> x(2, 50, stride(50)), w(2, 50, stride(50)), y(2, 2, stride(2));
-    if (!Memory::there_is_room) return std::vector<float>();
+    if (!Memory::has_room) return std::vector<float>();
     fill(x, 1);
     fill(w, 2);
     matmul(stream_, {2, 2, 50, x.plain(), w.weights(), nullptr, y.plain()});
@@ -257,7 +257,7 @@ TEST_F(CudaLargeStrides, QkvStore) {
     const Matrix<float> cos(2, 16, stride(16)), sin(2, 16, stride(16));
     const Matrix<Half> qkv(2, kWidth, stride(kWidth)), q(2, 128, stride(128));
     const Memory cache(2 * layout.stride_bytes), slots(16);
-    if (!Memory::there_is_room) return std::vector<Half>();
+    if (!Memory::has_room) return std::vector<Half>();
     fill(cos, 1);
     fill(sin, 2);
     fill(qkv, 3);
@@ -318,7 +318,7 @@ class CudaLargeAttention : public CudaLargeStrides {
         table_starts(8), state_memory(states * (kDim + 2) * 4);
     const Memory units(std::ssize(schedule.units()) * static_cast<std::int64_t>(sizeof(AttentionUnit))),
         merge_memory(std::ssize(merges) * static_cast<std::int64_t>(sizeof(AttentionMerge)));
-    if (!Memory::there_is_room) return {};
+    if (!Memory::has_room) return {};
     fill(q, 1);
     std::vector<std::int32_t> blocks;
     for (int block = 0; block < kBlockCount; ++block) {
@@ -381,7 +381,7 @@ TEST_F(CudaLargeStrides, Sample) {
     const std::int64_t mask_stride = stride(4), top_stride = stride(3);
     const Memory mask((mask_stride + 4) * 4), top_ids((top_stride + 3) * 4);
     const Memory floats(1000), ints(1000), rules(2 * sizeof(DrawRule));
-    if (!Memory::there_is_room) return std::vector<float>();
+    if (!Memory::has_room) return std::vector<float>();
     fill(logits, 1);
     put(mask.at<std::int32_t>(mask_stride), {0, -1, 0, 0});  // the second row allows the ids 32 to 63
     const DrawRule first{.random = 0x123456789abcdef, .top_p = 0.9f, .top_count = 3};

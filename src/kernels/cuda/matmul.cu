@@ -31,8 +31,8 @@ struct Tile {
     }
 #pragma unroll
     for (int j = 0; j < kWide; ++j) {
-      const std::int64_t there = column + j * 8 + g;
-      w[j] = row_of(p.w, there < p.rows ? there : p.rows - 1);
+      const std::int64_t output = column + j * 8 + g;
+      w[j] = row_of(p.w, output < p.rows ? output : p.rows - 1);
     }
   }
 

@@ -26,8 +26,8 @@ __device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t c
 
 template <class T>
 __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
-  const std::int64_t there = row < p.m ? row : p.m - 1;
-  const std::int64_t at = p.x_rows != nullptr ? p.x_rows[there] : there;
+  const std::int64_t x_row = row < p.m ? row : p.m - 1;
+  const std::int64_t at = p.x_rows != nullptr ? p.x_rows[x_row] : x_row;
   return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
 }
 

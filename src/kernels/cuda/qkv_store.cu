@@ -77,8 +77,8 @@ __device__ float rotated(const Rope& rope, std::int64_t token, const float* head
 
 // Returns the factor of an rms norm that follows the rotation. Some rotary embeddings scale, so the rotation
 // may change the length of a head.
-__device__ float turned_scale(const Rope& rope, const Norm& norm, std::int64_t token, const float* head,
-                              int dim) {
+__device__ float rotated_scale(const Rope& rope, const Norm& norm, std::int64_t token, const float* head,
+                               int dim) {
   float squares = 0;
   for (int i = lane(); i < dim; i += kWarp) {
     const float value = rotated(rope, token, head, i);
@@ -132,13 +132,13 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCach
     x[j] = i < dim ? to_float(row[element_at(head.index, dim, i)]) : 0;
   }
   const Norm& norm = head.part == kQuery ? p.q_norm : p.k_norm;
-  if (head.part != kValue && !p.norm_turned) normalize(norm, p.norm_whole_row, row, head, dim, x);
+  if (head.part != kValue && !p.norm_rotated) normalize(norm, p.norm_whole_row, row, head, dim, x);
   if (head.part == kValue) normalize(p.v_norm, false, row, head, dim, x);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
   __syncwarp();
-  const bool norm_turned = head.part != kValue && p.norm_turned;
-  const float scale = norm_turned ? turned_scale(p.rope, norm, token, whole, dim) : 1;
+  const bool norm_rotated = head.part != kValue && p.norm_rotated;
+  const float scale = norm_rotated ? rotated_scale(p.rope, norm, token, whole, dim) : 1;
 
   float largest = 0;
 #pragma unroll
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCach
     const int i = lane() + j * kWarp;
     if (i >= dim) break;
     x[j] = head.part == kValue ? whole[i] : rotated(p.rope, token, whole, i);
-    if (norm_turned)
+    if (norm_rotated)
       x[j] *= scale * items<float>(norm.weight)[element_at(head.index, weight_stride(norm), i)];
     largest = fmaxf(largest, magnitude(x[j]));
   }
@@ -159,13 +159,13 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCach
   }
   const int which = head.part == kValue ? 1 : 0;
   const std::int64_t slot = items<std::int64_t>(p.slots)[token], block = slot / layout.block_size,
-                     place = slot % layout.block_size;
-  std::byte* vector = cache.data + layout.vector(block, which, head.index, place);
+                     offset = slot % layout.block_size;
+  std::byte* vector = cache.data + layout.vector(block, which, head.index, offset);
   float vector_scale = 1;
   if (layout.scaled) {
     vector_scale = scale_of(warp_max(largest));
     if (lane() == 0)
-      *reinterpret_cast<float*>(cache.data + layout.scale(block, which, head.index, place)) = vector_scale;
+      *reinterpret_cast<float*>(cache.data + layout.scale(block, which, head.index, offset)) = vector_scale;
   }
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j)
@@ -174,14 +174,14 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCach
 
 constexpr int kLatentThreads = 256;
 
-// Pair `pair` of the last `turning` elements of a vector of `dim` elements; these elements are rotated.
+// Pair `pair` of the last `rotary` elements of a vector of `dim` elements; these elements are rotated.
 struct Pair {
   std::int64_t first, second;  // indices of the two elements
   float c, s;
-  __device__ Pair(const Rope& rope, std::int64_t token, std::int64_t pair, std::int64_t turning,
+  __device__ Pair(const Rope& rope, std::int64_t token, std::int64_t pair, std::int64_t rotary,
                   std::int64_t dim)
-      : first(dim - turning + (rope.interleaved ? 2 * pair : pair)),
-        second(rope.interleaved ? first + 1 : first + turning / 2),
+      : first(dim - rotary + (rope.interleaved ? 2 * pair : pair)),
+        second(rope.interleaved ? first + 1 : first + rotary / 2),
         c(element<float>(rope.cos, token, pair)),
         s(element<float>(rope.sin, token, pair)) {}
 };
@@ -191,16 +191,16 @@ __device__ void store_key(const LatentStoreArgs& p, const KvCache& cache, std::i
                           const float* key, float* partials) {
   const KvLayout& layout = cache.layout;
   const std::int64_t slot = items<std::int64_t>(p.slots)[token], block = slot / layout.block_size,
-                     place = slot % layout.block_size;
+                     offset = slot % layout.block_size;
   __syncthreads();
   float scale = 1;
   if (layout.scaled) {
     float largest = 0;
     for (int i = thread(); i < layout.head_dim; i += kLatentThreads) largest = fmaxf(largest, magnitude(key[i]));
     scale = scale_of(block_max(largest, partials));
-    if (thread() == 0) *reinterpret_cast<float*>(cache.data + layout.scale(block, 0, 0, place)) = scale;
+    if (thread() == 0) *reinterpret_cast<float*>(cache.data + layout.scale(block, 0, 0, offset)) = scale;
   }
-  std::byte* vector = cache.data + layout.vector(block, 0, 0, place);
+  std::byte* vector = cache.data + layout.vector(block, 0, 0, offset);
   for (int i = thread(); i < layout.head_dim; i += kLatentThreads)
     put(cache.format, vector, i, key[i], scale);
 }
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStor
   OCTAVO_SHARED(float, key, [kMaxLatentKey]);
   const KvLayout& layout = cache.layout;
   const std::int64_t token = block_x(), dim = layout.score_dim(), latent = layout.values_in_keys;
-  const std::int64_t turning = dim - latent, pairs = turning / 2;
+  const std::int64_t rotary = dim - latent, pairs = rotary / 2;
 
   const float* kv = &element<float>(p.kv, token, 0);
   float squares = 0;
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStor
   for (std::int64_t i = thread(); i < layout.index_dim; i += kLatentThreads)
     key[dim + i] = to_float(element<T>(p.index_keys, token, i));
   for (std::int64_t i = thread(); i < pairs; i += kLatentThreads) {
-    const Pair pair(p.rope, token, i, turning, dim);
+    const Pair pair(p.rope, token, i, rotary, dim);
     const float a = kv[pair.first], b = kv[pair.second];
     key[pair.first] = fmaf(a, pair.c, -(b * pair.s));
     key[pair.second] = fmaf(b, pair.c, a * pair.s);
@@ -233,8 +233,7 @@ __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStor
 
   for (std::int64_t i = thread(); i < p.q.size(1) * pairs; i += kLatentThreads) {
     const std::int64_t head = i / pairs;
-    const Pair from(p.rope, token, i % pairs, turning, p.q.size(2)),
-        to(p.rope, token, i % pairs, turning, dim);
+    const Pair from(p.rope, token, i % pairs, rotary, p.q.size(2)), to(p.rope, token, i % pairs, rotary, dim);
     const T* q = &element<T>(p.q, token, head * p.q.stride[1]);
     T* out = &element<T>(p.q_out, token, head * p.q_out.stride[1]);
     const float a = to_float(q[from.first]), b = to_float(q[from.second]);

@@ -266,10 +266,10 @@ __global__ void pool_kernel(PoolArgs p) {
 template <class X, class Y>
 __global__ void add_rows_kernel(AddRowsArgs p) {
   wait_for_kernels();
-  const std::int64_t place = block_x(), k = column_of_thread();
+  const std::int64_t x_row = block_x(), k = column_of_thread();
   if (k >= p.y.size(1)) return;
-  Y& sum = element<Y>(p.y, items<std::int32_t>(p.rows)[place], k);
-  sum = from_float<Y>(to_float(sum) + to_float(element<X>(p.x, place, k)));
+  Y& sum = element<Y>(p.y, items<std::int32_t>(p.rows)[x_row], k);
+  sum = from_float<Y>(to_float(sum) + to_float(element<X>(p.x, x_row, k)));
 }
 
 __global__ void angles_kernel(AnglesArgs p) {

@@ -215,9 +215,9 @@ class RowSampler {
     for_tokens([&](std::int64_t id) {
       const Key key = key_of(logits_[id]);
       if (key < low || key > high || !kept.keeps(key, id)) return;
-      const int place = atomicAdd(&shared_.few, 1);
-      shared_.keys[place] = key;
-      shared_.ids[place] = static_cast<std::int32_t>(id);
+      const int few_index = atomicAdd(&shared_.few, 1);
+      shared_.keys[few_index] = key;
+      shared_.ids[few_index] = static_cast<std::int32_t>(id);
     });
     __syncthreads();
   }

@@ -30,7 +30,7 @@ class CudaStreams : public testing::Test {
   }
   Buffer staging() { return device().allocate_staging(kCount * sizeof(float)).value(); }
   void write(float number, Staging& staging) {
-    staging.turn(stream());
+    staging.swap(stream());
     std::fill_n(reinterpret_cast<float*>(staging.data()), kCount, number);
     staging.send(device(), stream(), all());
   }

@@ -25,11 +25,11 @@ __device__ inline float doubled_e2m1(unsigned code) {
   return (code & 8) != 0 ? -static_cast<float>(magnitude) : static_cast<float>(magnitude);
 }
 
-// `place` is the result of place_of().
-__device__ inline float code_at(Format format, const std::byte* codes, std::int64_t place) {
-  if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[place])});
-  if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[place]));
-  const unsigned code = static_cast<unsigned>(codes[place / 2]) >> (place % 2 * 4) & 15;
+// `index` is the result of index_of().
+__device__ inline float code_at(Format format, const std::byte* codes, std::int64_t index) {
+  if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[index])});
+  if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[index]));
+  const unsigned code = static_cast<unsigned>(codes[index / 2]) >> (index % 2 * 4) & 15;
   return format == Format::e2m1 ? doubled_e2m1(code) : static_cast<float>(code);
 }
 
@@ -38,7 +38,8 @@ __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::in
   if (w.format == Format::f32) return reinterpret_cast<const float*>(numbers)[column];
   if (w.format == Format::bf16) return to_float(reinterpret_cast<const Bf16*>(numbers)[column]);
   if (w.format == Format::f16) return to_float(reinterpret_cast<const F16*>(numbers)[column]);
-  return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, place_of(w, column)));
+  return number_of(w, group_of(w, numbers, column),
+                   code_at(w.format, numbers + w.codes_at, index_of(w, column)));
 }
 
 // Reads eight numbers of a row, starting at `column` (a multiple of 8), as 16-bit T. Codes must be in

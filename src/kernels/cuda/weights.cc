@@ -107,11 +107,11 @@ class CodedRow {
     std::memcpy(out, scales_.data(), scales_.size() * sizeof(GroupScale));
     std::byte* codes = out + to_.codes_at;
     for (std::size_t k = 0; k < codes_.size(); ++k) {
-      const auto place = static_cast<std::size_t>(place_of(to_, static_cast<std::int64_t>(k)));
+      const auto index = static_cast<std::size_t>(index_of(to_, static_cast<std::int64_t>(k)));
       if (narrow(to_.format)) {
-        codes[place / 2] |= static_cast<std::byte>(codes_[k] << (place % 2 * 4));
+        codes[index / 2] |= static_cast<std::byte>(codes_[k] << (index % 2 * 4));
       } else {
-        codes[place] = static_cast<std::byte>(codes_[k] - shift_);
+        codes[index] = static_cast<std::byte>(codes_[k] - shift_);
       }
     }
   }
@@ -182,7 +182,7 @@ Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t r
   };
   for (const MatrixPart& part : source.parts)
     for (std::int64_t row = 0; row < part.rows(); ++row) {
-      if (filled == 0) staging.turn(cuda.stream());
+      if (filled == 0) staging.swap(cuda.stream());
       std::byte* to = staging.data() + filled * row_bytes;
       std::memset(to, 0, static_cast<std::size_t>(row_bytes));
       put(part, row, to);

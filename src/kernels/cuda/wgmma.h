@@ -48,17 +48,17 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// Starts a copy of kBytes (16 or 8) bytes from global to shared memory, or writes zeros if `there` is
+// Starts a copy of kBytes (16 or 8) bytes from global to shared memory, or writes zeros if `valid` is
 // false. The copy is complete after wait_copies().
 template <int kBytes = 16>
-__device__ inline void copy_async(void* shared, const void* global, bool there) {
+__device__ inline void copy_async(void* shared, const void* global, bool valid) {
   if constexpr (kBytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
-                 "r"(there ? 16 : 0)
+                 "r"(valid ? 16 : 0)
                  : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(shared)), "l"(global),
-                 "n"(kBytes), "r"(there ? kBytes : 0)
+                 "n"(kBytes), "r"(valid ? kBytes : 0)
                  : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -226,9 +226,9 @@ __device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::ui
 #else
 
 template <int kBytes = 16>
-void copy_async(void* shared, const void* global, bool there) {
+void copy_async(void* shared, const void* global, bool valid) {
   emulated::begin_later(emulated::Later::copies, [=] {
-    there ? std::memcpy(shared, global, kBytes) : std::memset(shared, 0, kBytes);
+    valid ? std::memcpy(shared, global, kBytes) : std::memset(shared, 0, kBytes);
   });
 }
 inline void commit_copies() { emulated::commit_later(emulated::Later::copies); }

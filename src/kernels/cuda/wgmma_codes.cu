@@ -67,10 +67,10 @@ struct CodeRing {
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
   }
-  __device__ bool there(std::int64_t step) const { return column(step) < end; }
+  __device__ bool valid(std::int64_t step) const { return column(step) < end; }
 
   __device__ void begin(std::int64_t step) const {
-    if (!there(step)) return;
+    if (!valid(step)) return;
     unsigned char* const to = stage(step);
     const std::int64_t first = column(step);
     const int chunk = me % kChunks;
@@ -78,19 +78,20 @@ struct CodeRing {
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       const int r = me / kChunks + i * kRowsApart;
-      const bool there = output + r < p.rows;
-      copy_async(to + At::kCodesAt + At::chunk_at(r, chunk), there ? row_of(p.w, output + r) + code : p.w.data, there);
+      const bool valid = output + r < p.rows;
+      copy_async(to + At::kCodesAt + At::chunk_at(r, chunk),
+                 valid ? row_of(p.w, output + r) + code : p.w.data, valid);
     }
     for (int i = me; i < S::kOutputs * scales_each; i += S::kTeamThreads) {
       const int r = i / scales_each, quarter = i % scales_each;
       const int group = static_cast<int>(first + quarter * kQuarter) / p.w.group;
-      const bool there = output + r < p.rows;
+      const bool valid = output + r < p.rows;
       copy_async<sizeof(GroupScale)>(
           to + At::kScalesAt + r * kScaleBytes + quarter * static_cast<int>(sizeof(GroupScale)),
-          row_of(p.w, there ? output + r : 0) +
+          row_of(p.w, valid ? output + r : 0) +
               // padding columns may use any scale
               (group < p.w.groups ? group : p.w.groups - 1) * sizeof(GroupScale),
-          there);
+          valid);
     }
   }
 };
@@ -225,7 +226,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
   wait_for_kernels();
   const XTiles<T, S, kStepColumns> x_tiles(p, ring.me, row);
   const auto begin_x = [&](std::int64_t i) {
-    if (ring.there(i)) x_tiles.begin(ring.stage(i), ring.column(i));
+    if (ring.valid(i)) x_tiles.begin(ring.stage(i), ring.column(i));
     commit_copies();
   };
   for (int i = 0; i < kAhead; ++i) begin_x(i);
@@ -268,19 +269,19 @@ __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, kTeams, kStages>;
   MatmulParams p = chunk.product;
-  TilePlace place{block_y() * kN, block_x() * S::kOutputs};
+  TileOrigin origin{block_y() * kN, block_x() * S::kOutputs};
   Part part = whole_tile(p);
   if (chunk.experts == 0) {
     p = p.y.format == Format::f32 ? of_head<T, float>(p) : of_head<T, T>(p);
-    place = place_of_tile<S>(p, block_x());
+    origin = origin_of_tile<S>(p, block_x());
     part = part_of_block<S>(p, slices_each);
   } else {
     std::int64_t tile = block_y();
     wait_for_kernels();
     if (!find_expert(chunk, kN, p, tile)) return;
-    place.row = tile * kN;
+    origin.row = tile * kN;
   }
-  code_tile<T, kFormat, S>(p, place.row, place.output, part);
+  code_tile<T, kFormat, S>(p, origin.row, origin.output, part);
 #endif
 }
 

@@ -35,9 +35,9 @@ struct WTiles {
     const bool in_w = column * 2 < p.w.stride;
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
-      const bool there = in_w && i * kRowsApart < w_rows;
+      const bool valid = in_w && i * kRowsApart < w_rows;
       copy_async(tile + swizzled(me / kChunks + i * kRowsApart, me % kChunks),
-                 there ? w + element_at(i * kRowsApart, p.w.stride, column * 2) : p.w.data, there);
+                 valid ? w + element_at(i * kRowsApart, p.w.stride, column * 2) : p.w.data, valid);
     }
   }
 };
@@ -53,7 +53,7 @@ struct Stages {
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
   }
-  __device__ bool there(std::int64_t step) const { return column(step) < end; }
+  __device__ bool valid(std::int64_t step) const { return column(step) < end; }
 };
 
 // Computes the rows [row, row + kN) of x, for outputs from `output` on.
@@ -73,11 +73,11 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 
   // Copies of weights start while previous kernels are still running.
   for (int i = 0; i < kAhead; ++i)
-    if (stages.there(i)) w_tiles.begin(stages.at(i), stages.column(i));
+    if (stages.valid(i)) w_tiles.begin(stages.at(i), stages.column(i));
   wait_for_kernels();
   const XTiles<T, S, kTileColumns> x_tiles(p, w_tiles.me, row);
   const auto begin_x = [&](std::int64_t i) {
-    if (stages.there(i)) x_tiles.begin(stages.at(i) + S::kOutputs * kTileRowBytes, stages.column(i));
+    if (stages.valid(i)) x_tiles.begin(stages.at(i) + S::kOutputs * kTileRowBytes, stages.column(i));
     commit_copies();
   };
   for (int i = 0; i < kAhead; ++i) begin_x(i);
@@ -103,7 +103,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
         commit_products();
         // The products of two steps ago have read the memory that this copy overwrites.
         const std::int64_t next = step + kAhead;
-        if (stages.there(next)) w_tiles.begin(stages.at(next), stages.column(next));
+        if (stages.valid(next)) w_tiles.begin(stages.at(next), stages.column(next));
         begin_x(next);
         wait_products<1>(sum);
       }
@@ -127,9 +127,9 @@ __global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads, (kBloc
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, 1, kStages>;
   const MatmulParams p = of_head<T, Y>(all);
-  const TilePlace place = place_of_tile<S>(p, block_x());
+  const TileOrigin origin = origin_of_tile<S>(p, block_x());
   const Part part = part_of_block<S>(p, slices_each);
-  wgmma_tile<T, Y, S>(p, place.row, place.output, part);
+  wgmma_tile<T, Y, S>(p, origin.row, origin.output, part);
 #endif
 }
 

@@ -73,11 +73,11 @@ struct XTiles {
       const int r = row + i * kRowsApart;
       if (r >= S::kN) break;
       void* to = tiles + swizzled(r, chunk % 8);
-      const bool there = x[i] != nullptr && column < p.cols;
+      const bool valid = x[i] != nullptr && column < p.cols;
       if (aligned) {
-        copy_async(to, there ? x[i] + column : p.x.data, there);
+        copy_async(to, valid ? x[i] + column : p.x.data, valid);
       } else {
-        *static_cast<uint4*>(to) = there ? load_x(x[i], column, p.cols, false) : uint4{0, 0, 0, 0};
+        *static_cast<uint4*>(to) = valid ? load_x(x[i], column, p.cols, false) : uint4{0, 0, 0, 0};
       }
     }
   }
@@ -127,15 +127,15 @@ __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std
 constexpr std::int64_t kGrouped = 8;
 
 // First row of x and first output of a tile. There are blocks_of() tiles.
-struct TilePlace {
+struct TileOrigin {
   std::int64_t row, output;
 };
 template <class S>
-__device__ inline TilePlace place_of_tile(const MatmulParams& p, std::int64_t tile) {
+__device__ inline TileOrigin origin_of_tile(const MatmulParams& p, std::int64_t tile) {
   const std::int64_t across = (p.rows + S::kOutputs - 1) / S::kOutputs, down = (p.m + S::kN - 1) / S::kN;
-  const std::int64_t group = tile / (kGrouped * across) * kGrouped, place = tile % (kGrouped * across);
+  const std::int64_t group = tile / (kGrouped * across) * kGrouped, offset = tile % (kGrouped * across);
   const std::int64_t height = down - group < kGrouped ? down - group : kGrouped;
-  return {(group + place % height) * S::kN, place / height * S::kOutputs};
+  return {(group + offset % height) * S::kN, offset / height * S::kOutputs};
 }
 template <class S>
 __host__ __device__ unsigned blocks_of(const MatmulParams& p) {

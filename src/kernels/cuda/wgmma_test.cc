@@ -102,12 +102,12 @@ TEST_F(Wgmma, ExpertsGetTheirRows) {
   for (const int each : {2, 20, 60}) {
     const std::int64_t experts = 5, rows = 80, cols = 1064, tokens = 40;
     std::vector<TestTensor> matrices;
-    std::vector<std::int32_t> starts{0}, places;
+    std::vector<std::int32_t> starts{0}, gathered;
     for (std::int64_t e = 0; e < experts; ++e) {
       matrices.push_back(random.tensor(DType::bf16, {rows, cols}));
       starts.push_back(starts.back() + (e == 2 ? 0 : random.integer(1, 2 * each)));
     }
-    for (std::int32_t i = 0; i < starts.back(); ++i) places.push_back(random.integer(0, tokens - 1));
+    for (std::int32_t i = 0; i < starts.back(); ++i) gathered.push_back(random.integer(0, tokens - 1));
     const TestTensor x = random.tensor(DType::bf16, {tokens, cols}), bias = random.tensor(DType::f32, {experts, rows});
     const auto run = [&](Backend& backend) {
       std::vector<WeightPtr> weights;
@@ -120,7 +120,7 @@ TEST_F(Wgmma, ExpertsGetTheirRows) {
       TestTensor y(DType::bf16, {starts.back(), rows});
       OnDevice on(backend);
       backend.ops.grouped_matmul(*backend.stream, {.x = on(x.view()),
-                                                   .rows = on(View::of(std::span(places))),
+                                                   .rows = on(View::of(std::span(gathered))),
                                                    .starts = on(View::of(std::span(starts))),
                                                    .w = list,
                                                    .bias = on(bias.view()),
@@ -190,7 +190,7 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
     std::vector<TestPart> parts;
     std::vector<WeightPtr> owned;
     std::vector<const Weight*> list;
-    std::vector<std::int32_t> starts{0}, places;
+    std::vector<std::int32_t> starts{0}, gathered;
     for (std::int64_t e = 0; e < experts; ++e) {
       parts.push_back(random_codes(random, Encoding::mxfp4, rows, cols, cols / 32, false));
       const std::vector<MatrixPart> part{parts.back().part()};
@@ -198,12 +198,12 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
       list.push_back(owned.back().get());
       starts.push_back(starts.back() + (e == 1 ? 0 : random.integer(1, 2 * each)));
     }
-    for (std::int32_t i = 0; i < starts.back(); ++i) places.push_back(random.integer(0, tokens - 1));
+    for (std::int32_t i = 0; i < starts.back(); ++i) gathered.push_back(random.integer(0, tokens - 1));
     const TestTensor x = random.tensor(DType::bf16, {tokens, cols});
     TestTensor y(DType::bf16, {starts.back(), rows});
     OnDevice on(tested);
     tested.ops.grouped_matmul(*tested.stream, {.x = on(x.view()),
-                                               .rows = on(View::of(std::span(places))),
+                                               .rows = on(View::of(std::span(gathered))),
                                                .starts = on(View::of(std::span(starts))),
                                                .w = list,
                                                .y = on(y.view())});
@@ -211,7 +211,8 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
     for (std::size_t e = 0; e < static_cast<std::size_t>(experts); ++e) {
       const TestTensor alone = product(x, parts[e], tokens, DType::bf16);
       for (std::int64_t i = starts[e]; i < starts[e + 1]; ++i)
-        ASSERT_TRUE(y.rows(i, 1) == alone.rows(places[static_cast<std::size_t>(i)], 1)) << each << " " << e << " " << i;
+        ASSERT_TRUE(y.rows(i, 1) == alone.rows(gathered[static_cast<std::size_t>(i)], 1))
+            << each << " " << e << " " << i;
     }
   }
 }

@@ -112,8 +112,8 @@ __global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
     wgmma_wide_kernel(MatmulParams p, const OCTAVO_PARAMETER TileMap w_tiles, const OCTAVO_PARAMETER TileMap x_tiles) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   const WideStages stages(memory_of_tiles());
-  const TilePlace place = place_of_tile<Together>(p, block_x() / kCluster);
-  const std::int64_t output = place.output + block_of_cluster() * S::kOutputs;
+  const TileOrigin origin = origin_of_tile<Together>(p, block_x() / kCluster);
+  const std::int64_t output = origin.output + block_of_cluster() * S::kOutputs;
   const int steps = static_cast<int>((p.cols + kTileColumns - 1) / kTileColumns);
   if (thread() == 0) stages.begin_barriers();
   wait_for_kernels();
@@ -122,14 +122,14 @@ __global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
   // A thread block must not end while another thread block of the cluster may still arrive at its barriers.
   if (thread() >= S::kThreads) {
     give_registers<kBringing>();
-    if (thread() == S::kThreads) bring_tiles(stages, steps, w_tiles, output, x_tiles, place.row);
+    if (thread() == S::kThreads) bring_tiles(stages, steps, w_tiles, output, x_tiles, origin.row);
     cluster_barrier();
   } else {
     take_registers<kMultiplying>();
     float total[S::kN / 2];
     multiply_all<T>(stages, steps, total);
     cluster_barrier();
-    store_totals<Y, S>(p, place.row, output, total, nullptr);
+    store_totals<Y, S>(p, origin.row, output, total, nullptr);
   }
 #endif
 }

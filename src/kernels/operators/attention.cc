@@ -31,7 +31,7 @@ void check(const QkvStoreArgs& args) {
   expect_head_norm("qkv_store q_norm", args.q_norm, args.q_heads);
   if (args.stores) expect_head_norm("qkv_store k_norm", args.k_norm, spec.kv_heads);
   expect_norm("qkv_store v_norm", args.v_norm, {dim});
-  if (args.norm_turned)
+  if (args.norm_rotated)
     CHECK(!args.norm_whole_row && args.q_norm.kind == NormKind::rms && args.k_norm.kind == NormKind::rms &&
               !args.q_norm.bias && !args.k_norm.bias,
           "another norm behind the rotation than rms of each head");
@@ -121,13 +121,13 @@ void check(const AttentionArgs& args) {
 }
 
 template <>
-void check(const TurnEndsArgs& args) {
+void check(const RotateEndsArgs& args) {
   CHECK(args.x.rank == 3);
   const std::int64_t n = args.x.size(0), dim = args.x.size(2), pairs = args.frequencies.size(0);
-  expect_activation("turn_ends x", args.x, {n, args.x.size(1), dim});
-  expect_norm("turn_ends norm", args.norm, {dim});
-  expect("turn_ends positions", args.positions, DType::i32, {n});
-  expect("turn_ends frequencies", args.frequencies, DType::f32, {pairs});
+  expect_activation("rotate_ends x", args.x, {n, args.x.size(1), dim});
+  expect_norm("rotate_ends norm", args.norm, {dim});
+  expect("rotate_ends positions", args.positions, DType::i32, {n});
+  expect("rotate_ends frequencies", args.frequencies, DType::f32, {pairs});
   CHECK(2 * pairs <= dim, "{} pairs of heads of {}", pairs, dim);
 }
 

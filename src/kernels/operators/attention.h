@@ -40,7 +40,7 @@ struct QkvStoreArgs {
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
-  bool norm_turned = false;  // true: heads are normalised (rms) after the rotation
+  bool norm_rotated = false;  // true: heads are normalised (rms) after the rotation
   Norm v_norm = {};          // norm of the values of each head, weight [head_dim]
   bool stores = true;        // false: qkv contains only queries, and the cache is not written
   Rope rope = {};
@@ -131,7 +131,7 @@ struct AttentionArgs {
 // Rotates the end of each head by the angles of its token (AnglesArgs), or by the negative angles if `back`
 // is true. The end consists of frequencies.size(0) pairs of adjacent numbers. Each head is first normalised
 // separately.
-struct TurnEndsArgs {
+struct RotateEndsArgs {
   View x;            // act [n, heads, dim], in place
   Norm norm = {};    // weight [dim]
   View positions;    // i32 [n]
@@ -141,7 +141,7 @@ struct TurnEndsArgs {
 };
 
 // Writes one row per token to a cache with KvSpec::shared_rows, starting at element `first` of the cached
-// row. Rows are first normalised, and their ends are rotated as in TurnEndsArgs. If an entry covers several
+// row. Rows are first normalised, and their ends are rotated as in RotateEndsArgs. If an entry covers several
 // tokens, only the row of the entry's last token is written, rotated by the angles of the entry's first
 // token.
 struct StoreRowsArgs {

@@ -23,7 +23,7 @@ void check(const RouteArgs& args) {
   }
   expect("route logits", args.logits, DType::f32, {n, experts});
   expect("route weights", args.weights, DType::f32, {n, chosen});
-  expect("route places", args.places, DType::i32, {n, chosen});
+  expect("route places", args.pair_rows, DType::i32, {n, chosen});
   expect("route tokens", args.tokens, DType::i32, {n * chosen});
   expect("route starts", args.starts, DType::i32, {experts + 1});
 }
@@ -32,25 +32,25 @@ template <>
 void check(const GroupedMatmulArgs& args) {
   CHECK(!args.w.empty() && args.x.rank == 2 && args.y.rank == 2);
   const Weight& first = *args.w[0];
-  const std::int64_t places = args.y.size(0), experts = std::ssize(args.w);
+  const std::int64_t pair_rows = args.y.size(0), experts = std::ssize(args.w);
   for (const Weight* w : args.w)
     CHECK(w->rows() == first.rows() && w->cols() == first.cols() && w->activation() == first.activation(),
           "experts of {} x {} and {} x {}", first.rows(), first.cols(), w->rows(), w->cols());
   expect("grouped_matmul x", args.x, first.activation(), {args.x.size(0), first.cols()});
-  expect("grouped_matmul y", args.y, first.activation(), {places, first.rows()});
+  expect("grouped_matmul y", args.y, first.activation(), {pair_rows, first.rows()});
   expect("grouped_matmul starts", args.starts, DType::i32, {experts + 1});
-  if (args.rows) expect("grouped_matmul rows", args.rows, DType::i32, {places});
-  CHECK(args.rows || args.x.size(0) == places, "{} rows for {} places", args.x.size(0), places);
+  if (args.rows) expect("grouped_matmul rows", args.rows, DType::i32, {pair_rows});
+  CHECK(args.rows || args.x.size(0) == pair_rows, "{} rows for {} places", args.x.size(0), pair_rows);
   if (args.bias) expect("grouped_matmul bias", args.bias, DType::f32, {experts, first.rows()});
 }
 
 template <>
 void check(const CombineArgs& args) {
-  CHECK(args.out.rank == 2 && args.places.rank == 2);
-  const std::int64_t n = args.out.size(0), dim = args.out.size(1), chosen = args.places.size(1);
+  CHECK(args.out.rank == 2 && args.pair_rows.rank == 2);
+  const std::int64_t n = args.out.size(0), dim = args.out.size(1), chosen = args.pair_rows.size(1);
   expect_activation("combine out", args.out, {n, dim});
   expect("combine y", args.y, args.out.dtype, {n * chosen, dim});
-  expect("combine places", args.places, DType::i32, {n, chosen});
+  expect("combine places", args.pair_rows, DType::i32, {n, chosen});
   if (args.weights) expect("combine weights", args.weights, DType::f32, {n, chosen});
   if (args.shared) expect("combine shared", args.shared, args.out.dtype, {n, dim});
   if (args.shared_gate) expect("combine shared_gate", args.shared_gate, DType::f32, {n, 1});
@@ -59,11 +59,11 @@ void check(const CombineArgs& args) {
 template <>
 void check(const AddRowsArgs& args) {
   CHECK(args.y.rank == 2);
-  const std::int64_t n = args.y.size(0), dim = args.y.size(1), places = args.rows.size(0);
+  const std::int64_t n = args.y.size(0), dim = args.y.size(1), pair_rows = args.rows.size(0);
   expect_activation("add_rows y", args.y, {n, dim});
-  expect_activation("add_rows x", args.x, {places, dim});
+  expect_activation("add_rows x", args.x, {pair_rows, dim});
   CHECK(args.y.dtype == DType::f32 || args.y.dtype == args.x.dtype, "add_rows y is {}", name(args.y.dtype));
-  expect("add_rows rows", args.rows, DType::i32, {places});
+  expect("add_rows rows", args.rows, DType::i32, {pair_rows});
 }
 
 }  // namespace octavo

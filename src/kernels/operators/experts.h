@@ -40,7 +40,7 @@ struct RouteArgs {
   View given = {};   // i32 [n, chosen]; optional: experts to use instead of the selection
   RouterRule rule;
   View weights;  // f32 [n, chosen]: in descending order for each token
-  View places;   // i32 [n, chosen]: index of each pair
+  View pair_rows;  // i32 [n, chosen]: index of each pair
   View tokens;   // i32 [n * chosen]: token of each pair, by index of the pair
   View starts;   // i32 [experts + 1]: expert e has the pairs [starts[e], starts[e + 1])
 };
@@ -48,18 +48,18 @@ struct RouteArgs {
 // Computes y[p] = x[rows[p]] * w[e]^T + bias[e] for every pair p of expert e.
 struct GroupedMatmulArgs {
   View x;                            // act [m, cols]
-  View rows = {};                    // i32 [places]; optional; if missing, y[p] uses x[p]
+  View rows = {};                    // i32 [pair_rows]; optional; if missing, y[p] uses x[p]
   View starts;                       // i32 [experts + 1], from RouteArgs
   std::span<const Weight* const> w;  // one per expert, with equal shapes
   View bias = {};                    // f32 [experts, rows]; optional
-  View y;                            // act [places, rows]
+  View y;                            // act [pair_rows, rows]
 };
 
-// Computes out[i] = (sum over k, ascending, of weights[i, k] * y[places[i, k]]) + sigmoid(shared_gate[i]) *
-// shared[i].
+// Computes out[i] = (sum over k, ascending, of weights[i, k] * y[pair_rows[i, k]]) + sigmoid(shared_gate[i])
+// * shared[i].
 struct CombineArgs {
-  View y;                 // act [places, dim]
-  View places;            // i32 [n, chosen]
+  View y;                 // act [pair_rows, dim]
+  View pair_rows;         // i32 [n, chosen]
   View weights = {};      // f32 [n, chosen]; optional; if missing, weights are 1
   View shared = {};       // act [n, dim]; optional
   View shared_gate = {};  // f32 [n, 1]; optional; if missing, the factor is 1
@@ -68,8 +68,8 @@ struct CombineArgs {
 
 // Computes y[rows[p]] += x[p].
 struct AddRowsArgs {
-  View x;     // act [places, dim]
-  View rows;  // i32 [places], no duplicates
+  View x;     // act [pair_rows, dim]
+  View rows;  // i32 [pair_rows], no duplicates
   View y;     // f32 or act [n, dim], in place
 };
 

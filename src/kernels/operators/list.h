@@ -27,7 +27,7 @@
   X(latent_store, LatentStoreArgs, all)          \
   X(choose_tokens, ChooseTokensArgs, all)        \
   X(attention, AttentionArgs, all)               \
-  X(turn_ends, TurnEndsArgs, host)               \
+  X(rotate_ends, RotateEndsArgs, host)           \
   X(store_rows, StoreRowsArgs, host)             \
   X(gate, GateArgs, all)                         \
   X(causal_conv, ConvArgs, all)                  \

@@ -77,9 +77,9 @@ void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
     const double s = at(rope.sin, {token, i});
     double& a = head[static_cast<std::size_t>(rope.interleaved ? 2 * i : i)];
     double& b = head[static_cast<std::size_t>(rope.interleaved ? 2 * i + 1 : i + half)];
-    const double turned = a * c - b * s;
+    const double rotated = a * c - b * s;
     b = b * c + a * s;
-    a = turned;
+    a = rotated;
   }
 }
 
@@ -215,15 +215,15 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
   for (std::int64_t i = 0; i < args.qkv.size(0); ++i) {
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
     std::byte* block = block_address(args.cache, slot / spec.block_size);
-    const auto norm_of = [&](const Norm& norm) { return args.norm_turned ? Norm{} : norm; };
+    const auto norm_of = [&](const Norm& norm) { return args.norm_rotated ? Norm{} : norm; };
     const auto queries = normalized_heads(norm_of(args.q_norm), args.norm_whole_row, slice(i, 0, q_row), dim);
-    const auto turn = [&](const Norm& norm, std::int64_t head, std::vector<double>& values) {
+    const auto rotate_head = [&](const Norm& norm, std::int64_t head, std::vector<double>& values) {
       rotate(args.rope, i, values);
-      if (args.norm_turned) normalize(norm, values, norm.weight.rank == 2 ? head * dim : 0);
+      if (args.norm_rotated) normalize(norm, values, norm.weight.rank == 2 ? head * dim : 0);
     };
     for (std::int64_t h = 0; h < args.q_heads; ++h) {
       std::vector<double> q = head_of(queries, h);
-      turn(args.q_norm, h, q);
+      rotate_head(args.q_norm, h, q);
       for (std::int64_t d = 0; d < dim; ++d) put(args.q_out, {i, h, d}, q[static_cast<std::size_t>(d)]);
     }
     if (!args.stores) continue;
@@ -232,7 +232,7 @@ void qkv_store(Stream&, const QkvStoreArgs& args) {
     const auto values = normalized_heads(args.v_norm, false, slice(i, q_row + kv_row, kv_row), dim);
     for (std::int64_t h = 0; h < spec.kv_heads; ++h) {
       std::vector<double> k = head_of(keys, h);
-      turn(args.k_norm, h, k);
+      rotate_head(args.k_norm, h, k);
       const std::int64_t token = slot % spec.block_size;
       store_vector(block, spec, kKey, h, token, k);
       store_vector(block, spec, kValue, h, token,
@@ -247,22 +247,22 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
   check_indices("slot", args.slots, args.cache.blocks * spec.block_size);
   for (std::int64_t i = 0; i < args.kv.size(0); ++i) {
     const std::int64_t slot = args.slots.as<std::int64_t>()[i];
-    std::vector<double> key, turning(static_cast<std::size_t>(rotary));
+    std::vector<double> key, rotated(static_cast<std::size_t>(rotary));
     for (std::int64_t d = 0; d < latent; ++d) key.push_back(at(args.kv, {i, d}));
     normalize(args.norm, key);
     for (std::int64_t d = 0; d < rotary; ++d)
-      turning[static_cast<std::size_t>(d)] = at(args.kv, {i, latent + d});
-    rotate(args.rope, i, turning);
-    key.insert(key.end(), turning.begin(), turning.end());
+      rotated[static_cast<std::size_t>(d)] = at(args.kv, {i, latent + d});
+    rotate(args.rope, i, rotated);
+    key.insert(key.end(), rotated.begin(), rotated.end());
     for (std::int64_t d = 0; d < spec.index_dim; ++d) key.push_back(at(args.index_keys, {i, d}));
     store_vector(block_address(args.cache, slot / spec.block_size), spec, kKey, 0, slot % spec.block_size,
                  key);
     for (std::int64_t h = 0; h < args.q.size(1); ++h) {
       for (std::int64_t d = 0; d < rotary; ++d)
-        turning[static_cast<std::size_t>(d)] = at(args.q, {i, h, args.q.size(2) - rotary + d});
-      rotate(args.rope, i, turning);
+        rotated[static_cast<std::size_t>(d)] = at(args.q, {i, h, args.q.size(2) - rotary + d});
+      rotate(args.rope, i, rotated);
       for (std::int64_t d = 0; d < rotary; ++d)
-        put(args.q_out, {i, h, latent + d}, turning[static_cast<std::size_t>(d)]);
+        put(args.q_out, {i, h, latent + d}, rotated[static_cast<std::size_t>(d)]);
     }
   }
 }

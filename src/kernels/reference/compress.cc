@@ -57,15 +57,15 @@ void compress(Stream&, const CompressArgs& args) {
       };
       if (args.plan.positions.as<std::int32_t>()[begin] > 0) load_or_store(slot, false);
       for (std::int64_t t = begin; t < end; ++t) {
-        const std::int64_t place = args.plan.positions.as<std::int32_t>()[t] % rate;
+        const std::int64_t offset = args.plan.positions.as<std::int32_t>()[t] % rate;
         for (std::int64_t set = 0; set < sets; ++set) {
           // The last set of columns belongs to this entry. If there are two sets, the first one belongs to
           // the next entry.
           const std::int64_t column = set * dim + d;
           means[sets - 1 - set].add(at(args.values, {t, column}),
-                                    at(args.gates, {t, column}) + at(args.bias, {place, column}));
+                                    at(args.gates, {t, column}) + at(args.bias, {offset, column}));
         }
-        if (place == rate - 1) {
+        if (offset == rate - 1) {
           put(args.means, {t, d}, double{means[0].values} / means[0].weights);
           means[0] = means[1];
           means[1] = {};

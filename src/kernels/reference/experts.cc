@@ -93,14 +93,14 @@ void route(Stream&, const RouteArgs& args) {
       pairs[static_cast<std::size_t>(expert)].emplace_back(i, k);
     }
   }
-  std::int32_t place = 0;
+  std::int32_t pair_row = 0;
   args.starts.as<std::int32_t>()[0] = 0;
   for (std::int64_t e = 0; e < experts; ++e) {
     for (const auto& [token, k] : pairs[static_cast<std::size_t>(e)]) {
-      args.tokens.as<std::int32_t>()[place] = static_cast<std::int32_t>(token);
-      args.places.row<std::int32_t>(token)[k] = place++;
+      args.tokens.as<std::int32_t>()[pair_row] = static_cast<std::int32_t>(token);
+      args.pair_rows.row<std::int32_t>(token)[k] = pair_row++;
     }
-    args.starts.as<std::int32_t>()[e + 1] = place;
+    args.starts.as<std::int32_t>()[e + 1] = pair_row;
   }
 }
 
@@ -108,22 +108,23 @@ void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
   if (args.rows) check_indices("row", args.rows, args.x.size(0));
   const auto* starts = args.starts.as<std::int32_t>();
   for (std::size_t e = 0; e < args.w.size(); ++e)
-    for (std::int64_t place = starts[e]; place < starts[e + 1]; ++place) {
+    for (std::int64_t pair_row = starts[e]; pair_row < starts[e + 1]; ++pair_row) {
       View bias = args.bias;
       if (bias) bias = View::of(bias.row<float>(static_cast<std::int64_t>(e)), DType::f32, {bias.size(1)});
-      const std::int64_t row = args.rows ? args.rows.as<std::int32_t>()[place] : place;
-      matmul(stream, {.x = args.x.rows(row, 1), .w = *args.w[e], .bias = bias, .y = args.y.rows(place, 1)});
+      const std::int64_t row = args.rows ? args.rows.as<std::int32_t>()[pair_row] : pair_row;
+      matmul(stream,
+             {.x = args.x.rows(row, 1), .w = *args.w[e], .bias = bias, .y = args.y.rows(pair_row, 1)});
     }
 }
 
 void combine(Stream&, const CombineArgs& args) {
-  check_indices("place", args.places, args.y.size(0));
+  check_indices("place", args.pair_rows, args.y.size(0));
   for (std::int64_t i = 0; i < args.out.size(0); ++i)
     for (std::int64_t d = 0; d < args.out.size(1); ++d) {
       double sum = 0;
-      for (std::int64_t k = 0; k < args.places.size(1); ++k)
+      for (std::int64_t k = 0; k < args.pair_rows.size(1); ++k)
         sum += (args.weights ? at(args.weights, {i, k}) : 1.0) *
-               at(args.y, {args.places.row<std::int32_t>(i)[k], d});
+               at(args.y, {args.pair_rows.row<std::int32_t>(i)[k], d});
       if (args.shared) {
         const double share = args.shared_gate ? 1 / (1 + std::exp(-at(args.shared_gate, {i, 0}))) : 1;
         sum += share * at(args.shared, {i, d});

@@ -16,8 +16,8 @@ namespace {
 double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t sequence, std::int64_t entry,
               std::int64_t d) {
   const KvSpec& spec = cache.spec;
-  const auto place = static_cast<std::int64_t>(sequence) * plan.table_stride + entry / spec.entries();
-  const std::int64_t block = plan.block_tables[static_cast<std::size_t>(place)];
+  const auto index = static_cast<std::int64_t>(sequence) * plan.table_stride + entry / spec.entries();
+  const std::int64_t block = plan.block_tables[static_cast<std::size_t>(index)];
   CHECK(block >= 0 && block < cache.blocks, "block {} of {}", block, cache.blocks);
   return load(cache.data + block * cache.stride_bytes, spec.dtype,
               entry % spec.entries() * spec.head_dim + d);
@@ -25,29 +25,29 @@ double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t seque
 
 // Rotates the end of a row by the angles of this position, or by the negative angles if `back` is true, in
 // single precision.
-void turn_end(std::vector<double>& row, const View& frequencies, float scale, std::int32_t position,
-              bool back) {
+void rotate_end(std::vector<double>& row, const View& frequencies, float scale, std::int32_t position,
+                bool back) {
   const std::int64_t pairs = frequencies.size(0), first = std::ssize(row) - 2 * pairs;
   for (std::int64_t i = 0; i < pairs; ++i) {
     const double angle = static_cast<float>(position) * frequencies.as<float>()[i];
     const double c = std::cos(angle) * scale, s = std::sin(angle) * scale * (back ? -1 : 1);
     double& a = row[static_cast<std::size_t>(first + 2 * i)];
     double& b = row[static_cast<std::size_t>(first + 2 * i + 1)];
-    const double turned = a * c - b * s;
+    const double rotated = a * c - b * s;
     b = b * c + a * s;
-    a = turned;
+    a = rotated;
   }
 }
 
 }  // namespace
 
-void turn_ends(Stream&, const TurnEndsArgs& args) {
+void rotate_ends(Stream&, const RotateEndsArgs& args) {
   for (std::int64_t t = 0; t < args.x.size(0); ++t)
     for (std::int64_t h = 0; h < args.x.size(1); ++h) {
       std::vector<double> head;
       for (std::int64_t d = 0; d < args.x.size(2); ++d) head.push_back(at(args.x, {t, h, d}));
       normalize(args.norm, head);
-      turn_end(head, args.frequencies, args.scale, args.positions.as<std::int32_t>()[t], args.back);
+      rotate_end(head, args.frequencies, args.scale, args.positions.as<std::int32_t>()[t], args.back);
       for (std::int64_t d = 0; d < args.x.size(2); ++d)
         put(args.x, {t, h, d}, head[static_cast<std::size_t>(d)]);
     }
@@ -62,7 +62,7 @@ void store_rows(Stream&, const StoreRowsArgs& args) {
     std::vector<double> row;
     for (std::int64_t d = 0; d < args.x.size(1); ++d) row.push_back(at(args.x, {t, d}));
     normalize(args.norm, row);
-    turn_end(row, args.frequencies, args.scale, position + 1 - spec.rate, false);
+    rotate_end(row, args.frequencies, args.scale, position + 1 - spec.rate, false);
     const std::int64_t slot = args.slots.as<std::int64_t>()[t];
     std::byte* block = args.cache.data + slot / spec.block_size * args.cache.stride_bytes;
     const std::int64_t begin = slot % spec.block_size / spec.rate * spec.head_dim + args.first;

@@ -22,7 +22,7 @@ struct AttentionSetup {
   Rope rope;
   NormKind norm;
   bool whole_row;
-  bool norm_turned = false;
+  bool norm_rotated = false;
   bool v_norm = false;
   int chunk = 0;
   bool slopes = false;
@@ -254,7 +254,7 @@ class AttentionRunner {
                                               .q_norm = norm(shape.q_heads),
                                               .k_norm = norm(shape.spec.kv_heads),
                                               .norm_whole_row = shape.whole_row,
-                                              .norm_turned = shape.norm_turned,
+                                              .norm_rotated = shape.norm_rotated,
                                               .v_norm = shape.v_norm ? norm(1) : Norm{},
                                               .rope = rope,
                                               .slots = slots,
@@ -292,8 +292,8 @@ class AttentionRunner {
   }
 
   static constexpr int kIndexHeads = 7, kChosen = 40;
-  static float whole_number(unsigned token, unsigned place) {
-    unsigned mixed = token * 40503 + place * 2654435761U;
+  static float whole_number(unsigned token, unsigned element_index) {
+    unsigned mixed = token * 40503 + element_index * 2654435761U;
     mixed = (mixed ^ (mixed >> 15)) * 2246822519U;
     return static_cast<float>((mixed >> 20) % 5) - 2;
   }
@@ -333,7 +333,7 @@ inline AttentionSetup random_attention(TestRandom& random) {
   shape.whole_row = random.coin();
   shape.rope.interleaved = random.coin();
   shape.rope.rotary_dim = random.pick({0, shape.spec.head_dim, shape.spec.head_dim / 2});
-  shape.norm_turned = shape.norm == NormKind::rms && !shape.whole_row && random.coin();
+  shape.norm_rotated = shape.norm == NormKind::rms && !shape.whole_row && random.coin();
   shape.v_norm = random.coin();
   if (random.coin()) shape.chunk = shape.window;
   shape.slopes = shape.soft_cap == 0 && random.coin();

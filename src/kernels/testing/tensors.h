@@ -114,7 +114,7 @@ inline double difference(const TestTensor& a, const TestTensor& b, double absolu
 
 // Returns the relative size of one unit in the last place. Results that differ slightly before rounding can
 // differ by one unit afterwards.
-inline double last_place(DType dtype) {
+inline double last_digit(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0x1p-22;
 }
 

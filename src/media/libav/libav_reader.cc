@@ -79,9 +79,9 @@ struct Bytes {
     const std::int64_t size = std::ssize(bytes.all);
     if (from == AVSEEK_SIZE) return size;
     const int whence = from & ~AVSEEK_FORCE;
-    const std::int64_t place = (whence == SEEK_CUR ? bytes.at : whence == SEEK_END ? size : 0) + to;
-    if (place < 0 || place > size) return AVERROR(EINVAL);
-    return bytes.at = place;
+    const std::int64_t position = (whence == SEEK_CUR ? bytes.at : whence == SEEK_END ? size : 0) + to;
+    if (position < 0 || position > size) return AVERROR(EINVAL);
+    return bytes.at = position;
   }
 };
 
@@ -175,7 +175,7 @@ VideoHead head_of(std::span<const std::byte> file) {
   return head;
 }
 
-Image turned(const Image& image, int quarters) {
+Image rotated(const Image& image, int quarters) {
   if (quarters == 0) return image;
   Image out{quarters % 2 == 0 ? image.width : image.height, quarters % 2 == 0 ? image.height : image.width, {}};
   out.pixels.resize(image.pixels.size());
@@ -246,7 +246,7 @@ class Reader {
       const auto row = rows_.begin() + std::ptrdiff_t{y} * stride;
       image.pixels.insert(image.pixels.end(), row, row + 3 * std::ptrdiff_t{width});
     }
-    return turned(image, quarters_);
+    return rotated(image, quarters_);
   }
 
   Input input_;

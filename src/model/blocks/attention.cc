@@ -165,7 +165,7 @@ class AttentionBlock final : public Block {
         apart_.push_back(name.linear({names.attention.qkv[i]}, {rows[i]}, input_dim, spec.biases.qkv));
       qkv_.weight.parts.clear();
     }
-    if (spec.rope_by_halves) turn_as_one();
+    if (spec.rope_by_halves) rotate_as_one();
     if (spec.biases.qkv && !spec.biases.k) {
       qkv_.bias.parts.erase(qkv_.bias.parts.begin() + 1);
       qkv_.bias.order = {{0, spec.q_dim()}, {-1, spec.kv_dim()}, {spec.q_dim(), spec.kv_dim()}};
@@ -268,7 +268,7 @@ class AttentionBlock final : public Block {
     if (spec_.scores.temperature) {
       const View rows = View::of(q.data, q.dtype, {step.tokens(), spec_.q_dim()});
       ops.scale_rows(stream,
-                     {.x = rows, .factors = step.turning.temperatures, .rows = step.positions(), .y = rows});
+                     {.x = rows, .factors = step.rotation.temperatures, .rows = step.positions(), .y = rows});
     }
     const auto attend = [&](std::int64_t first, std::int64_t count, const AttentionPlan& plan, bool causal) {
       ops.attention(stream, {.q = q.rows(first, count),
@@ -298,20 +298,20 @@ class AttentionBlock final : public Block {
  private:
   // Swaps the two middle quarters of each head's queries and keys. Then rotating a head rotates both halves
   // like separate heads (Attention::rope_by_halves).
-  void turn_as_one() {
+  void rotate_as_one() {
     const std::int64_t quarter = spec_.head_dim / 4;
-    const auto turned = [&](std::int64_t heads) {
+    const auto rotated = [&](std::int64_t heads) {
       std::vector<RowRange> rows;
       for (std::int64_t head = 0; head < heads; ++head)
         for (const std::int64_t part : {0, 2, 1, 3}) rows.push_back({(4 * head + part) * quarter, quarter});
       return rows;
     };
     if (apart_.empty()) {
-      qkv_.weight.order = turned(spec_.q_heads + spec_.kv_heads);
+      qkv_.weight.order = rotated(spec_.q_heads + spec_.kv_heads);
       qkv_.weight.order.push_back({spec_.q_dim() + spec_.kv_dim(), spec_.kv_dim()});
     } else {
-      apart_[0].weight.order = turned(spec_.q_heads);
-      apart_[1].weight.order = turned(spec_.kv_heads);
+      apart_[0].weight.order = rotated(spec_.q_heads);
+      apart_[1].weight.order = rotated(spec_.kv_heads);
     }
     for (NormParameter* norm : {&q_norm_, &k_norm_})
       for (const std::int64_t part : {0, 2, 1, 3}) norm->weight.order.push_back({part * quarter, quarter});
@@ -368,7 +368,7 @@ class AttentionBlock final : public Block {
                                .q_norm = over_ranks_ ? Norm() : q_norm_.norm(),
                                .k_norm = over_ranks_ ? Norm() : k_norm_.norm(),
                                .norm_whole_row = spec_.norms.qk_kind == QkNorm::whole_row && !over_ranks_,
-                               .norm_turned = spec_.norms.qk_after_rope,
+                               .norm_rotated = spec_.norms.qk_after_rope,
                                .v_norm = v_norm_.norm(),
                                .stores = spec_.source < 0,
                                .rope = step.rope(spec_.rope),

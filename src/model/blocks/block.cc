@@ -40,7 +40,7 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
   // combine() without selected experts multiplies each row by the sigmoid of its gate.
   step.backend.ops.combine(*step.backend.stream,
                            {.y = View::of(nullptr, values.dtype, {0, dim}),
-                            .places = View::of(nullptr, DType::i32, {heads, 0}),
+                            .pair_rows = View::of(nullptr, DType::i32, {heads, 0}),
                             .shared = rows,
                             .shared_gate = View::of(gates.data, gates.dtype, {heads, 1}),
                             .out = rows});

@@ -69,7 +69,7 @@ class Block : public NetworkPart {
   // Offset of the block's state in the layer's state, in floats. run() must not add it: step.memory.states
   // begins at the block's state.
   std::int64_t first_state() const { return first_state_; }
-  void place_state(std::int64_t first) { first_state_ = first; }
+  void put_state(std::int64_t first) { first_state_ = first; }
   virtual BlockCost cost(const Pass& pass) const = 0;
   // A description for `octavo model inspect`. Equal blocks have equal descriptions.
   virtual std::string text() const = 0;

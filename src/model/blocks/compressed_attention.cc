@@ -52,7 +52,7 @@ class Compressor {
                                .state = state_part(step.memory.states, state, {sets_, 3, dim_}),
                                .plan = step.memory.state_plan,
                                .means = w.means});
-    const Frequencies& frequencies = step.turning.frequencies[rope_];
+    const Frequencies& frequencies = step.rotation.frequencies[rope_];
     step.backend.ops.store_rows(*step.backend.stream, {.x = w.means,
                                                        .norm = norm_.norm(),
                                                        .positions = step.positions(),
@@ -140,7 +140,7 @@ class CompressedAttentionBlock final : public Block {
   Result<> splits(const Shard& shard) const override {
     return divides(shard, spec_.out_groups, "groups of heads");
   }
-  std::vector<Need> needs() const override { return {Need::turn_ends, Need::store_rows, Need::compress}; }
+  std::vector<Need> needs() const override { return {Need::rotate_ends, Need::store_rows, Need::compress}; }
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
@@ -174,7 +174,7 @@ class CompressedAttentionBlock final : public Block {
     const Work w = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
-    const Frequencies& frequencies = step.turning.frequencies[static_cast<std::size_t>(spec_.rope)];
+    const Frequencies& frequencies = step.rotation.frequencies[static_cast<std::size_t>(spec_.rope)];
     linear(step, x, down_, w.down);
     ops.add_norm(
         stream,
@@ -182,7 +182,7 @@ class CompressedAttentionBlock final : public Block {
     linear(step, w.q_latent, q_, w.q);
     const View q = heads_of(w.q, spec_.heads, spec_.head_dim),
                seen = heads_of(w.seen, spec_.heads, spec_.head_dim);
-    turn(step, q, q_norm_.norm(), false);
+    rotate(step, q, q_norm_.norm(), false);
     ops.store_rows(stream, {.x = w.down.columns(spec_.q_rank, spec_.head_dim),
                             .norm = kv_norm_.norm(),
                             .positions = step.positions(),
@@ -202,7 +202,7 @@ class CompressedAttentionBlock final : public Block {
                            .entries = step.memory.entries.memory,
                            .entry_plan = compressor_ ? step.memory.entries.plan : nullptr,
                            .out = w.seen});
-    turn(step, seen, {}, true);
+    rotate(step, seen, {}, true);
     for (std::size_t group = 0; group < groups_.size(); ++group) {
       const auto number = static_cast<std::int64_t>(group);
       linear(step, w.seen.columns(number * group_dim(), group_dim()), groups_[group],
@@ -251,14 +251,14 @@ class CompressedAttentionBlock final : public Block {
     return View::of(rows.data, rows.dtype, {rows.size(0), heads, dim});
   }
 
-  void turn(const Step& step, const View& heads, const Norm& norm, bool back) const {
-    const Frequencies& frequencies = step.turning.frequencies[static_cast<std::size_t>(spec_.rope)];
-    step.backend.ops.turn_ends(*step.backend.stream, {.x = heads,
-                                                      .norm = norm,
-                                                      .positions = step.positions(),
-                                                      .frequencies = frequencies.each,
-                                                      .scale = frequencies.scale,
-                                                      .back = back});
+  void rotate(const Step& step, const View& heads, const Norm& norm, bool back) const {
+    const Frequencies& frequencies = step.rotation.frequencies[static_cast<std::size_t>(spec_.rope)];
+    step.backend.ops.rotate_ends(*step.backend.stream, {.x = heads,
+                                                        .norm = norm,
+                                                        .positions = step.positions(),
+                                                        .frequencies = frequencies.each,
+                                                        .scale = frequencies.scale,
+                                                        .back = back});
   }
 
   // Selects the entries that each query sees. Scores are not scaled, because a positive factor does not
@@ -268,7 +268,7 @@ class CompressedAttentionBlock final : public Block {
     index_compressor_->run(step, x, compressor_->state_floats(), spec_.head_dim, w.index_entries);
     linear(step, w.q_latent, index_q_, w.index_q);
     linear(step, x, index_weights_, w.index_weights);
-    turn(step, q, {}, false);
+    rotate(step, q, {}, false);
     step.backend.ops.choose_tokens(*step.backend.stream, {.q = q,
                                                           .weights = w.index_weights,
                                                           .cache = step.memory.entries.memory,

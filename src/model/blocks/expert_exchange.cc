@@ -122,7 +122,7 @@ RouteArgs ExpertExchange::routed() const {
   return {.logits = {},
           .rule = {},
           .weights = {},
-          .places = {},
+          .pair_rows = {},
           .tokens = View::of(std::span(pair_tokens_)),
           .starts = View::of(std::span(starts_))};
 }
@@ -141,11 +141,11 @@ void ExpertExchange::divide(const ExpertSpread& spread, const Arranged& arranged
   }
   first_row_ = spread.first_row(rank_);
 
-  auto* places = arranged.places.as<std::int32_t>();
+  auto* pair_rows = arranged.pair_rows.as<std::int32_t>();
   const auto* order = arranged.order.as<std::int32_t>();
-  for (std::int64_t i = 0; i < arranged.places.elements(); ++i) {
-    const std::int32_t pair = own_pairs_[static_cast<std::size_t>(places[i])];
-    places[i] = row_of_engine_[static_cast<std::size_t>(order[pair])];
+  for (std::int64_t i = 0; i < arranged.pair_rows.elements(); ++i) {
+    const std::int32_t pair = own_pairs_[static_cast<std::size_t>(pair_rows[i])];
+    pair_rows[i] = row_of_engine_[static_cast<std::size_t>(order[pair])];
   }
 }
 

@@ -47,10 +47,10 @@ class ExpertExchange {
   bool share(const View& x, const RouteArgs& own, std::int64_t chosen, const View& everyone);
   // The (token, expert) pairs of all engines, for ExpertSpread::arrange().
   RouteArgs routed() const;
-  // Finds the engine of each row of ExpertSpread::arrange(). For this engine's tokens, changes `places` to
+  // Finds the engine of each row of ExpertSpread::arrange(). For this engine's tokens, changes `pair_rows` to
   // row indices of `own` in give_back().
   struct Arranged {
-    View places, tokens, order;
+    View pair_rows, tokens, order;
   };
   void divide(const ExpertSpread& spread, const Arranged& arranged);
   // Sends this rank's rows, act [rows, dim], to the engines of their tokens. `sent`, act [most_tokens() *

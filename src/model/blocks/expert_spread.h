@@ -23,13 +23,13 @@ class ExpertSpread {
   std::span<const std::int32_t> own() const { return own(placement_); }
 
   // Sorts the step's (token, expert) pairs after the router has run (RouteArgs). All views must be in host
-  // memory. Each pair gets a row, and rows are sorted by slot. Afterwards `places` contains row indices.
-  // `places` is i32 [n, chosen].
+  // memory. Each pair gets a row, and rows are sorted by slot. Afterwards `pair_rows` contains row indices.
+  // `slots` is i32 [n, chosen].
   // `tokens` is i32 [n * chosen] and receives the token of each row.
   // `order` is a workspace, i32 [n * chosen].
   // `starts` is i32 [slots of this rank + 1] and receives the first row of each slot, counted from 0.
   struct Arranged {
-    View places, tokens, order, starts;
+    View pair_rows, tokens, order, starts;
   };
   void arrange(const RouteArgs& routed, const Arranged& out);
   // The same for views in the memory of this backend's device. If the host cannot access it, the views are
@@ -48,22 +48,22 @@ class ExpertSpread {
   // A hash of the format of this rank's slots, or 0 if the slots differ. Experts can move only between ranks
   // with equal formats.
   std::uint64_t format() const;
-  std::int64_t place_bytes() const;  // bytes of one slot's matrices
+  std::int64_t slot_bytes() const;  // bytes of one slot's matrices
   // Moves experts to the slots in `next`. All ranks must call it, between two steps. `staging` has the size
   // of all slots of this rank. If the group fails, the weights are undefined.
   void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);
 
  private:
   std::span<const std::int32_t> own(const ExpertPlacement& placement) const;
-  std::vector<std::span<std::byte>> pieces(std::size_t own_place) const;
+  std::vector<std::span<std::byte>> pieces(std::size_t own_slot) const;
 
   int rank_, ranks_;
   ExpertPlacement placement_;
-  std::vector<std::vector<std::int32_t>> places_of_;  // slots of each expert, ascending
+  std::vector<std::vector<std::int32_t>> slots_of_;  // slots of each expert, ascending
   std::vector<std::int64_t> loads_;
   std::vector<std::vector<const Weight*>> matrices_;
   // first row of each slot, and of each rank, in the last step
-  std::vector<std::int64_t> place_rows_, rank_rows_;
+  std::vector<std::int64_t> slot_rows_, rank_rows_;
   std::vector<std::size_t> rank_bytes_;
   std::vector<std::int32_t> on_host_;  // copies of a device's views
 };

@@ -87,10 +87,10 @@ class ExpertsBlock final : public Block {
     for (const MatrixParameter& up : up_.matrices) up_.weights.push_back(up.weight.get());
     for (const MatrixParameter& down : down_.matrices) down_.weights.push_back(down.weight.get());
     if (!spread_) return;
-    std::vector<std::vector<const Weight*>> places;
+    std::vector<std::vector<const Weight*>> matrices;
     for (std::size_t i = 0; i < up_.matrices.size(); ++i)
-      places.push_back({up_.weights[i], down_.weights[i]});
-    spread_->loaded(std::move(places));
+      matrices.push_back({up_.weights[i], down_.weights[i]});
+    spread_->loaded(std::move(matrices));
   }
 
   ExpertSpread* experts_over_ranks() const override { return spread_.get(); }
@@ -157,7 +157,7 @@ class ExpertsBlock final : public Block {
                            .given = w.given,
                            .rule = spec_.router,
                            .weights = w.weights,
-                           .places = w.places,
+                           .pair_rows = w.pair_rows,
                            .tokens = w.tokens,
                            .starts = w.starts};
     ops.route(stream, routed);
@@ -180,7 +180,7 @@ class ExpertsBlock final : public Block {
     // the sum is projected to the network's width before the shared expert is added
     const bool lifts = spec_.latent > 0;
     ops.combine(stream, {.y = y.rows(0, step.tokens() * chosen),
-                         .places = w.places.columns(0, chosen),
+                         .pair_rows = w.pair_rows.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
                          .shared = (shared_ && !lifts) || sum_bias_.value ? w.shared : View{},
                          .shared_gate = spec_.shared_gate ? w.gate : View{},
@@ -220,7 +220,7 @@ class ExpertsBlock final : public Block {
                 {.logits = {},
                  .rule = spec_.router,
                  .weights = {},
-                 .places = w.places,
+                 .pair_rows = w.pair_rows,
                  .tokens = w.tokens,
                  .starts = w.starts});
   }
@@ -242,28 +242,28 @@ class ExpertsBlock final : public Block {
   }
 
   struct Work {
-    View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down,
+    View router_x, logits, given, weights, pair_rows, tokens, starts, weighed, latent, up, hidden, down,
         everyone, sent, own, shared, gate, joined, lifted;
     struct {
       View tokens, order, starts, own, up_bias, down_bias;
     } spread;  // used if experts are spread over ranks
   };
   Work take(Scratch& scratch, const Tokens& tokens, DType act) const {
-    const std::int64_t n = tokens.own, chosen = spec_.router.chosen, places = tokens.all * chosen;
+    const std::int64_t n = tokens.own, chosen = spec_.router.chosen, pair_rows = tokens.all * chosen;
     const bool exchanges = shard_.engines > 1;
     return {
         .router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
         .logits = scratch.take(DType::f32, {n, choices()}),
         .given = spec_.vocab > 0 ? scratch.take(DType::f32, {n, chosen}) : View{},
         .weights = scratch.take(DType::f32, {n, chosen}),
-        .places = scratch.take(DType::i32, {n, chosen}),
+        .pair_rows = scratch.take(DType::i32, {n, chosen}),
         .tokens = scratch.take(DType::i32, {n * chosen}),
         .starts = scratch.take(DType::i32, {choices() + 1}),
         .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
         .latent = scratch.take(act, {spec_.latent > 0 ? n : 0, inner_}),
-        .up = scratch.take(act, {places, spec_.expert.up_dim()}),
-        .hidden = scratch.take(act, {places, spec_.expert.hidden}),
-        .down = scratch.take(act, {places, inner_}),
+        .up = scratch.take(act, {pair_rows, spec_.expert.up_dim()}),
+        .hidden = scratch.take(act, {pair_rows, spec_.expert.hidden}),
+        .down = scratch.take(act, {pair_rows, inner_}),
         .everyone = scratch.take(act, {exchanges ? tokens.all : 0, inner_}),
         .sent = scratch.take(act, {tokens.most * chosen, inner_}),
         .own = scratch.take(act, {exchanges ? n * chosen : 0, inner_}),
@@ -272,8 +272,8 @@ class ExpertsBlock final : public Block {
         .joined = scratch.take(act, {shard_.size > 1 || spec_.latent > 0 ? n : 0, inner_}),
         .lifted = scratch.take(DType::f32, {spec_.latent > 0 ? n : 0, dim_}),
         .spread = {
-            .tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
-            .order = scratch.take(DType::i32, {spread_ ? places : 0}),
+            .tokens = scratch.take(DType::i32, {spread_ ? pair_rows : 0}),
+            .order = scratch.take(DType::i32, {spread_ ? pair_rows : 0}),
             .starts = scratch.take(DType::i32, {std::ssize(up_.matrices) + 1}),
             .own = scratch.take(DType::i32, {spread_ ? std::ssize(up_.matrices) : 0}),
             .up_bias = scratch.take(DType::f32, {spread_ && up_.bias.size > 0 ? std::ssize(up_.matrices) : 0,
@@ -307,9 +307,9 @@ class ExpertsBlock final : public Block {
                                 .w = up_.weights,
                                 .bias = own_biases(step, up_.bias, w.spread.own, w.spread.up_bias),
                                 .y = up});
-    ExpertPlaces places{
+    ExpertPairs pairs{
         .index = up_.matrices[0].index, .rows = rows.tokens, .tokens = rows.tokens, .starts = rows.starts};
-    add_expert_changes(step, rows.x, places, up);
+    add_expert_changes(step, rows.x, pairs, up);
     if (bounds_.least.value)
       ops.clamp(stream, {.x = up, .least = bounds_.least.value, .most = bounds_.most.value, .y = up});
     ops.activate(stream, {.x = up,
@@ -323,9 +323,9 @@ class ExpertsBlock final : public Block {
                                 .w = down_.weights,
                                 .bias = own_biases(step, down_.bias, w.spread.own, w.spread.down_bias),
                                 .y = rows.y});
-    places.index = down_.matrices[0].index;
-    places.rows = {};
-    add_expert_changes(step, hidden, places, rows.y);
+    pairs.index = down_.matrices[0].index;
+    pairs.rows = {};
+    add_expert_changes(step, hidden, pairs, rows.y);
   }
 
   // Returns the outputs of the selected experts, indexed by RouteArgs::places.
@@ -339,7 +339,7 @@ class ExpertsBlock final : public Block {
       run_experts(step, w, {x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
       return w.down;
     }
-    spread_->arrange(step.backend, routed, {w.places, w.spread.tokens, w.spread.order, w.spread.starts});
+    spread_->arrange(step.backend, routed, {w.pair_rows, w.spread.tokens, w.spread.order, w.spread.starts});
     const std::int64_t first = spread_->first_row(shard_.rank),
                        count = spread_->first_row(shard_.rank + 1) - first;
     if (count > 0)
@@ -355,8 +355,8 @@ class ExpertsBlock final : public Block {
     ExpertExchange& exchange = *step.experts;
     if (!exchange.share(x, routed, spec_.router.chosen, w.everyone)) return;
     spread_->arrange(exchange.routed(),
-                     {w.places.rows(0, 0), w.spread.tokens, w.spread.order, w.spread.starts});
-    exchange.divide(*spread_, {w.places, w.spread.tokens, w.spread.order});
+                     {w.pair_rows.rows(0, 0), w.spread.tokens, w.spread.order, w.spread.starts});
+    exchange.divide(*spread_, {w.pair_rows, w.spread.tokens, w.spread.order});
     const std::int64_t first = spread_->first_row(shard_.expert_rank()),
                        count = spread_->first_row(shard_.expert_rank() + 1) - first;
     if (count > 0)

@@ -63,8 +63,8 @@ class IndexerPart {
     linear(step, q_latent, q_, View::of(w.q.data, w.q.dtype, {step.tokens(), queries()}));
     linear(step, x, key_, w.key);
     linear(step, x, weights_, w.weights);
-    turn(step, w.q, {});
-    turn(step, View::of(w.key.data, w.key.dtype, {step.tokens(), 1, spec_.head_dim}), norm_.norm());
+    rotate(step, w.q, {});
+    rotate(step, View::of(w.key.data, w.key.dtype, {step.tokens(), 1, spec_.head_dim}), norm_.norm());
   }
   // Scores are not scaled, because a positive factor does not change the selection.
   void choose(const Step& step, const Work& w) const {
@@ -79,7 +79,7 @@ class IndexerPart {
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
   // Applies the norm and RoPE to [n, heads, head_dim] in place.
-  void turn(const Step& step, const View& heads, const Norm& norm) const {
+  void rotate(const Step& step, const View& heads, const Norm& norm) const {
     KvLayer cache = step.memory.cache.memory;
     cache.spec = {
         .kv_heads = 1, .head_dim = spec_.head_dim, .block_size = step.memory.cache.memory.spec.block_size};
@@ -188,7 +188,7 @@ class LatentAttentionBlock final : public Block {
     }
     if (spec_.temperature)
       ops.scale_rows(stream,
-                     {.x = w.q, .factors = step.turning.temperatures, .rows = step.positions(), .y = w.q});
+                     {.x = w.q, .factors = step.rotation.temperatures, .rows = step.positions(), .y = w.q});
     const View q = View::of(w.q.data, w.q.dtype, {step.tokens(), spec_.heads, spec_.q_dim()});
     if (indexer_) indexer_->prepare(step, x, w.q_latent, w.index);
     ops.latent_store(stream, {.kv = w.down.columns(spec_.q_rank, spec_.key_dim()),
@@ -247,7 +247,7 @@ class LatentAttentionBlock final : public Block {
       up_key_.order.push_back({head * head_rows, spec_.nope_dim});
       up_value_.order.push_back({head * head_rows + spec_.nope_dim, spec_.value_dim});
     }
-    up_key_.turned = true;
+    up_key_.ranges_transposed = true;
     up_key_.rows = heads * spec_.kv_rank;
     up_key_.cols = spec_.nope_dim;
     up_value_.rows = heads * spec_.value_dim;
@@ -259,9 +259,9 @@ class LatentAttentionBlock final : public Block {
     spec_.heads /= shard.size;
     const auto own = [&](std::int64_t rows) { return RowRange{first * rows, spec_.heads * rows}; };
     keep_rows(q_, {own(spec_.q_dim())});
-    keep_rows(up_key_, {own(up_key_.turned ? spec_.nope_dim : spec_.kv_rank)});
+    keep_rows(up_key_, {own(up_key_.ranges_transposed ? spec_.nope_dim : spec_.kv_rank)});
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
-    if (up_key_.turned)
+    if (up_key_.ranges_transposed)
       up_key_.sharded = false;  // not contiguous in the tensor, whose rows are the columns of up_key_
     keep_rows(up_value_, {own(spec_.value_dim)});
     if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});

@@ -60,8 +60,8 @@ class LightningAttentionBlock final : public Block {
     linear(step, x, in_, in);
     linear(step, x, gate_, gate);
     if (spec_.silu) ops.activate(stream, {.x = in, .activation = Activation::silu, .gated = false, .y = in});
-    turn(step, in.columns(spec_.inner(), spec_.inner()), k_norm_.norm());
-    turn(step, in.columns(2 * spec_.inner(), spec_.inner()), q_norm_.norm());
+    rotate(step, in.columns(spec_.inner(), spec_.inner()), k_norm_.norm());
+    rotate(step, in.columns(2 * spec_.inner(), spec_.inner()), q_norm_.norm());
     ops.scan(stream,
              {.xbc = in,
               .groups = spec_.heads,
@@ -76,7 +76,7 @@ class LightningAttentionBlock final : public Block {
 
  private:
   // Applies the norm and RoPE to each head, in place.
-  void turn(const Step& step, const View& rows, const Norm& norm) const {
+  void rotate(const Step& step, const View& rows, const Norm& norm) const {
     if (norm.kind == NormKind::none && spec_.rope < 0) return;
     View heads = rows;
     heads.rank = 3;

@@ -78,8 +78,8 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   TRY(const RopeSpec rope, read_rope(config, {.rotary_fraction = "partial_rotary_factor"}, lightning.head_dim,
                                      spec.max_positions));
   spec.ropes.push_back(rope);
-  TRY(const bool turns, config.boolean("linear_rope", true));
-  if (!turns) lightning.rope = -1;
+  TRY(const bool rotates, config.boolean("linear_rope", true));
+  if (!rotates) lightning.rope = -1;
   TRY(const int period, config.integer("layer_group_size", {1, 1024}, 1));
   const std::vector<float> slopes = alibi_slopes(lightning.heads, 8);
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {

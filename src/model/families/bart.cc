@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kPositionOffset = 2;  // row of the position table for the first token
 
-enum class NormPlace : std::uint8_t { behind, before };
+enum class NormPosition : std::uint8_t { after, before };
 
-Names bart_names(const std::string& half, NormPlace place) {
+Names bart_names(const std::string& half, NormPosition norms) {
   Names names;
   names.prefixes = {"model.", ""};
   names.logits_bias = "final_logits_bias";
@@ -23,7 +23,7 @@ Names bart_names(const std::string& half, NormPlace place) {
   names.embedding.positions = half + "embed_positions";
   names.embedding.norm = half + "layernorm_embedding";
   names.layers = half + "layers.";
-  const bool before = place == NormPlace::before;
+  const bool before = norms == NormPosition::before;
   if (before) names.final_norm = half + "layer_norm";
   (before ? names.attention.norm : names.attention.post_norm) = "self_attn_layer_norm";
   (before ? names.of<CrossAttention>().norm : names.of<CrossAttention>().post_norm) =
@@ -46,7 +46,7 @@ struct Half {
 constexpr Half kEncoder{"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"};
 constexpr Half kDecoder{"decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", true};
 
-Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPlace place) {
+Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPosition norms) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = half.layers,
                                               .heads = half.heads,
@@ -62,9 +62,9 @@ Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPlac
   spec.embedding.learned_positions = spec.max_positions + kPositionOffset;
   spec.embedding.first_position = kPositionOffset;
   spec.embedding.norm = spec.final_norm;
-  if (place == NormPlace::behind) spec.final_norm = {};
+  if (norms == NormPosition::after) spec.final_norm = {};
   for (LayerSpec& layer : spec.layers) {
-    if (place == NormPlace::behind) {
+    if (norms == NormPosition::after) {
       layer.residual = Residual::post_norm;
       layer.post_norm = std::exchange(layer.pre_norm, {});
     }
@@ -76,9 +76,9 @@ Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPlac
   return spec;
 }
 
-Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
-  TRY(ModelSpec spec, describe_half(config, kDecoder, place));
-  TRY(ModelSpec tower, describe_half(config, kEncoder, place));
+Result<ModelSpec> describe_both(const Config& config, NormPosition norms) {
+  TRY(ModelSpec spec, describe_half(config, kDecoder, norms));
+  TRY(ModelSpec tower, describe_half(config, kEncoder, norms));
   const Attention& own = spec.layers[0].attention();
   for (LayerSpec& layer : spec.layers)
     layer.cross = CrossAttention{.heads = own.q_heads,
@@ -88,11 +88,11 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
                                  .k_bias = true};
   TRY(tower.inputs.source, read_source(config, tower));
   spec.logits.bias = true;
-  spec.names = bart_names("decoder.", place);
+  spec.names = bart_names("decoder.", norms);
   spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
                           "decoder.embed_tokens.weight"};
   tower.logits.tied = true;  // the encoder has no output matrix
-  tower.names = bart_names("encoder.", place);
+  tower.names = bart_names("encoder.", norms);
   tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
                            "encoder.embed_tokens.weight", "final_logits_bias"};
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
@@ -102,10 +102,10 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
 }  // namespace
 
 static Result<ModelSpec> describe_bart(const Config& config) {
-  return describe_both(config, NormPlace::behind);
+  return describe_both(config, NormPosition::after);
 }
 static Result<ModelSpec> describe_mbart(const Config& config) {
-  return describe_both(config, NormPlace::before);
+  return describe_both(config, NormPosition::before);
 }
 
 std::span<const Family> bart_families() {

@@ -343,8 +343,8 @@ Result<> set_rope_layers(ModelSpec& spec, const Config& config) {
     return invalid("no_rope_layers", "{} has {} entries, but the model has {} layers",
                    config.where("no_rope_layers"), listed.size(), spec.layers.size());
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const bool turns = listed.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : listed[i] != 0;
-    if (!turns) spec.layers[i].attention().rope = -1;
+    const bool rotates = listed.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : listed[i] != 0;
+    if (!rotates) spec.layers[i].attention().rope = -1;
   }
   return {};
 }

@@ -74,10 +74,10 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
 // interleaved` is the default for how RoPE pairs elements in heads of the indexer.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
-  const int turning = spec.ropes[0].rotary_dim;
+  const int rotary = spec.ropes[0].rotary_dim;
   Indexer indexer{.rope = 1, .norm = {.kind = NormKind::layer, .eps = 1e-6F, .bias = true}};
   TRY(indexer.heads, config.integer("index_n_heads", {1, kMaxIndexHeads}));
-  TRY(indexer.head_dim, config.integer("index_head_dim", {turning, kMaxLatentDim}));
+  TRY(indexer.head_dim, config.integer("index_head_dim", {rotary, kMaxLatentDim}));
   TRY(indexer.chosen, config.integer("index_topk", {1, 1 << 20}));
   if (indexer.head_dim % 8 != 0)
     return field_failure("index_head_dim", ErrorCode::unsupported, "{} is {}, but must be a multiple of 8",

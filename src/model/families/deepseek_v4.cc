@@ -133,9 +133,9 @@ static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   if (a.heads % a.out_groups != 0)
     return invalid("o_groups", "{} {} must divide num_attention_heads {}", config.where("o_groups"),
                    a.out_groups, a.heads);
-  TRY(const double turning, config.number("partial_rotary_factor", {0, 1}, 0.125));
+  TRY(const double rotary, config.number("partial_rotary_factor", {0, 1}, 0.125));
   TRY(const int rotary_dim, config.integer("qk_rope_head_dim", {2, a.head_dim},
-                                           static_cast<int>(std::lround(a.head_dim * turning))));
+                                           static_cast<int>(std::lround(a.head_dim * rotary))));
   TRY(spec.ropes, read_ropes(config, rotary_dim, spec.max_positions));
   Indexer indexer;
   TRY(indexer.heads, config.integer("index_n_heads", {1, kMaxIndexHeads}));

@@ -69,9 +69,9 @@ Result<> set_attention(ModelSpec& spec, const Config& config) {
   spec.layers.back().attention().mask.window = 0;
   TRY(const Attention full, full_attention(spec, config));
   const int sliding_dim = spec.layers[0].attention().head_dim;
-  TRY(RopeSpec turns, read_rope(config, kGemma4, full.head_dim, spec.max_positions, "full_attention"));
+  TRY(RopeSpec rope, read_rope(config, kGemma4, full.head_dim, spec.max_positions, "full_attention"));
   TRY(RopeSpec slides, read_rope(config, kGemma4, sliding_dim, spec.max_positions, "sliding_attention"));
-  spec.ropes = {std::move(turns), std::move(slides)};
+  spec.ropes = {std::move(rope), std::move(slides)};
   for (LayerSpec& layer : spec.layers)
     if (layer.attention().mask.window == 0) layer.mixer = full;
   set_norms(spec);

@@ -122,11 +122,11 @@ static Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
   TRY(const std::int64_t inner, read_mamba_inner(config, spec.dim));
   TRY(const Mamba2 mamba, read_mamba2(config, {}, inner, spec.final_norm));
   TRY(const std::string positions, config.text("position_embedding_type", "nope"));
-  const bool turns = positions == "rope";
-  if (!turns) spec.ropes.clear();
+  const bool rotates = positions == "rope";
+  if (!rotates) spec.ropes.clear();
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     LayerSpec& layer = spec.layers[i];
-    if (!turns) layer.attention().rope = -1;
+    if (!rotates) layer.attention().rope = -1;
     if (kinds.empty() || kinds[i] == "linear_attention") layer.mixer = mamba;
     if (experts > 0) {
       std::get<Experts>(layer.feed_forward).shared = shared;

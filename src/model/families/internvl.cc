@@ -69,8 +69,8 @@ Result<> set_input(ModelSpec& spec, const Config& config) {
   TRY(image.patch_size, side_of(config, "patch_size", {1, image.image_size}, 14));
   TRY_VOID(config.integer("num_channels", {3, 3}));
   TRY_VOID(refuse(config, "use_mask_token", true));
-  TRY(const bool placed, config.boolean("use_absolute_position_embeddings"));
-  if (!placed)
+  TRY(const bool has_positions, config.boolean("use_absolute_position_embeddings"));
+  if (!has_positions)
     return field_failure("use_absolute_position_embeddings", ErrorCode::unsupported,
                          "{} is false, but only true is supported",
                          config.where("use_absolute_position_embeddings"));

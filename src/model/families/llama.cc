@@ -77,15 +77,16 @@ static Result<ModelSpec> describe_baichuan(const Config& config) {
 static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   constexpr int kDimOf7B = 4096;
   TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
-  const bool turns = dim == kDimOf7B;
-  TRY(ModelSpec spec, describe_dense(config, {.positions = turns ? "max_position_embeddings" : "model_max_length",
-                                              .rotary = turns}));
+  const bool rotates = dim == kDimOf7B;
+  TRY(ModelSpec spec,
+      describe_dense(config, {.positions = rotates ? "max_position_embeddings" : "model_max_length",
+                              .rotary = rotates}));
   if (constexpr int kBaichuan2 = 125696; spec.vocab == kBaichuan2)
     return field_failure("vocab_size", ErrorCode::unsupported,
                          "{} is {}, but Baichuan 2 is not supported, because its output matrix is normalised",
                          config.where("vocab_size"), spec.vocab);
   for (LayerSpec& layer : spec.layers)
-    if (!turns) layer.attention().scores.slopes = alibi_slopes(layer.attention().q_heads, 8);
+    if (!rotates) layer.attention().scores.slopes = alibi_slopes(layer.attention().q_heads, 8);
   spec.names.attention.qkv = {"self_attn.W_pack"};
   return spec;
 }

@@ -15,7 +15,7 @@ constexpr Dialect kDialect{.kv_heads = "num_attention_heads",
                            .rotary = false};
 
 // local` selects the rotary embedding of layers with a window.
-Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool local) {
+Result<RopeSpec> read_own_rope(const Config& config, const ModelSpec& spec, bool local) {
   Dialect dialect = kDialect;
   dialect.theta = local ? "local_rope_theta" : "global_rope_theta";
   return read_rope(config, dialect, spec.layers[0].attention().head_dim, spec.max_positions,
@@ -55,7 +55,7 @@ Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::s
   spec.embedding.norm = spec.final_norm;
   TRY_VOID(set_modernbert_layers(spec, config));
   for (const bool local : {false, true}) {
-    TRY(spec.ropes.emplace_back(), read_turns(config, spec, local));
+    TRY(spec.ropes.emplace_back(), read_own_rope(config, spec, local));
   }
   Names& names = spec.names;
   names.prefixes = {before};

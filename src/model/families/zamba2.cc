@@ -25,8 +25,8 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
   TRY(shared.mlp_rank, config.integer("adapter_rank", {1, 1 << 14}));
   TRY(const bool adapted, config.boolean("use_shared_attention_adapter"));
   if (adapted) shared.attention_rank = shared.mlp_rank;
-  TRY(const bool turns, config.boolean("use_mem_rope"));
-  if (turns) {
+  TRY(const bool rotates, config.boolean("use_mem_rope"));
+  if (rotates) {
     shared.rope = 0;
     TRY(const RopeSpec rope, read_rope(config, dialect, shared.head_dim, spec.max_positions));
     spec.ropes = {rope};

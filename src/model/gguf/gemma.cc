@@ -37,26 +37,26 @@ void add_layer_inputs(GgufFields& fields) {
 Result<> add_gemma4_rotation(GgufFields& fields) {
   constexpr double kHuge = 1e20;
   fields["rope_scaling"] = nullptr;
-  json::object turns{{"rope_type", "proportional"}}, slides{{"rope_type", "default"}};
+  json::object full{{"rope_type", "proportional"}}, slides{{"rope_type", "default"}};
   if (fields.gguf().find("rope_freqs.weight") != nullptr) {
     TRY(const json::array by, angle_divisors(fields.gguf(), "rope_freqs.weight"));
-    double turning = 0;
+    double rotary = 0;
     for (std::size_t i = 0; i < by.size(); ++i) {
       const double one = by[i].as_double();
-      if (one == 1 && turning == static_cast<double>(i))
-        ++turning;
+      if (one == 1 && rotary == static_cast<double>(i))
+        ++rotary;
       else if (one < kHuge)
         return failure(ErrorCode::unsupported,
                        "{}: rope_freqs.weight divides the angle of pair {} by {}, but must be 1 for the "
                        "first pairs and at least 1e20 for the others",
                        fields.what(), i, one);
     }
-    turns["partial_rotary_factor"] = turning / static_cast<double>(by.size());
+    full["partial_rotary_factor"] = rotary / static_cast<double>(by.size());
   }
-  if (const auto theta = fields.number("rope_theta")) turns["rope_theta"] = *theta;
+  if (const auto theta = fields.number("rope_theta")) full["rope_theta"] = *theta;
   slides["rope_theta"] = fields.number("rope_local_base_freq").value_or(10000.0);
   fields["rope_parameters"] =
-      json::object{{"full_attention", std::move(turns)}, {"sliding_attention", std::move(slides)}};
+      json::object{{"full_attention", std::move(full)}, {"sliding_attention", std::move(slides)}};
   return {};
 }
 
@@ -100,13 +100,13 @@ Result<> translate_gemma4(GgufFields& fields) {
   add_layer_inputs(fields);
   TRY(const auto full_dim, fields.stored("attention.key_length"));
   TRY(const auto dim, fields.stored("attention.key_length_swa"));
-  TRY(const auto turning, fields.stored("rope.dimension_count_swa"));
+  TRY(const auto rotary, fields.stored("rope.dimension_count_swa"));
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   const std::size_t full = first_layer(slides, false);
-  if (turning && turning != dim)
+  if (rotary && rotary != dim)
     return field_failure("rope.dimension_count_swa", ErrorCode::unsupported,
                          "{}: {} is {}, but in layers with windows RoPE must rotate the whole head",
-                         fields.what(), fields.key("rope.dimension_count_swa"), *turning);
+                         fields.what(), fields.key("rope.dimension_count_swa"), *rotary);
   json::object own;
   if (full_dim) own["head_dim"] = *full_dim;
   if (const auto heads = fields.of_layer(kGgufKeyHeads, full, "num_key_value_heads"))

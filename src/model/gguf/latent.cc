@@ -15,10 +15,10 @@ Result<> add_latents(GgufFields& fields) {
   TRY(const auto value_dim, fields.stored("attention.value_length_mla"));
   TRY(const auto older_q_dim, fields.stored("attention.key_length"));
   TRY(const auto older_value_dim, fields.stored("attention.value_length"));
-  TRY(const auto turning, fields.stored("rope.dimension_count"));
-  fields.set("qk_rope_head_dim", turning, "rope.dimension_count");
+  TRY(const auto rotary, fields.stored("rope.dimension_count"));
+  fields.set("qk_rope_head_dim", rotary, "rope.dimension_count");
   const auto whole = q_dim ? q_dim : older_q_dim;
-  if (whole && turning) fields.set("qk_nope_head_dim", *whole - *turning, "attention.key_length_mla");
+  if (whole && rotary) fields.set("qk_nope_head_dim", *whole - *rotary, "attention.key_length_mla");
   fields.set("v_head_dim", value_dim ? value_dim : older_value_dim, "attention.value_length_mla");
   fields["num_key_value_heads"] = nullptr;  // files contain 1, which this family does not read
   if (!fields.number("q_lora_rank")) fields["q_lora_rank"] = nullptr;

@@ -60,10 +60,10 @@ Result<> translate_granite_windows(GgufFields& fields) {
   if (!fields.number("shared_intermediate_size")) fields["shared_intermediate_size"] = 0.0;
   constexpr std::string_view kPattern = "attention.rope_pattern";
   if (!fields.gguf().metadata.is_list(fields.key(kPattern))) return {};
-  TRY(const std::vector<double> turning, fields.layer_numbers(kPattern));
+  TRY(const std::vector<double> rotary, fields.layer_numbers(kPattern));
   json::array bases;
-  for (const double turns : turning)
-    bases.emplace_back(turns != 0 ? fields.number("rope_theta").value_or(10000) : 0.0);
+  for (const double rotated : rotary)
+    bases.emplace_back(rotated != 0 ? fields.number("rope_theta").value_or(10000) : 0.0);
   fields["layer_rope_theta"] = std::move(bases);
   return {};
 }
@@ -103,8 +103,8 @@ Result<> translate_plamo3(GgufFields& fields) {
 // RoPE rotates half of each head.
 Result<> translate_step35(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
-  TRY(const auto turning, fields.stored("rope.dimension_count"));
-  TRY(const auto local_turning, fields.stored("rope.dimension_count_swa"));
+  TRY(const auto rotary, fields.stored("rope.dimension_count"));
+  TRY(const auto local_rotary, fields.stored("rope.dimension_count_swa"));
   const std::size_t full = first_layer(slides, false), local = first_layer(slides, true);
   json::object other;
   for (const auto& [stored, name, others_name] :
@@ -130,10 +130,10 @@ Result<> translate_step35(GgufFields& fields) {
       TRY(const std::vector<double> limits, fields.layer_numbers(stored));
       fields[name] = json::array(limits.begin(), limits.end());
     }
-  const double all = turning.value_or(fields.head_dim());
+  const double all = rotary.value_or(fields.head_dim());
   cut_divisors(fields, all / 4);
   set_ropes(fields, {{"partial_rotary_factor", share_of_head(fields, all / 2)}},
-            {{"partial_rotary_factor", share_of_head(fields, local_turning.value_or(all))}});
+            {{"partial_rotary_factor", share_of_head(fields, local_rotary.value_or(all))}});
   return add_expert_layers(fields);
 }
 

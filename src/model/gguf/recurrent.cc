@@ -83,8 +83,8 @@ Result<> translate_nemotron_h(GgufFields& fields) {
 Result<> translate_granite_hybrid(GgufFields& fields) {
   if (!fields.number("mamba_d_ssm")) return {};
   TRY_VOID(add_mixers(fields));
-  TRY(const auto turns, fields.stored_boolean("rope.scaling.finetuned"));
-  fields["position_embedding_type"] = turns.value_or(true) ? "rope" : "nope";
+  TRY(const auto tuned, fields.stored_boolean("rope.scaling.finetuned"));
+  fields["position_embedding_type"] = tuned.value_or(true) ? "rope" : "nope";
   if (!fields.number("num_local_experts")) fields["num_local_experts"] = 0.0;
   if (!fields.number("shared_intermediate_size"))
     fields.set("shared_intermediate_size", fields.number("intermediate_size"), kGgufHidden);
@@ -97,13 +97,14 @@ Result<> translate_jamba(GgufFields& fields) {
   const std::vector<double>* heads = fields.list(kGgufKeyHeads);
   if (!fields.number("mamba_d_ssm") || heads == nullptr) return {};
   const auto layers = std::ssize(*heads);
-  const auto period_of = [&](std::string_view what, std::string_view prefix, auto&& there) -> Result<> {
+  const auto period_of = [&](std::string_view what, std::string_view prefix,
+                             auto&& is_attention) -> Result<> {
     std::int64_t first = 0, period = layers + 1;
-    while (first < layers && !there(first)) ++first;
+    while (first < layers && !is_attention(first)) ++first;
     for (std::int64_t i = first + 1; i < layers && period > layers; ++i)
-      if (there(i)) period = i - first;
+      if (is_attention(i)) period = i - first;
     for (std::int64_t i = 0; i < layers; ++i)
-      if (there(i) != (i % period == first))
+      if (is_attention(i) != (i % period == first))
         return failure(ErrorCode::unsupported, "{}: layer {}: layers with {} must repeat with a fixed period",
                        fields.what(), i, what);
     fields[fmt::format("{}_layer_period", prefix)] = static_cast<double>(period);

@@ -15,12 +15,12 @@ namespace json = boost::json;
 constexpr std::int64_t kPairsMax = 2048;
 
 Result<> add_share(GgufFields& fields) {
-  TRY(const auto turning, fields.stored("rope.dimension_count"));
+  TRY(const auto rotary, fields.stored("rope.dimension_count"));
   const GgufArchitecture& architecture = fields.architecture();
-  if (!turning || !(fields.head_dim() > 0) || architecture.traits.latent || architecture.name == "deepseek4")
+  if (!rotary || !(fields.head_dim() > 0) || architecture.traits.latent || architecture.name == "deepseek4")
     return {};
   for (const char* name : {"partial_rotary_factor", "rotary_pct", "rotary_share"})
-    fields.set(name, share_of_head(fields, *turning), "rope.dimension_count");
+    fields.set(name, share_of_head(fields, *rotary), "rope.dimension_count");
   return {};
 }
 
@@ -81,8 +81,8 @@ Result<> add_rotation(GgufFields& fields) {
   return add_scaling(fields);
 }
 
-double share_of_head(const GgufFields& fields, double turning) {
-  const double share = turning / fields.head_dim();
+double share_of_head(const GgufFields& fields, double rotary) {
+  const double share = rotary / fields.head_dim();
   return share < 1 ? std::nextafter(share, 1.0) : share;
 }
 

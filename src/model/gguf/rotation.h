@@ -14,7 +14,7 @@ namespace octavo {
 Result<> add_rotation(GgufFields& fields);
 
 // Returns turning / head_dim, rounded up a little, because a family rounds fraction * head_dim down.
-double share_of_head(const GgufFields& fields, double turning);
+double share_of_head(const GgufFields& fields, double rotary);
 
 // Returns the divisors of the pairs' frequencies. Returns corrupt, with the tensor's name, if they are
 // invalid.

@@ -54,8 +54,8 @@ void PatchInput::list(ParameterList& list) {
 void PatchInput::reserve(Arena arena) const { arena.rows<HalfOutput>(arena.sums, dim_); }
 
 void PatchInput::run(const Step& step) const {
-  const bool placed = positions_.weight != nullptr;
-  const View made = placed ? step.slot<HalfOutput>() : step.residual.rows();
+  const bool has_positions = positions_.weight != nullptr;
+  const View made = has_positions ? step.slot<HalfOutput>() : step.residual.rows();
   const auto product = [&](std::int64_t first, std::int64_t count, const View& bias) {
     step.backend.ops.matmul(*step.backend.stream, {.x = step.batch.patches.rows(first, count),
                                                    .w = *patches_.weight.weight,
@@ -66,7 +66,7 @@ void PatchInput::run(const Step& step) const {
   const std::int64_t first = class_rows();
   if (first > 0) product(0, first, {});
   product(first, step.tokens() - first, patches_.bias.value);
-  if (!placed) return;
+  if (!has_positions) return;
   place(step);
   step.residual.put({.delta = made});
 }
@@ -77,8 +77,8 @@ void PatchInput::place(const Step& step) const {
   Stream& stream = *step.backend.stream;
   const View& residual = step.residual.rows();
   const View positions = step.positions();
-  if (step.batch.placed)
-    ops.gather_rows(stream, {.x = step.batch.placed, .rows = positions, .out = residual});
+  if (step.batch.position_embeddings)
+    ops.gather_rows(stream, {.x = step.batch.position_embeddings, .rows = positions, .out = residual});
   else
     ops.embed(stream, {.ids = positions, .table = *positions_.weight, .out = residual});
   if (class_rows() == 0) return;

@@ -75,7 +75,7 @@ struct ImageInput {
   PixelScale pixels = {};
 
   // Returns whether patches have learned positions in addition to rotary ones.
-  bool placed() const { return position_side > 0 || axis_positions > 0; }
+  bool has_positions() const { return position_side > 0 || axis_positions > 0; }
   int unit() const { return patch_size * merge; }  // side of a token in pixels
   int square() const { return merge * merge; }     // patches per token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }

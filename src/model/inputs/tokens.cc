@@ -19,7 +19,7 @@ void RotaryInput::run(const Step& step) const {
   const View& all_axes = step.batch.axes;
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
     const Rope rope = step.rope(static_cast<int>(i));
-    const Frequencies& frequencies = step.turning.frequencies[i];
+    const Frequencies& frequencies = step.rotation.frequencies[i];
     const auto compute = [&](const View& positions, std::int64_t pair, std::int64_t count) {
       step.backend.ops.angles(*step.backend.stream, {.positions = positions,
                                                      .frequencies = frequencies.each.rows(pair, count),

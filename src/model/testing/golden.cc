@@ -294,15 +294,15 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   return out;
 }
 
-Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
-                                           std::span<const std::int32_t> ids, int chunk,
-                                           const CacheOptions& options) {
+Result<std::vector<float>> run_position_heads(const Model& model, PositionHeads& heads, Backend& backend,
+                                              std::span<const std::int32_t> ids, int chunk,
+                                              const CacheOptions& options) {
   const auto length = static_cast<std::int32_t>(ids.size());
-  const std::int32_t rows = length - heads.places();
+  const std::int32_t rows = length - heads.positions();
   const std::int64_t vocab = heads.model().spec.vocab;
   TRY(const auto reader, Reader::make(model, backend, length, chunk, options));
   TRY(const Buffer memory, backend.device->allocate(static_cast<std::size_t>(chunk * vocab) * sizeof(float)));
-  std::vector<float> logits(static_cast<std::size_t>(heads.places() * rows * vocab));
+  std::vector<float> logits(static_cast<std::size_t>(heads.positions() * rows * vocab));
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(chunk));
   std::iota(numbers.begin(), numbers.end(), 0);
   const Buffer device_numbers = uploaded(backend, std::span(numbers));
@@ -311,12 +311,12 @@ Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads
     reader->forward(piece.first(std::min(piece.size(), numbers.size())), begin);
     const std::int32_t count = std::min(chunk, rows - begin);
     heads.begin(reader->decoder().residual(count), device_numbers.view(DType::i32, {count}));
-    for (int place = 0; place < heads.places(); ++place) {
+    for (int position = 0; position < heads.positions(); ++position) {
       const Buffer behind = uploaded(
-          backend, piece.subspan(static_cast<std::size_t>(place) + 1, static_cast<std::size_t>(count)));
+          backend, piece.subspan(static_cast<std::size_t>(position) + 1, static_cast<std::size_t>(count)));
       const View out = memory.view(DType::f32, {count, vocab});
-      heads.logits(place, behind.view(DType::i32, {count}), out);
-      backend.device->download(*backend.stream, logits.data() + (place * rows + begin) * vocab, out);
+      heads.logits(position, behind.view(DType::i32, {count}), out);
+      backend.device->download(*backend.stream, logits.data() + (position * rows + begin) * vocab, out);
       backend.stream->synchronize();
     }
   }

@@ -10,7 +10,7 @@
 #include "dist/rank_layout.h"
 #include "model/decoder.h"
 #include "model/drafter.h"
-#include "model/place_heads.h"
+#include "model/position_heads.h"
 
 namespace octavo::golden {
 
@@ -55,12 +55,12 @@ struct DrafterLogits {
 Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
-// Returns the logits of draft heads (place_heads.h) for every token of the text, [places, ids - places,
+// Returns the logits of draft heads (position_heads.h) for every token of the text, [places, ids - places,
 // vocab]. The heads read the token's residual and the following tokens of the text. Reserves workspaces for
 // `chunk` sequences.
-Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
-                                           std::span<const std::int32_t> ids, int chunk,
-                                           const CacheOptions& cache);
+Result<std::vector<float>> run_position_heads(const Model& model, PositionHeads& heads, Backend& backend,
+                                              std::span<const std::int32_t> ids, int chunk,
+                                              const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 // Mean KL(p

@@ -463,9 +463,9 @@ class Simulation final : public BlockReserve {
     std::vector<TokenId> drafts(
         static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
-      const std::size_t place = s.tokens.size() + i;
-      const bool right = choose_(4) != 0 && place < client.tokens.size();
-      drafts[i] = right ? client.tokens[place] : -1;
+      const std::size_t token_index = s.tokens.size() + i;
+      const bool right = choose_(4) != 0 && token_index < client.tokens.size();
+      drafts[i] = right ? client.tokens[token_index] : -1;
     }
     scheduler_->draft(client.id, drafts);
   }

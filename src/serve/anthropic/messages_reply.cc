@@ -89,10 +89,10 @@ class MessagesReply final : public openai::Reply {
             {"stop_sequence", nullptr}, {"usage", std::move(usage)}};
   }
 
-  void add(const openai::MessageDelta& said, const AnswerPart& part) {
-    if (!said.reasoning.empty()) grow("thinking", "thinking_delta", "thinking", said.reasoning);
-    if (!said.content.empty()) grow("text", "text_delta", "text", said.content);
-    for (const openai::CallDelta& call : said.calls) {
+  void add(const openai::MessageDelta& parsed, const AnswerPart& part) {
+    if (!parsed.reasoning.empty()) grow("thinking", "thinking_delta", "thinking", parsed.reasoning);
+    if (!parsed.content.empty()) grow("text", "text_delta", "text", parsed.content);
+    for (const openai::CallDelta& call : parsed.calls) {
       if (!call.id.empty()) {
         end_block();
         begin({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", json::object()}});

@@ -95,9 +95,9 @@ class Messages {
   }
 
   void finish_message() {
-    const bool user = message_.at("role") == "user", said = !parts_.empty();
-    if (user && !said) return;  // the message contains only tool results
-    const bool empty = !said && (message_.contains("tool_calls") || message_.contains("reasoning"));
+    const bool user = message_.at("role") == "user", has_parts = !parts_.empty();
+    if (user && !has_parts) return;  // the message contains only tool results
+    const bool empty = !has_parts && (message_.contains("tool_calls") || message_.contains("reasoning"));
     message_["content"] = empty ? json::value(nullptr) : content_of(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
   }

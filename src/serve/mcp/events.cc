@@ -23,12 +23,12 @@ void Events::write(std::string_view type, json::object fields) {
 
 void Events::write_item(const json::object& item, std::int64_t index) {
   const std::string_view type = item.at("type").as_string();
-  const json::object place{{"output_index", index}, {"item_id", item.at("id")}};
+  const json::object item_fields{{"output_index", index}, {"item_id", item.at("id")}};
   write("response.output_item.added", {{"output_index", index}, {"item", item}});
   if (type != "mcp_approval_request") {
     const bool failed = type == "mcp_call" && item.at("status") == "failed";
-    write(fmt::format("response.{}.in_progress", type), place);
-    write(fmt::format("response.{}.{}", type, failed ? "failed" : "completed"), place);
+    write(fmt::format("response.{}.in_progress", type), item_fields);
+    write(fmt::format("response.{}.{}", type, failed ? "failed" : "completed"), item_fields);
   }
   write("response.output_item.done", {{"output_index", index}, {"item", item}});
 }

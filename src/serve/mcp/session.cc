@@ -327,7 +327,7 @@ bool Session::take_call(std::string_view type, const json::object& event) {
   }
   constexpr std::string_view kPrefix = "response.function_call_arguments.";
   if (!type.starts_with(kPrefix)) return false;
-  if (now_.call->asks) return true;
+  if (now_.call->requires_approval) return true;
   json::object fields = event;
   fields["item_id"] = now_.call->item.at("id");
   fields["output_index"] = next_index();
@@ -339,13 +339,13 @@ bool Session::take_call(std::string_view type, const json::object& event) {
 void Session::begin_call(const json::object& item) {
   const ServerTool& tool = servers_.tools.find(text_at(item, "name"))->second;
   const Server& server = servers_.all[tool.server];
-  Call call{.item = {}, .tool = tool, .asks = server.must_ask(tool.name)};
-  call.item = {{"id", new_item_id(call.asks ? "mcpr" : "mcp")},
-               {"type", call.asks ? "mcp_approval_request" : "mcp_call"},
+  Call call{.item = {}, .tool = tool, .requires_approval = server.requires_approval(tool.name)};
+  call.item = {{"id", new_item_id(call.requires_approval ? "mcpr" : "mcp")},
+               {"type", call.requires_approval ? "mcp_approval_request" : "mcp_call"},
                {"server_label", server.label},
                {"name", tool.name},
                {"arguments", ""}};
-  if (!call.asks) {
+  if (!call.requires_approval) {
     call.item["status"] = "in_progress";
     call.item["output"] = call.item["error"] = call.item["approval_request_id"] = nullptr;
     events_.write("response.output_item.added", {{"output_index", next_index()}, {"item", call.item}});
@@ -358,12 +358,12 @@ void Session::begin_call(const json::object& item) {
 void Session::end_call(const std::string& arguments) {
   Call call = *std::exchange(now_.call, std::nullopt);
   call.item["arguments"] = arguments;
-  if (call.asks) {
+  if (call.requires_approval) {
     events_.write_item(call.item, next_index());
     now_.waits_for_client = true;
   }
   output_.push_back(call.item);
-  if (!call.asks) now_.calls.push_back(std::move(call));
+  if (!call.requires_approval) now_.calls.push_back(std::move(call));
 }
 
 void Session::turn_ended() {

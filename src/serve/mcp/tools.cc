@@ -133,7 +133,7 @@ Result<Server> read_server(const json::object& tool, const std::string& at, cons
 
 bool Server::offers(std::string_view tool) const { return !allowed || contains(*allowed, tool); }
 
-bool Server::must_ask(std::string_view tool) const {
+bool Server::requires_approval(std::string_view tool) const {
   return contains(unapproved, tool) || (needs_approval && !contains(approved, tool));
 }
 
@@ -194,10 +194,10 @@ Result<std::deque<Call>> answered_calls(const json::array& known, const json::ar
     if (!value.is_object() || text_at(value.get_object(), "type") != "mcp_approval_response") continue;
     const json::object& answer = value.get_object();
     const std::string id = text_at(answer, "approval_request_id");
-    const auto asked = requests.find(id);
-    if (asked == requests.end()) return invalid("input", "no approval request has the id {}", id);
+    const auto requested = requests.find(id);
+    if (requested == requests.end()) return invalid("input", "no approval request has the id {}", id);
     if (!answered.insert(id).second) continue;
-    const json::object& call = *asked->second;
+    const json::object& call = *requested->second;
     const std::string label = text_at(call, "server_label"), name = text_at(call, "name");
     const auto tool = servers.tools.find(openai::flat_tool_name(label, name));
     if (tool == servers.tools.end())

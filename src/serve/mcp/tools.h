@@ -30,7 +30,7 @@ struct Server {
   bool needs_approval = true;             // whether tools in neither list need approval
 
   bool offers(std::string_view tool) const;
-  bool must_ask(std::string_view tool) const;
+  bool requires_approval(std::string_view tool) const;
 };
 
 // The MCP tool that a function of the chat calls.
@@ -42,7 +42,7 @@ struct ServerTool {
 struct Call {
   boost::json::object item;  // "mcp_call" or "mcp_approval_request"
   ServerTool tool;
-  bool asks = false;
+  bool requires_approval = false;
 };
 
 struct Servers {

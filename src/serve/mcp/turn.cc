@@ -27,7 +27,7 @@ void Turn::close() {
     events_ = {};
     callbacks.swap(on_close_);
   }
-  for (const auto& callback : callbacks) callback(http::CloseReason::client_gone);
+  for (const auto& callback : callbacks) callback(http::CloseReason::client_disconnected);
 }
 
 void Turn::respond(http::Response response) {
@@ -61,7 +61,7 @@ void Turn::on_close(std::function<void(http::CloseReason)> callback) {
       return;
     }
   }
-  callback(http::CloseReason::client_gone);
+  callback(http::CloseReason::client_disconnected);
 }
 
 }  // namespace octavo::mcp

@@ -24,14 +24,14 @@ namespace {
 json::object line_of(std::string_view model) { return {{"model", model}, {"created_at", time_now()}}; }
 
 void put_text(Shape shape, std::string_view text, std::string_view thoughts, json::object& out) {
-  json::object said;
-  if (shape == Shape::chat) said["role"] = "assistant";
-  said[shape == Shape::chat ? "content" : "response"] = text;
-  if (!thoughts.empty()) said["thinking"] = thoughts;
+  json::object message;
+  if (shape == Shape::chat) message["role"] = "assistant";
+  message[shape == Shape::chat ? "content" : "response"] = text;
+  if (!thoughts.empty()) message["thinking"] = thoughts;
   if (shape == Shape::chat)
-    out["message"] = std::move(said);
+    out["message"] = std::move(message);
   else
-    for (auto& [name, value] : said) out[name] = std::move(value);
+    for (auto& [name, value] : message) out[name] = std::move(value);
 }
 
 std::int64_t nanoseconds(std::int64_t from_us, std::int64_t to_us) {
@@ -59,13 +59,14 @@ class OllamaReply final : public openai::Reply {
   std::string open(int, const EchoedPrompt&, const Usage*) override { return ""; }
 
   std::string part(const AnswerPart& part, const Usage*) override {
-    const openai::MessageDelta said = reader_.read(part);
-    take_calls(said);
+    const openai::MessageDelta parsed = reader_.read(part);
+    take_calls(parsed);
     json::array calls = part.finish ? take_complete(true) : take_complete(false);
     if (part.finish) finish_ = part.finish;
-    if (said.content.empty() && said.reasoning.empty() && calls.empty() && part.logprobs.empty()) return "";
+    if (parsed.content.empty() && parsed.reasoning.empty() && calls.empty() && part.logprobs.empty())
+      return "";
     json::object out = line_of(options_.model);
-    put_text(shape_, said.content, said.reasoning, out);
+    put_text(shape_, parsed.content, parsed.reasoning, out);
     if (!calls.empty()) put_calls(std::move(calls), out);
     out["done"] = false;
     put_logprobs(part, out);
@@ -94,11 +95,11 @@ class OllamaReply final : public openai::Reply {
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
                     const Usage& usage) override {
     const AnswerPart& part = parts.front();
-    const openai::MessageDelta said = reader_.read_whole(part);
-    take_calls(said);
+    const openai::MessageDelta parsed = reader_.read_whole(part);
+    take_calls(parsed);
     finish_ = part.finish;
     json::object out = line_of(options_.model);
-    put_text(shape_, said.content, said.reasoning, out);
+    put_text(shape_, parsed.content, parsed.reasoning, out);
     if (json::array calls = take_complete(true); !calls.empty()) put_calls(std::move(calls), out);
     put_logprobs(part, out);
     put_end(usage, out);
@@ -111,8 +112,8 @@ class OllamaReply final : public openai::Reply {
     std::string id, name, arguments;
   };
 
-  void take_calls(const openai::MessageDelta& said) {
-    for (const openai::CallDelta& delta : said.calls) {
+  void take_calls(const openai::MessageDelta& parsed) {
+    for (const openai::CallDelta& delta : parsed.calls) {
       if (!delta.id.empty()) calls_.push_back({.id = delta.id, .name = delta.name, .arguments = {}});
       if (!calls_.empty()) calls_.back().arguments += delta.arguments;
     }
@@ -136,8 +137,8 @@ class OllamaReply final : public openai::Reply {
   }
 
   void put_calls(json::array calls, json::object& out) const {
-    json::object& said = shape_ == Shape::chat ? out.at("message").get_object() : out;
-    said["tool_calls"] = std::move(calls);
+    json::object& message = shape_ == Shape::chat ? out.at("message").get_object() : out;
+    message["tool_calls"] = std::move(calls);
   }
 
   void put_logprobs(const AnswerPart& part, json::object& out) const {

@@ -239,8 +239,8 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   }
   json::array messages;
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  json::object& said = messages.emplace_back(json::object{{"role", "user"}}).get_object();
-  TRY(said["content"], content_of(fields, std::move(prompt)));
+  json::object& message = messages.emplace_back(json::object{{"role", "user"}}).get_object();
+  TRY(message["content"], content_of(fields, std::move(prompt)));
   shared["messages"] = std::move(messages);
   TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(shared, rules)));
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));

@@ -123,7 +123,7 @@ class BlockArguments final : public ArgumentsReader {
 
   // The members below belong to the current block.
   std::string name_;
-  bool says_text_ = true;
+  bool marks_text_ = true;
   bool in_value_ = false;
   bool at_start_ = false;  // whether nothing of the value was read
   bool text_ = false;      // whether the value is text and is written as it arrives
@@ -153,21 +153,21 @@ BlockArguments::Found BlockArguments::read_head(std::string& text) {
   const std::string_view name_end = trimmed(dialect_.parameter.name_end);
   const bool attribute = name_end == ">" || name_end == "\">";
   std::string_view rest = std::string_view(text).substr(begin.at());
-  if (dialect_.parameter.says_text && rest.starts_with('"')) {
+  if (dialect_.parameter.marks_text && rest.starts_with('"')) {
     rest.remove_prefix(1);
     begin.skip(1);
   }
-  const std::size_t size = rest.find(dialect_.parameter.says_text ? "\""
-                                     : attribute                  ? ">"
-                                                                  : first_tag(name_end));
+  const std::size_t size = rest.find(dialect_.parameter.marks_text ? "\""
+                                     : attribute                   ? ">"
+                                                                   : first_tag(name_end));
   if (size == std::string_view::npos) return Found::more;
   CallCursor behind(rest.substr(size));
   bool closed = behind.literal(attribute ? ">" : name_end);
-  says_text_ = true;
-  if (dialect_.parameter.says_text) {
-    says_text_ = closed && behind.literal("true\">");
+  marks_text_ = true;
+  if (dialect_.parameter.marks_text) {
+    marks_text_ = closed && behind.literal("true\">");
     // If the attribute is missing, its value is "false".
-    closed = says_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
+    closed = marks_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
   }
   if (!closed) return behind.starved() ? Found::more : Found::no;
   name_ = attribute ? attribute_value(rest.substr(0, size)) : trimmed(rest.substr(0, size));
@@ -237,12 +237,12 @@ ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string&
 void BlockArguments::begin_value(std::string& out) {
   out += std::exchange(first_, false) ? "{\"" : ", \"";
   out += grammar::json_escape(name_) + "\": ";
-  text_ = parameters_.is_text(name_, says_text_);
+  text_ = parameters_.is_text(name_, marks_text_);
   if (text_) out += '"' + grammar::json_escape(value_);
 }
 
 void BlockArguments::end_value(std::string& out) {
-  out += text_ ? "\"" : parameters_.value(name_, value_, says_text_);
+  out += text_ ? "\"" : parameters_.value(name_, value_, marks_text_);
   value_.clear();
 }
 

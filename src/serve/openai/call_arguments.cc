@@ -97,17 +97,17 @@ class GemmaArguments final : public NamedArguments {
 
 std::string without_repeats(std::string object) {
   std::vector<std::pair<std::string, std::string>> members;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of;
   CallCursor cursor(object);
   std::string name, value;
   bool repeated = false;
   for (bool more = cursor.literal("{"); more; more = cursor.literal(",")) {
     if (!cursor.string(name) || !cursor.literal(":") || !cursor.value(value)) return object;
-    const auto [place, fresh] = places.emplace(name, members.size());
+    const auto [found, fresh] = index_of.emplace(name, members.size());
     if (fresh)
       members.emplace_back(name, value);
     else
-      members[place->second].second = value;
+      members[found->second].second = value;
     repeated = repeated || !fresh;
   }
   if (!repeated || !cursor.literal("}")) return object;

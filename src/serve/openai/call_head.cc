@@ -158,9 +158,9 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
 // Returns whether the call is accepted. A call without a marker, or without the number that its dialect
 // needs, must name one of the request's tools.
 bool HeadReader::known(const CallHead& head, bool marked) const {
-  const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts && !known_only_ &&
-                    (!dialect_.numbered || head.object || !head.id.empty());
-  return !head.name.empty() && (told || head.nameless || tools_.contains(head.name));
+  const bool must_be_call = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts &&
+                            !known_only_ && (!dialect_.numbered || head.object || !head.id.empty());
+  return !head.name.empty() && (must_be_call || head.nameless || tools_.contains(head.name));
 }
 
 std::string tool_of(std::string_view arguments, const KnownTools& tools) {

@@ -130,11 +130,11 @@ TEST_F(CallWatchTest, ProseAboutCallsIsThought) {
         "<tool_call>{\"name\": \"add\", \"arguments\": {oops}}</tool_call>"}) {
     const std::vector<TokenId> ids = bytes_of(text);
     for (std::size_t cut = 0; cut < ids.size(); ++cut) {
-      const Message said = read(rule, dialect, ids, cut);
-      EXPECT_EQ(said.reasoning, text);
-      EXPECT_EQ(said.content, "");
-      EXPECT_TRUE(said.calls.empty());
-      EXPECT_EQ(said.thoughts, static_cast<int>(ids.size()));
+      const Message got = read(rule, dialect, ids, cut);
+      EXPECT_EQ(got.reasoning, text);
+      EXPECT_EQ(got.content, "");
+      EXPECT_TRUE(got.calls.empty());
+      EXPECT_EQ(got.thoughts, static_cast<int>(ids.size()));
     }
   }
 }
@@ -148,10 +148,10 @@ TEST_F(CallWatchTest, TheClosingMarkMayComeLate) {
   std::vector<TokenId> ids = bytes_of("Hm. " + call);
   ids.push_back(rule.end);
   std::ranges::copy(bytes_of("Done."), std::back_inserter(ids));
-  const Message said = read(rule, dialect, ids, 3);
-  EXPECT_EQ(said.reasoning, "Hm.");
-  EXPECT_EQ(said.calls.size(), 1U);
-  EXPECT_EQ(said.content, "Done.");
+  const Message got = read(rule, dialect, ids, 3);
+  EXPECT_EQ(got.reasoning, "Hm.");
+  EXPECT_EQ(got.calls.size(), 1U);
+  EXPECT_EQ(got.content, "Done.");
 
   ids = bytes_of("A <tool_call> ");
   ids.push_back(rule.end);
@@ -166,10 +166,10 @@ TEST_F(CallWatchTest, OfHiddenThoughtsTheCallIsShown) {
   const std::string call = "<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>";
   const std::vector<TokenId> ids = bytes_of("Hm." + call);
   for (std::size_t cut = 0; cut < ids.size(); ++cut) {
-    const Message said = read(rule, *grammar::tool_dialect("hermes"), ids, cut, false);
-    EXPECT_EQ(said.reasoning, "");
-    EXPECT_EQ(said.calls.size(), 1U);
-    EXPECT_EQ(said.shown_tokens, call.size());
+    const Message got = read(rule, *grammar::tool_dialect("hermes"), ids, cut, false);
+    EXPECT_EQ(got.reasoning, "");
+    EXPECT_EQ(got.calls.size(), 1U);
+    EXPECT_EQ(got.shown_tokens, call.size());
   }
 }
 

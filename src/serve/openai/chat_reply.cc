@@ -37,18 +37,18 @@ class ChatReply final : public Reply {
   }
 
   std::string part(const AnswerPart& part, const Usage* usage) override {
-    MessageDelta said = reader(part.index).read(part);
+    MessageDelta parsed = reader(part.index).read(part);
     json::object delta;
-    if (!said.reasoning.empty()) delta["reasoning"] = said.reasoning;
-    if (!said.calls.empty()) delta["tool_calls"] = calls_json(said, true);
-    const bool plain = !options_.tools.forced && !options_.tools.dialect && said.reasoning.empty();
-    if (plain || !said.content.empty()) delta["content"] = said.content;
+    if (!parsed.reasoning.empty()) delta["reasoning"] = parsed.reasoning;
+    if (!parsed.calls.empty()) delta["tool_calls"] = calls_json(parsed, true);
+    const bool plain = !options_.tools.forced && !options_.tools.dialect && parsed.reasoning.empty();
+    if (plain || !parsed.content.empty()) delta["content"] = parsed.content;
     const bool reports = options_.logprobs || options_.return_token_ids;
     if (delta.empty() && !part.finish && !reports) return "";
     json::object choice{{"index", part.index},
                         {"delta", std::move(delta)},
                         {"logprobs", logprobs(part)},
-                        {"finish_reason", finish_reason(part, said.called)}};
+                        {"finish_reason", finish_reason(part, parsed.called)}};
     if (part.finish) choice["stop_reason"] = stop_reason_json(part.stop_reason);
     if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
     if (options_.return_token_ids && part.finish) choice["weight_versions"] = weight_versions_json(part);
@@ -71,17 +71,18 @@ class ChatReply final : public Reply {
                     const Usage& usage) override {
     json::array choices;
     for (const AnswerPart& part : parts) {
-      MessageDelta said = reader(part.index).read_whole(part);
-      said.content.insert(0, options_.echo);
+      MessageDelta parsed = reader(part.index).read_whole(part);
+      parsed.content.insert(0, options_.echo);
       json::object message{
-          {"role", options_.role}, {"content", said.content}, {"refusal", nullptr}, {"reasoning", nullptr}};
-      if (!said.reasoning.empty()) message["reasoning"] = said.reasoning;
-      if (said.content.empty() && (said.called || !said.reasoning.empty())) message["content"] = nullptr;
-      if (said.called) message["tool_calls"] = calls_json(said, false);
+          {"role", options_.role}, {"content", parsed.content}, {"refusal", nullptr}, {"reasoning", nullptr}};
+      if (!parsed.reasoning.empty()) message["reasoning"] = parsed.reasoning;
+      if (parsed.content.empty() && (parsed.called || !parsed.reasoning.empty()))
+        message["content"] = nullptr;
+      if (parsed.called) message["tool_calls"] = calls_json(parsed, false);
       json::object choice{{"index", part.index},
                           {"message", std::move(message)},
                           {"logprobs", logprobs(part)},
-                          {"finish_reason", finish_reason(part, said.called)},
+                          {"finish_reason", finish_reason(part, parsed.called)},
                           {"stop_reason", stop_reason_json(part.stop_reason)},
                           {"token_ids", nullptr}};
       if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
@@ -113,9 +114,9 @@ class ChatReply final : public Reply {
 
   MessageReader& reader(int index) { return readers_.try_emplace(index, options_.tools).first->second; }
 
-  static json::array calls_json(const MessageDelta& said, bool indexed) {
+  static json::array calls_json(const MessageDelta& parsed, bool indexed) {
     json::array calls;
-    for (const CallDelta& call : said.calls) {
+    for (const CallDelta& call : parsed.calls) {
       json::object shown = tool_call_json(call.id, call.name, call.arguments);
       if (indexed) shown["index"] = call.index;
       calls.push_back(std::move(shown));

@@ -56,12 +56,12 @@ bool HarmonyReader::parts(std::int32_t id) const {
   return id == tokens_.start || id == tokens_.end || id == tokens_.call || id == tokens_.result;
 }
 
-bool HarmonyReader::marks(std::int32_t id) const { return place_ == Place::header || parts(id); }
+bool HarmonyReader::marks(std::int32_t id) const { return section_ == Section::header || parts(id); }
 
 void HarmonyReader::take(std::int32_t id) {
   if (!marks(id)) return;
   if (parts(id)) {
-    place_ = Place::header;
+    section_ = Section::header;
     role_.clear();
     channel_.clear();
     in_channel_ = false;
@@ -84,10 +84,10 @@ void HarmonyReader::open_message() {
   function_.clear();
   if (calls_ && to.starts_with(kFunctions)) {
     function_ = to.substr(kFunctions.size());
-    place_ = Place::call;
+    section_ = Section::call;
   } else {
     const bool shown = name.empty() || name == "final" || name == "commentary";
-    place_ = to.empty() && shown ? Place::text : Place::thought;
+    section_ = to.empty() && shown ? Section::text : Section::thought;
   }
 }
 

@@ -26,7 +26,7 @@ struct HarmonyTokens {
 // Assigns each output token to a part of the answer.
 class HarmonyReader {
  public:
-  enum class Place : std::uint8_t {
+  enum class Section : std::uint8_t {
     header,
     thought,  // in channel analysis, or in a message to a recipient that is not a function
     text,     // in channel final, or in channel commentary without a recipient
@@ -42,7 +42,7 @@ class HarmonyReader {
   bool marks(std::int32_t id) const;
   void take(std::int32_t id);
 
-  Place place() const { return place_; }
+  Section section() const { return section_; }
   const std::string& function() const { return function_; }
 
  private:
@@ -52,7 +52,7 @@ class HarmonyReader {
   HarmonyTokens tokens_;
   const Tokenizer* tokenizer_;
   bool calls_;
-  Place place_ = Place::header;
+  Section section_ = Section::header;
   std::vector<std::int32_t> role_, channel_;
   bool in_channel_ = false;
   std::string function_;

@@ -42,7 +42,7 @@ OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParam
       stops_(std::move(stops)),
       thinking_(std::move(thinking)) {
   if (thinking_ && thinking_->harmony)
-    thinking_->open = thinking_->harmony->place() == HarmonyReader::Place::thought;
+    thinking_->open = thinking_->harmony->section() == HarmonyReader::Section::thought;
   if (thinking_ && !thinking_->prefix.empty()) {
     prefix_ = thinking_->prefix;
     thinking_.reset();
@@ -122,15 +122,15 @@ void OutputProcessor::close_message(AnswerPart& part, bool whole) {
 }
 
 void OutputProcessor::switch_message(TokenId id, AnswerPart& part) {
-  using Place = HarmonyReader::Place;
+  using Section = HarmonyReader::Section;
   HarmonyReader& reader = *thinking_->harmony;
-  if (reader.place() != Place::header) {
+  if (reader.section() != Section::header) {
     close_message(part, true);
     if (part.finish) return;
     if (calls()) part.text += "<|call|>";
   }
   reader.take(id);
-  thinking_->open = reader.place() == Place::thought;
+  thinking_->open = reader.section() == Section::thought;
   has_arguments_ = false;
   if (calls()) part.text += fmt::format("<|start|>functions.{}<|message|>", reader.function());
 }

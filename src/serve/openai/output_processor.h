@@ -97,7 +97,7 @@ class OutputProcessor {
   void settle_hidden(AnswerPart& part);
   bool thinks() const { return thinking_ && thinking_->open; }
   bool calls() const {
-    return thinking_ && thinking_->harmony && thinking_->harmony->place() == HarmonyReader::Place::call;
+    return thinking_ && thinking_->harmony && thinking_->harmony->section() == HarmonyReader::Section::call;
   }
   void end(const Output& output, AnswerPart& part);
   bool is_stop_token(const Output& output, std::size_t position) const;

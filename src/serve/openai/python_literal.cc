@@ -58,10 +58,10 @@ class StringReader {
   }
 
  private:
-  // Returns whether a quote just before `place` ends the string, or nullopt if this depends on later text.
-  std::optional<bool> ends_at(std::size_t place) const {
+  // Returns whether a quote just before `begin` ends the string, or nullopt if this depends on later text.
+  std::optional<bool> ends_at(std::size_t begin) const {
     if (!nested_quotes_) return true;
-    const std::size_t next = next_of(place);
+    const std::size_t next = next_of(begin);
     if (next == std::string_view::npos) return std::nullopt;
     if (!std::string_view(argument_ ? ",)" : ",)]}:").contains(text_[next])) return false;
     return argument_ ? argument_ends_at(next) : true;
@@ -69,9 +69,9 @@ class StringReader {
 
   // Does the same for an argument. After ',' there must be another argument or the end of the call. After
   // ')' there must be another call or the end of the list.
-  std::optional<bool> argument_ends_at(std::size_t place) const {
-    const bool call_ends = text_[place] == ')';
-    const std::size_t next = next_of(place + 1);
+  std::optional<bool> argument_ends_at(std::size_t begin) const {
+    const bool call_ends = text_[begin] == ')';
+    const std::size_t next = next_of(begin + 1);
     if (next == std::string_view::npos) return std::nullopt;
     if (call_ends) return std::string_view("],<").contains(text_[next]);
     if (text_[next] == ')') return true;
@@ -82,7 +82,7 @@ class StringReader {
     return end > next && text_[sign] == '=';
   }
 
-  std::size_t next_of(std::size_t place) const { return text_.find_first_not_of(" \t\r\n", place); }
+  std::size_t next_of(std::size_t begin) const { return text_.find_first_not_of(" \t\r\n", begin); }
 
   std::optional<std::uint32_t> number(std::size_t from, std::size_t digits, int base) const {
     const std::string_view part = text_.substr(std::min(from, text_.size()), digits);

@@ -115,25 +115,25 @@ class ResponsesReply final : public Reply {
     json::array logprobs{};
   };
 
-  void add(const MessageDelta& said, const AnswerPart& part) {
+  void add(const MessageDelta& parsed, const AnswerPart& part) {
     if (responses_.messages)
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
-    if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
+    if (!parsed.reasoning.empty()) grow(Kind::reasoning, parsed.reasoning);
     if (options_.logprobs) {
       // If several tokens form one character, the entries of all these tokens are sent with the last one.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
-    if (!said.content.empty()) {
+    if (!parsed.content.empty()) {
       begin(Kind::message);
       item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
-      grow(Kind::message, said.content, std::exchange(logprobs_, {}));
+      grow(Kind::message, parsed.content, std::exchange(logprobs_, {}));
     }
     if (part.finish && item_ && item_->kind == Kind::message && !logprobs_.empty()) {
       item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
       grow(Kind::message, "", std::exchange(logprobs_, {}));
     }
-    for (const CallDelta& call : said.calls) {
+    for (const CallDelta& call : parsed.calls) {
       if (!call.id.empty()) begin_call(call);
       if (!call.arguments.empty()) grow(item_->kind, call.arguments);
     }

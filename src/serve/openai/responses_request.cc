@@ -90,9 +90,9 @@ class Conversation {
       std::string status;
       TRY_VOID(fields.text("status", status));
       unfinished_ = status == "in_progress" || status == "incomplete";
-      if (said_) end_turn();
+      if (has_text_) end_turn();
       assistant()["content"] = std::move(content);
-      said_ = true;
+      has_text_ = true;
       return {};
     }
     end_turn();
@@ -186,7 +186,7 @@ class Conversation {
       TRY(text, text_of(fields, "summary"));
     }
     if (text.empty()) return {};
-    if (said_) end_turn();
+    if (has_text_) end_turn();
     json::value& thoughts = assistant()["reasoning"];
     thoughts =
         thoughts.is_string() ? fmt::format("{}\n{}", std::string_view(thoughts.get_string()), text) : text;
@@ -199,13 +199,13 @@ class Conversation {
     return messages_.back().get_object();
   }
 
-  void end_turn() { in_turn_ = said_ = false; }
+  void end_turn() { in_turn_ = has_text_ = false; }
 
   json::array messages_;
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
   bool in_turn_ = false;
-  bool said_ = false;  // whether the current turn contains text
+  bool has_text_ = false;  // whether the current turn contains text
   bool unfinished_ = false;
 };
 

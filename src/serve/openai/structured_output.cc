@@ -120,11 +120,11 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   const Kind* kind = nullptr;
   const json::value* value = nullptr;
   for (const Kind& each : kKinds) {
-    const json::value* there = f.any(each.name);
-    if (!there) continue;
+    const json::value* given_value = f.any(each.name);
+    if (!given_value) continue;
     if (kind) return invalid("structured_outputs", "must have exactly one constraint, got several");
     kind = &each;
-    value = there;
+    value = given_value;
   }
   if (!kind)
     return invalid("structured_outputs",

@@ -144,9 +144,9 @@ class TranscriptionReply final : public Reply {
     return text;
   }
 
-  void add_window(std::string_view said, std::string& text) const {
-    if (!text.empty() && !said.empty()) text += separator();
-    text += said;
+  void add_window(std::string_view window, std::string& text) const {
+    if (!text.empty() && !window.empty()) text += separator();
+    text += window;
   }
 
   json::object plain(std::span<const AnswerPart> parts) const {

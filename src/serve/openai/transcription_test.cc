@@ -30,7 +30,7 @@ class TranscriptionTest : public ServeTest {
           return script(request, index);
         },
         [&](ServeOptions& options, http::ServerOptions&) {
-          engine_->described.sound = {.mels = 80, .frames = 200, .places = 4};
+          engine_->described.sound = {.mels = 80, .frames = 200, .slots = 4};
           options.rules.limits.vocab_size = 372;
           options.rules.max_model_len = 90;
           options.eos_ids = {kEnd};
@@ -40,7 +40,7 @@ class TranscriptionTest : public ServeTest {
         });
   }
   // The engine emits the audio's language, then these tokens.
-  void serve_said(std::vector<TokenId> tokens, bool english = false) {
+  void serve_tokens(std::vector<TokenId> tokens, bool english = false) {
     serve_sound(
         [tokens](const Request& request, int) {
           if (!request.sampling.tokens.allowed_token_ids.empty()) return Script{.tokens = {kGerman}};
@@ -84,10 +84,10 @@ class TranscriptionTest : public ServeTest {
     return std::string(json::parse(response.body).at("error").at("message").as_string());
   }
 
-  std::vector<TokenId> said(std::string_view text) const { return tokenizer_.encode(text, false).value(); }
+  std::vector<TokenId> ids_of(std::string_view text) const { return tokenizer_.encode(text, false).value(); }
 
   // Returns a different letter for each request, beginning with A.
-  TokenId number_of_request() const { return said("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
+  TokenId number_of_request() const { return ids_of("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
 
   std::vector<Request> requests_;  // in the order of arrival
 };
@@ -98,7 +98,7 @@ std::vector<TokenId> operator+(std::vector<TokenId> a, const std::vector<TokenId
 }
 
 TEST_F(TranscriptionTest, SoundBecomesText) {
-  serve_said(said(" Guten Tag") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of(" Guten Tag") + std::vector<TokenId>{kEnd});
   const json::object reply = answer({{"model", "demo"}, {"language", "de"}}, chirp());
   EXPECT_EQ(json::serialize(reply), R"({"text":"Guten Tag","usage":{"type":"duration","seconds":2}})");
   ASSERT_EQ(requests_.size(), 1U);
@@ -119,7 +119,7 @@ TEST_F(TranscriptionTest, SoundBecomesText) {
 }
 
 TEST_F(TranscriptionTest, LanguageIsFound) {
-  serve_said(said("i") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of("i") + std::vector<TokenId>{kEnd});
   answer({}, chirp());
   ASSERT_EQ(requests_.size(), 2U);
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin));
@@ -129,16 +129,16 @@ TEST_F(TranscriptionTest, LanguageIsFound) {
 }
 
 TEST_F(TranscriptionTest, Translations) {
-  serve_said(said("I") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd});
   const json::object reply = answer({{"language", "de"}}, chirp(), "/v1/audio/translations");
   EXPECT_EQ(json::serialize(reply), R"({"text":"I"})");
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin, kGerman, kTranslate, kNoTimes));
 }
 
 TEST_F(TranscriptionTest, PromptsComeBefore) {
-  serve_said(said("I") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd});
   answer({{"language", "de"}, {"prompt", " Ab "}}, chirp());
-  EXPECT_EQ(requests_[0].prompt, std::vector<TokenId>{kPrevious} + said(" Ab") +
+  EXPECT_EQ(requests_[0].prompt, std::vector<TokenId>{kPrevious} + ids_of(" Ab") +
                                      std::vector<TokenId>({kBegin, kGerman, kTranscribe, kNoTimes}));
   // Only the last tokens of the prompt are used.
   answer({{"language", "de"}, {"prompt", std::string(300, 'a')}}, chirp());
@@ -155,8 +155,8 @@ TEST_F(TranscriptionTest, LongSoundIsCutIntoWindows) {
 }
 
 TEST_F(TranscriptionTest, SegmentsHaveTimes) {
-  serve_said(said(" One") + std::vector<TokenId>{kTimes + 50, kTimes + 60} + said(" two") +
-             std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of(" One") + std::vector<TokenId>{kTimes + 50, kTimes + 60} + ids_of(" two") +
+               std::vector<TokenId>{kEnd});
   const json::object reply = answer(
       {{"language", "en"}, {"response_format", "verbose_json"}, {"timestamp_granularities[]", "segment"}},
       chirp());
@@ -185,13 +185,13 @@ TEST_F(TranscriptionTest, SegmentsHaveTimes) {
 }
 
 TEST_F(TranscriptionTest, SubtitlesHaveNoArrowInTheirText) {
-  serve_said(said(" A--->B") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of(" A--->B") + std::vector<TokenId>{kEnd});
   EXPECT_EQ(ask({{"language", "en"}, {"response_format", "srt"}}, chirp()).body,
             "1\n00:00:00,000 --> 00:00:01,300\nA->B\n\n");
 }
 
 TEST_F(TranscriptionTest, TextIsPlain) {
-  serve_said(said("I") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd});
   const http::Response response = ask({{"language", "en"}, {"response_format", "text"}}, chirp());
   EXPECT_EQ(response.body, "I\n");
   EXPECT_EQ(response.content_type, "text/plain; charset=utf-8");
@@ -199,7 +199,7 @@ TEST_F(TranscriptionTest, TextIsPlain) {
 
 TEST_F(TranscriptionTest, StreamsWindowsInOrder) {
   serve_sound([this](const Request&, int) {
-    return Script{.tokens = {220, number_of_request(), said("a")[0], kEnd}};
+    return Script{.tokens = {220, number_of_request(), ids_of("a")[0], kEnd}};
   });
   const http::Response response =
       ask({{"language", "en"}, {"stream", "true"}, {"stream_include_usage", "true"}}, long_chirp());
@@ -225,7 +225,7 @@ TEST_F(TranscriptionTest, StreamsWindowsInOrder) {
 }
 
 TEST_F(TranscriptionTest, EnglishModelsHaveNoLanguages) {
-  serve_said(said("I") + std::vector<TokenId>{kEnd}, true);
+  serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd}, true);
   answer({}, chirp());
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin, kNoTimes));
   answer({{"language", "en"}}, chirp());
@@ -234,7 +234,7 @@ TEST_F(TranscriptionTest, EnglishModelsHaveNoLanguages) {
 }
 
 TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
-  serve_said(said("I") + std::vector<TokenId>{kEnd});
+  serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd});
   EXPECT_THAT(error({}, ""), HasSubstr("file: is missing"));
   EXPECT_THAT(error({{"file", "text"}}, ""), HasSubstr("file: must be a file"));
   EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: the format of the sound is unknown"));

@@ -13,7 +13,7 @@ namespace octavo::routes {
 namespace {
 
 Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange,
-                          openai::TranscriptionRequest request, HeardSound sound) {
+                          openai::TranscriptionRequest request, DecodedSound sound) {
   TRY(GenerationPlan plan, prepare_transcription(*service, std::move(request), std::move(sound)));
   return start(service, exchange, std::move(plan));
 }
@@ -22,7 +22,7 @@ Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange
 class LanguageFinder final : public OutputSink {
  public:
   LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request,
-                 HeardSound sound, Admission::Ticket ticket)
+                 DecodedSound sound, Admission::Ticket ticket)
       : service_(std::move(service)),
         exchange_(std::move(exchange)),
         request_(std::move(request)),
@@ -30,9 +30,9 @@ class LanguageFinder final : public OutputSink {
         ticket_(std::move(ticket)) {}
 
   static Result<> start(const ServicePtr& service, const ExchangePtr& exchange,
-                        openai::TranscriptionRequest request, HeardSound sound) {
-    Request asked = language_request(*service, sound);
-    const Price price{.answers = 1, .bytes = 2 * std::ssize(asked.media[0].bytes)};
+                        openai::TranscriptionRequest request, DecodedSound sound) {
+    Request detection = language_request(*service, sound);
+    const Price price{.answers = 1, .bytes = 2 * std::ssize(detection.media[0].bytes)};
     TRY(Admission::Ticket ticket, service->admission.admit(client_of(*service, exchange->request()), price));
     const auto finder = std::make_shared<LanguageFinder>(service, exchange, std::move(request),
                                                          std::move(sound), std::move(ticket));
@@ -40,7 +40,7 @@ class LanguageFinder final : public OutputSink {
     exchange->on_close([weak = finder->self_](http::CloseReason) {
       if (const auto left = weak.lock()) left->cancel();
     });
-    TRY(const RequestId id, service->engine.submit(std::move(asked), finder));
+    TRY(const RequestId id, service->engine.submit(std::move(detection), finder));
     finder->id_ = id;
     if (finder->cancelled_) service->engine.abort(id);
     return {};
@@ -78,7 +78,7 @@ class LanguageFinder final : public OutputSink {
   const ServicePtr service_;
   const ExchangePtr exchange_;
   openai::TranscriptionRequest request_;
-  HeardSound sound_;
+  DecodedSound sound_;
   Admission::Ticket ticket_;
   std::weak_ptr<LanguageFinder> self_;
   std::atomic<RequestId> id_ = 0;  // 0: the engine has not assigned an id yet
@@ -98,7 +98,7 @@ Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool
       openai::parse_transcription_request(form, translate, service->options.rules));
   TRY_VOID(check_transcription(*service, request));
   TRY_VOID(read_headers(exchange->request(), request.generation));
-  TRY(HeardSound sound, hear(*service, request.file));
+  TRY(DecodedSound sound, read_sound(*service, request.file));
   request.file = {};
   if (!request.language.empty() || service->options.media.transcription->languages.empty())
     return transcribe_known(service, exchange, std::move(request), std::move(sound));

@@ -16,11 +16,11 @@ namespace {
 
 // As in vLLM, each conversation has one answer, so n > 1 and streams are refused.
 Result<> check_batch(const openai::ChatRequest& request) {
-  const openai::GenerationRequest& asked = request.generation;
-  if (asked.stream.enabled) return invalid("stream", "must be false for several conversations");
-  if (asked.beam.enabled) return invalid("use_beam_search", "must be false for several conversations");
-  if (asked.sampling.n != 1)
-    return invalid("n", "must be 1 for several conversations, got {}", asked.sampling.n);
+  const openai::GenerationRequest& requested = request.generation;
+  if (requested.stream.enabled) return invalid("stream", "must be false for several conversations");
+  if (requested.beam.enabled) return invalid("use_beam_search", "must be false for several conversations");
+  if (requested.sampling.n != 1)
+    return invalid("n", "must be 1 for several conversations, got {}", requested.sampling.n);
   if (!request.prompt.tools.empty()) return invalid("tools", "must be empty for several conversations");
   if (!request.prompt.media.empty())
     return invalid("messages",

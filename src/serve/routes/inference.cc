@@ -53,10 +53,10 @@ Result<json::object> as_completion(const json::object& body) {
 }
 
 // Returns the body of a generation request for a rendered prompt.
-json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
+json::object generation_body(const json::object& requested, const GenerationPlan& plan, std::size_t prompt) {
   json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
   const auto copy = [&](std::string_view name) {
-    if (const json::value* value = asked.if_contains(name); value && !value->is_null())
+    if (const json::value* value = requested.if_contains(name); value && !value->is_null())
       sampling[name] = *value;
   };
   for (const SamplingField& field : sampling_fields())

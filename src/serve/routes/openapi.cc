@@ -77,10 +77,10 @@ http::Response api_document(Service& service, std::string_view) {
   for (const std::string& name : service.options.rules.model_names) models.emplace_back(name);
   for (const AdapterCard& card : service.adapters->all()) models.emplace_back(card.name);
 
-  const std::vector<std::string_view> there = route_paths(service.options);
+  const std::vector<std::string_view> served = route_paths(service.options);
   json::object paths;
   for (const auto& [path, item] : document.at("paths").as_object())
-    if (std::ranges::any_of(there, [&](std::string_view route) {
+    if (std::ranges::any_of(served, [&](std::string_view route) {
           return path == route || (route.ends_with('/') && std::string_view(path).starts_with(route));
         }))
       paths[path] = item;

@@ -161,14 +161,14 @@ bool takes_form(const Route& route) {
 // Paths that need no key, because orchestrators request them.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
-bool is_there(const Route& route, const ServeOptions& options) {
+bool is_served(const Route& route, const ServeOptions& options) {
   return !route.enabled_by || options.features.*route.enabled_by;
 }
 
 const Route* find_route(std::string_view path, const ServeOptions& options) {
   const Route* found = nullptr;
   for (const Route& route : kRoutes) {
-    if (!is_there(route, options)) continue;
+    if (!is_served(route, options)) continue;
     if (route.path == path) return &route;
     if (route.path.ends_with('/') && path.starts_with(route.path)) found = &route;
   }
@@ -239,7 +239,7 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
 
 // Runs a GET handler on the event loop. If memory runs out, only this request fails.
 template <class Handler>
-void tell(const Route& route, http::Exchange& exchange, Handler&& handler) {
+void respond_with(const Route& route, http::Exchange& exchange, Handler&& handler) {
   auto response = within_memory([&]() -> Result<http::Response> { return handler(); });
   exchange.respond(response ? *std::move(response) : error_response(route, response.error()));
 }
@@ -294,7 +294,7 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
 std::vector<std::string_view> route_paths(const ServeOptions& options) {
   std::vector<std::string_view> paths;
   for (const Route& route : kRoutes)
-    if (is_there(route, options)) paths.push_back(route.path);
+    if (is_served(route, options)) paths.push_back(route.path);
   return paths;
 }
 
@@ -331,9 +331,9 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
   if (!found) return exchange->respond(no_route(path, service->options));
   const std::string_view rest = path.substr(found->path.size());
   if (found->get && (reads || (request.method == "POST" && !found->post && answers_posts(*found))))
-    return tell(*found, *exchange, [&] { return found->get(*service, rest); });
+    return respond_with(*found, *exchange, [&] { return found->get(*service, rest); });
   if (found->remove && request.method == "DELETE")
-    return tell(*found, *exchange, [&] { return found->remove(*service, rest); });
+    return respond_with(*found, *exchange, [&] { return found->remove(*service, rest); });
   if (found->stream && request.method == "GET") return found->stream(service, exchange);
   if (found->any || (found->post && request.method == "POST")) return post(service, *found, exchange);
   refuse_method(*found, *exchange);

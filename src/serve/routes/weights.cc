@@ -71,10 +71,10 @@ Result<> update_weights_from_disk(const ServicePtr& service, const ExchangePtr& 
   const auto done = [service, exchange, path, version](const Result<>& read) {
     if (read && version) service->weights.set_version(*version);
     if (read) service->weights.replaced(path);
-    const std::string said = read ? "the weights are in use" : read.error().message;
+    const std::string message = read ? "the weights are in use" : read.error().message;
     exchange->respond(
         {.status = read ? 200 : 400,
-         .body = json::serialize(json::object{{"success", read.has_value()}, {"message", said}})});
+         .body = json::serialize(json::object{{"success", read.has_value()}, {"message", message}})});
   };
   service->engine.reload_weights(std::move(path), done);
   return {};

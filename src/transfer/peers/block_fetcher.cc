@@ -28,7 +28,7 @@ BlockFetcher::~BlockFetcher() {
     for (const Worker& worker : workers_)
       if (worker.socket != nullptr) worker.socket->interrupt();
   }
-  came_.notify_all();
+  arrived_.notify_all();
   for (Worker& worker : workers_) worker.thread.join();
 }
 
@@ -37,7 +37,7 @@ void BlockFetcher::post(LoadTask task) {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
   }
-  came_.notify_one();
+  arrived_.notify_one();
 }
 
 void BlockFetcher::run(Worker& worker) {
@@ -45,7 +45,7 @@ void BlockFetcher::run(Worker& worker) {
   lower_priority(kMoves);
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+    arrived_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
     // Tasks with blocks come first, because requests wait for them. Ending a lease is less urgent, because
     // the lease also expires.
@@ -125,15 +125,15 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
 
   const std::size_t stride = format_.stride();
   const int most = piece_blocks(format_);
-  int asked = task.first;
-  const auto ask = [&](int slot) -> Result<> {
-    const int count = std::min(most, end - asked);
+  int requested = task.first;
+  const auto request = [&](int slot) -> Result<> {
+    const int count = std::min(most, end - requested);
     if (count <= 0) return {};
-    TRY_VOID(send_message(socket, Get{asked, count, slot, way}));
-    asked += count;
+    TRY_VOID(send_message(socket, Get{requested, count, slot, way}));
+    requested += count;
     return {};
   };
-  for (int slot = 0; slot < kTransferSlots; ++slot) TRY_VOID(ask(slot));
+  for (int slot = 0; slot < kTransferSlots; ++slot) TRY_VOID(request(slot));
   for (int at = task.first, slot = 0; at < end && !*task.cancelled; slot = (slot + 1) % kTransferSlots) {
     Piece piece;
     TRY_VOID(expect(piece));
@@ -147,7 +147,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
       TRY_VOID(take_native(socket, ready.ucx ? worker.ucx.get() : nullptr, count, task, result));
     }
     at += count;
-    TRY_VOID(ask(slot));
+    TRY_VOID(request(slot));
   }
   // If sending fails, the lease expires later.
   (void)send_message(socket, Done{task.from.remote_request_id});
@@ -164,10 +164,10 @@ BlockWay BlockFetcher::way_of(const Ready& ready) const {
 Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::byte> packed,
                                    LoadResult& result) {
   for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
-    const auto place = static_cast<std::size_t>(result.loaded);
+    const auto index = static_cast<std::size_t>(result.loaded);
     const std::span<const std::byte> block = packed.first(format_.stride());
-    TRY_VOID(verify(format_, task.keys[static_cast<std::size_t>(task.first) + place], block));
-    write_(task.blocks[place], contents(format_, block));
+    TRY_VOID(verify(format_, task.keys[static_cast<std::size_t>(task.first) + index], block));
+    write_(task.blocks[index], contents(format_, block));
     ++result.loaded;
     result.bytes += format_.bytes;
   }
@@ -186,8 +186,8 @@ Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int coun
   if (ucx != nullptr) TRY_VOID(ucx->receive(blocks, socket.fd()));
   for (std::size_t i = 0; i < headers.size(); ++i) {
     if (ucx == nullptr) TRY_VOID(socket.receive(blocks[i]));
-    const auto place = static_cast<std::size_t>(task.first + result.loaded);
-    TRY_VOID(verify(headers[i], digest_, task.keys[place], blocks[i]));
+    const auto index = static_cast<std::size_t>(task.first + result.loaded);
+    TRY_VOID(verify(headers[i], digest_, task.keys[index], blocks[i]));
     ++result.loaded;
     result.bytes += format_.bytes;
   }

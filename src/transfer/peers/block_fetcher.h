@@ -24,7 +24,7 @@ namespace octavo {
 class BlockFetcher {
  public:
   // Writes the contents of a piece into the cache. Any thread calls it.
-  using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
+  using WriteBlock = std::function<void(KvLocation, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
   // `done` is called on a fetching thread, once for each task that has blocks. If `one_host` is true, shared
@@ -67,7 +67,7 @@ class BlockFetcher {
   const OnResult done_;
 
   std::mutex mutex_;  // guards all members below
-  std::condition_variable came_;
+  std::condition_variable arrived_;
   std::deque<LoadTask> tasks_;
   bool stopping_ = false;
 

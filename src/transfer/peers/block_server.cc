@@ -230,9 +230,9 @@ Result<> BlockServer::give_native(PeerSocket& socket, const Lease& lease, const 
   std::vector<BlockHeader> headers;
   std::vector<std::span<const std::byte>> blocks;
   for (int i = get.first; i < get.first + get.count; ++i) {
-    const auto place = static_cast<std::size_t>(i);
-    blocks.push_back(native_.memory(lease.blocks[place]));
-    headers.push_back(header_of(digest_, lease.keys[place], blocks.back()));
+    const auto index = static_cast<std::size_t>(i);
+    blocks.push_back(native_.memory(lease.blocks[index]));
+    headers.push_back(header_of(digest_, lease.keys[index], blocks.back()));
   }
   TRY_VOID(send_message(socket, Piece{get.first, get.count}));
   TRY_VOID(socket.send(std::as_bytes(std::span(headers))));

@@ -31,7 +31,7 @@ struct BlockServerOptions {
 class BlockServer {
  public:
   // Writes the contents of a piece, in BlockFormat, to the span. Any thread calls it.
-  using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
+  using ReadBlock = std::function<void(KvLocation, std::span<std::byte>)>;
 
   // Starts to listen. on_finished: called on any thread after a consumer has fetched the blocks of a lease.
   // Returns an error if the address is in use.

@@ -43,7 +43,7 @@ class Cache {
             .block_size = kBlockSize,
             .bytes = static_cast<std::int64_t>(layer_bytes_ * layers_.size())};
   }
-  void read(KvPlace from, std::span<std::byte> out) const {
+  void read(KvLocation from, std::span<std::byte> out) const {
     for (const KvLayer& layer : layers_) {
       kv_exchange("cpu")->export_block(layer, from.number, out.first(layer_bytes_));
       out = out.subspan(layer_bytes_);
@@ -51,11 +51,11 @@ class Cache {
   }
   NativeBlocks native() {
     const auto stride = static_cast<std::size_t>(layers_[0].stride_bytes);
-    return {.layout = "cpu", .memory = [this, stride](KvPlace place) {
-              return std::span(bytes_).subspan(static_cast<std::size_t>(place.number) * stride, stride);
+    return {.layout = "cpu", .memory = [this, stride](KvLocation location) {
+              return std::span(bytes_).subspan(static_cast<std::size_t>(location.number) * stride, stride);
             }};
   }
-  void write(KvPlace to, std::span<const std::byte> bytes) {
+  void write(KvLocation to, std::span<const std::byte> bytes) {
     for (const KvLayer& layer : layers_) {
       kv_exchange("cpu")->import_block(layer, to.number, bytes.first(layer_bytes_));
       bytes = bytes.subspan(layer_bytes_);
@@ -154,12 +154,13 @@ void fetch(benchmark::State& state, bool one_host, bool native, bool ucx = false
   LeaseTable leases(30);
   const auto server = BlockServer::start(
                           {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = format}, leases,
-                          [&](KvPlace place, std::span<std::byte> out) { from.read(place, out); },
+                          [&](KvLocation location, std::span<std::byte> out) { from.read(location, out); },
                           native ? from.native() : NativeBlocks{}, [] {})
                           .value();
   std::promise<LoadResult> result;
   BlockFetcher fetcher(
-      format, one_host, ucx, [&](KvPlace place, std::span<const std::byte> bytes) { to.write(place, bytes); },
+      format, one_host, ucx,
+      [&](KvLocation location, std::span<const std::byte> bytes) { to.write(location, bytes); },
       native ? to.native() : NativeBlocks{}, [&](LoadResult got) { result.set_value(std::move(got)); });
   LoadTask task{.from = {.remote_engine_id = "e", .remote_host = "127.0.0.1", .remote_port = server->port()},
                 .keys = some_keys(),

@@ -13,7 +13,7 @@ namespace {
 // heartbeats for each lease duration, as in vLLM
 constexpr int kMessagesOfALease = 6;
 
-Result<> tell(const std::string& host, int port, const std::vector<std::string>& leases) {
+Result<> renew(const std::string& host, int port, const std::vector<std::string>& leases) {
   TRY(PeerSocket socket, PeerSocket::connect(host, port));
   for (const std::string& lease : leases) TRY_VOID(send_message(socket, Keep{lease}));
   return {};
@@ -42,8 +42,8 @@ void LeaseKeeper::run(const std::stop_token& stop) {
       leases[{from.remote_host, from.remote_port}].push_back(from.remote_request_id);
     lock.unlock();
     for (const auto& [producer, ids] : leases)
-      if (const Result<> told = tell(producer.first, producer.second, ids); !told)
-        log(LogLevel::debug, "{} KV leases may expire: {}", ids.size(), told.error().message);
+      if (const Result<> renewed = renew(producer.first, producer.second, ids); !renewed)
+        log(LogLevel::debug, "{} KV leases may expire: {}", ids.size(), renewed.error().message);
     lock.lock();
   }
 }

@@ -19,15 +19,15 @@ void LeaseTable::add(std::string id, Lease lease, std::int64_t now_us) {
 std::vector<std::uint64_t> LeaseTable::take_ended(std::int64_t now_us) {
   std::vector<std::uint64_t> owners;
   const std::lock_guard lock(mutex_);
-  for (auto place = leases_.begin(); place != leases_.end();) {
-    const auto next = std::next(place);
-    const Entry& entry = place->second;
+  for (auto found = leases_.begin(); found != leases_.end();) {
+    const auto next = std::next(found);
+    const Entry& entry = found->second;
     if (entry.end_us <= now_us && entry.readers == 0) {
       owners.push_back(entry.lease.owner);
       expired_ += entry.end_us != 0;
-      leases_.erase(place);
+      leases_.erase(found);
     }
-    place = next;
+    found = next;
   }
   return owners;
 }
@@ -35,9 +35,9 @@ std::vector<std::uint64_t> LeaseTable::take_ended(std::int64_t now_us) {
 std::optional<std::uint64_t> LeaseTable::end_first() {
   const std::lock_guard lock(mutex_);
   auto first = leases_.end();
-  for (auto place = leases_.begin(); place != leases_.end(); ++place)
-    if (place->second.readers == 0 && (first == leases_.end() || place->second.end_us < first->second.end_us))
-      first = place;
+  for (auto found = leases_.begin(); found != leases_.end(); ++found)
+    if (found->second.readers == 0 && (first == leases_.end() || found->second.end_us < first->second.end_us))
+      first = found;
   if (first == leases_.end()) return std::nullopt;
   const std::uint64_t owner = first->second.lease.owner;
   expired_ += first->second.end_us != 0;
@@ -59,7 +59,7 @@ std::int64_t LeaseTable::expired() const {
 
 void LeaseTable::finish(const std::string& id) {
   const std::lock_guard lock(mutex_);
-  if (const auto place = leases_.find(id); place != leases_.end()) place->second.end_us = 0;
+  if (const auto found = leases_.find(id); found != leases_.end()) found->second.end_us = 0;
 }
 
 }  // namespace octavo

@@ -18,7 +18,7 @@
 namespace octavo {
 
 struct Lease {
-  std::vector<KvPlace> blocks{};
+  std::vector<KvLocation> blocks{};
   std::vector<Hash128> keys{};
   std::uint64_t owner = 0;  // the engine's id for the blocks
   // See KvPrompt. A consumer with another block size needs these fields to compute its own keys.
@@ -47,9 +47,9 @@ class LeaseTable {
   template <class Read>
   bool use(const std::string& id, std::int64_t now_us, Read&& read) {
     std::unique_lock lock(mutex_);
-    const auto place = leases_.find(id);
-    if (place == leases_.end() || place->second.end_us <= now_us) return false;
-    Entry& entry = place->second;
+    const auto found = leases_.find(id);
+    if (found == leases_.end() || found->second.end_us <= now_us) return false;
+    Entry& entry = found->second;
     entry.end_us = std::max(entry.end_us, now_us + duration_us_);
     ++entry.readers;
     lock.unlock();

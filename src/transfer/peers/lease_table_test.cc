@@ -28,7 +28,7 @@ TEST(LeaseTable, LeasesEndWithTheirTime) {
 TEST(LeaseTable, ReadingBeginsTheTimeAnew) {
   LeaseTable table(30);
   table.add("a", {.blocks = {{.number = 7}}, .owner = 1}, 0);
-  KvPlace read;
+  KvLocation read;
   EXPECT_TRUE(table.use("a", 20 * kSecond, [&](const Lease& lease) { read = lease.blocks[0]; }));
   EXPECT_EQ(read.number, 7);
   EXPECT_EQ(table.take_ended(49 * kSecond), Owners{});

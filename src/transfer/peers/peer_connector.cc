@@ -21,8 +21,8 @@ bool names_blocks(const KvTransferParams& from) {
 // Returns an upper bound for the number of available blocks, in this engine's block size. If the block
 // sizes differ, it is computed from the number of tokens; Ready has the exact number.
 std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
-  const std::size_t told = from.remote_block_ids[0].size();
-  if (format.planes.empty() || from.remote_num_tokens <= 0) return told;
+  const std::size_t params = from.remote_block_ids[0].size();
+  if (format.planes.empty() || from.remote_num_tokens <= 0) return params;
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
@@ -31,8 +31,9 @@ std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
   std::vector<std::vector<std::int64_t>> ids(format.windows.size());
-  for (const KvPlace& place : task.blocks)
-    if (place.part < group_count(format)) ids[static_cast<std::size_t>(place.part)].push_back(place.number);
+  for (const KvLocation& location : task.blocks)
+    if (location.part < group_count(format))
+      ids[static_cast<std::size_t>(location.part)].push_back(location.number);
   if (ids.empty()) ids.emplace_back();
   for (std::vector<std::int64_t>& group : ids) group.insert(group.begin(), blocks - group.size(), 0);
   return ids;
@@ -127,22 +128,22 @@ bool PeerConnector::wants(const KvPrompt& prompt) {
 std::optional<KvTransferParams> PeerConnector::store(const KvPrompt& prompt, StoreTask task,
                                                      std::int64_t now_us) {
   const std::string secret = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
-  KvTransferParams told{.do_remote_prefill = true,
-                        .remote_engine_id = options_.engine_id,
-                        .remote_request_id = fmt::format("{}-{}-{}", prompt.name, prompt.id, secret),
-                        .remote_host = options_.host,
-                        .remote_port = server_->port(),
-                        .remote_block_ids = ids_of(format_, task),
-                        .remote_num_tokens = prompt.tokens};
+  KvTransferParams params{.do_remote_prefill = true,
+                          .remote_engine_id = options_.engine_id,
+                          .remote_request_id = fmt::format("{}-{}-{}", prompt.name, prompt.id, secret),
+                          .remote_host = options_.host,
+                          .remote_port = server_->port(),
+                          .remote_block_ids = ids_of(format_, task),
+                          .remote_num_tokens = prompt.tokens};
   if (!task.blocks.empty())
-    leases_.add(told.remote_request_id,
+    leases_.add(params.remote_request_id,
                 {.blocks = std::move(task.blocks),
                  .keys = std::move(task.keys),
                  .owner = task.owner,
                  .text = {prompt.text.begin(), prompt.text.end()},
                  .identity = prompt.identity},
                 now_us);
-  return told;
+  return params;
 }
 
 std::vector<std::uint64_t> PeerConnector::take_stored(std::int64_t now_us) {

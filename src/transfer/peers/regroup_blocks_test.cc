@@ -22,8 +22,8 @@ std::vector<std::byte> block_of(const BlockFormat& format, std::size_t number) {
     for (int i = 0; i < planes.count; ++i, ++plane)
       for (int token = 0; token < format.block_size; ++token)
         for (int byte = 0; byte < planes.token_bytes; ++byte) {
-          const int place = static_cast<int>(number) * format.block_size + token;
-          block.push_back(static_cast<std::byte>(plane * 31 + place * 5 + byte));
+          const int position = static_cast<int>(number) * format.block_size + token;
+          block.push_back(static_cast<std::byte>(plane * 31 + position * 5 + byte));
         }
   EXPECT_EQ(std::ssize(block), format.bytes);
   return block;

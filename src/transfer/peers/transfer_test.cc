@@ -91,7 +91,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
   const auto server =
       BlockServer::start(
           {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = own}, leases,
-          [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
+          [&](KvLocation from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
           [] {})
           .value();
   // The producer has only a part of this prompt.
@@ -114,7 +114,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
     bool right = true;
     BlockFetcher fetcher(
         other, one_host, false,
-        [&](KvPlace to, std::span<const std::byte> bytes) {
+        [&](KvLocation to, std::span<const std::byte> bytes) {
           std::vector<std::byte> wanted(bytes.size());
           lay_out(to.number * size, size, wanted);
           right = right && std::ranges::equal(bytes, wanted);

@@ -24,9 +24,10 @@ Result<OpenUcxChannel> load() {
 Result<std::unique_ptr<UcxChannel>> open_ucx_channel() {
   static const Result<OpenUcxChannel> open = load();
   if (!open) return std::unexpected(open.error());
-  char said[256] = {};
-  if (UcxChannel* channel = (*open)(said, sizeof said)) return std::unique_ptr<UcxChannel>(channel);
-  return failure(ErrorCode::unavailable, "UCX: {}", said);
+  char error_text[256] = {};
+  if (UcxChannel* channel = (*open)(error_text, sizeof error_text))
+    return std::unique_ptr<UcxChannel>(channel);
+  return failure(ErrorCode::unavailable, "UCX: {}", error_text);
 }
 
 }  // namespace octavo

@@ -24,9 +24,9 @@ void* open_store(const char* config, char* error, size_t error_size) {
 
 void close_store(void*) {}
 
-int contains(void*, const char* const* keys, size_t count, unsigned char* there) {
+int contains(void*, const char* const* keys, size_t count, unsigned char* stored) {
   const std::lock_guard lock(mutex);
-  for (size_t i = 0; i < count; ++i) there[i] = values.contains(keys[i]) ? 1 : 0;
+  for (size_t i = 0; i < count; ++i) stored[i] = values.contains(keys[i]) ? 1 : 0;
   return broken ? -5 : 0;
 }
 

@@ -45,15 +45,15 @@ struct Producer {
   explicit Producer(const Way& way = {}) : memory(way.native ? kBlocks * kNativeBytes : 0) {
     NativeBlocks native;
     if (way.native)
-      native = {.layout = "alike", .memory = [this](KvPlace from) {
-                  const auto place = static_cast<std::size_t>(from.number - 100);
-                  const auto bytes = std::span(memory).subspan(place * kNativeBytes, kNativeBytes);
+      native = {.layout = "alike", .memory = [this](KvLocation from) {
+                  const auto index = static_cast<std::size_t>(from.number - 100);
+                  const auto bytes = std::span(memory).subspan(index * kNativeBytes, kNativeBytes);
                   std::ranges::fill(bytes, content(from.number));
                   return bytes;
                 }};
     server = BlockServer::start(
                  {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = kFormat}, leases,
-                 [](KvPlace from, std::span<std::byte> out) {
+                 [](KvLocation from, std::span<std::byte> out) {
                    std::memset(out.data(), static_cast<int>(content(from.number)), out.size());
                  },
                  native, [this] { ++finished; })
@@ -92,14 +92,14 @@ struct Consumer {
     NativeBlocks native;
     if (way.native) {
       memory.resize(kBlocks * kNativeBytes);
-      native = {.layout = "alike", .memory = [this](KvPlace to) {
+      native = {.layout = "alike", .memory = [this](KvLocation to) {
                   written.push_back(to.number);
                   return block_memory(to.number);
                 }};
     }
     BlockFetcher fetcher(
         format, way.one_host, way.ucx,
-        [&](KvPlace to, std::span<const std::byte> bytes) {
+        [&](KvLocation to, std::span<const std::byte> bytes) {
           const std::lock_guard lock(mutex);
           written.push_back(to.number);
           right =

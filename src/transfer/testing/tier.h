@@ -28,7 +28,7 @@ inline std::vector<Hash128> some_keys(int count, std::uint64_t text = 5) {
 
 struct Tier {
   ScratchDirectory folder;
-  KvTierOptions options{.place = folder.path(), .bytes = 1 << 20, .load_always = true};
+  KvTierOptions options{.path_or_url = folder.path(), .bytes = 1 << 20, .load_always = true};
   BlockFormat format = kFormat;
   std::vector<std::int32_t> cache = std::vector<std::int32_t>(1000);
   std::atomic<bool> slow = false;
@@ -43,12 +43,12 @@ struct Tier {
     connector =
         TierConnector::open(options, format, 800,
                             {.read =
-                                 [this](KvPlace b, std::span<std::byte> out) {
+                                 [this](KvLocation b, std::span<std::byte> out) {
                                    while (slow) std::this_thread::yield();
                                    std::memcpy(out.data(), &cache[static_cast<std::size_t>(b.number)], 4);
                                  },
                              .write =
-                                 [this](KvPlace b, std::span<const std::byte> bytes) {
+                                 [this](KvLocation b, std::span<const std::byte> bytes) {
                                    std::memcpy(&cache[static_cast<std::size_t>(b.number)], bytes.data(), 4);
                                  },
                              .loaded = [this](LoadResult result) { loaded.set_value(std::move(result)); },
@@ -61,7 +61,7 @@ struct Tier {
   }
   Tier() { open(); }
   explicit Tier(const TestRedis& store) {
-    options.place = store.url();
+    options.path_or_url = store.url();
     open();
   }
   explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }

@@ -129,13 +129,13 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   const std::string own = fmt::format(".{:x}-", writer_);
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
+    std::error_code status;
     if (at->path().extension() == kUnfinished) {
       const bool is_left = alone && at->path().filename().string().find(own) == std::string::npos;
-      if (!is_left || !fs::remove(at->path(), gone)) ++unfinished;
+      if (!is_left || !fs::remove(at->path(), status)) ++unfinished;
     } else if (const auto key = key_of(at->path())) {
-      const fs::file_time_type time = at->last_write_time(gone);
-      if (!gone) found.emplace_back(time, *key);
+      const fs::file_time_type time = at->last_write_time(status);
+      if (!status) found.emplace_back(time, *key);
     }
   }
   if (error) return failure(ErrorCode::io, "cannot read {}: {}", folder_.string(), error.message());
@@ -144,13 +144,13 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   changes_read_ = locked.state.changes;
   own_changes_ = 0;
 
-  std::unordered_set<Hash128, HashOfHash> there;
-  for (const auto& [time, key] : found) there.insert(key);
+  std::unordered_set<Hash128, HashOfHash> stored;
+  for (const auto& [time, key] : found) stored.insert(key);
   const std::lock_guard lock(mutex_);
   for (const Hash128& key : order_->keys()) {
-    if (there.contains(key)) continue;
+    if (stored.contains(key)) continue;
     order_->remove(key);
-    gone_.push_back(key);
+    removed_.push_back(key);
   }
   for (const auto& [time, key] : found) {
     const bool is_new = !order_->contains(key);
@@ -163,12 +163,12 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
 
 void BlockFiles::forget_all() {
   const std::lock_guard lock(mutex_);
-  while (order_->size() > 0) gone_.push_back(order_->evict());
+  while (order_->size() > 0) removed_.push_back(order_->evict());
 }
 
-std::vector<Hash128> BlockFiles::take_gone() {
+std::vector<Hash128> BlockFiles::take_removed() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(gone_, {});
+  return std::exchange(removed_, {});
 }
 
 // Evicts until the folder has at most `files` files, and returns the number of evicted files. The last
@@ -187,7 +187,7 @@ std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t fil
       const std::lock_guard lock(mutex_);
       if (order_->size() == 0) break;  // other engines or threads are still writing the remaining files
       key = order_->evict();
-      gone_.push_back(key);
+      removed_.push_back(key);
       ++evicted_;
     }
     ++evicted;
@@ -223,7 +223,7 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
     {
       const std::lock_guard lock(mutex_);
       if (!order_->remove(key)) continue;
-      gone_.push_back(key);
+      removed_.push_back(key);
     }
     if (!removes(locked, key)) continue;
     --locked.state.files;
@@ -236,7 +236,7 @@ bool BlockFiles::look_up(Hash128 key) {
   const bool exists = access(path_of(key).c_str(), R_OK) == 0;
   const std::lock_guard lock(mutex_);
   if (exists && !order_->contains(key)) order_->add(key);
-  if (!exists && order_->remove(key)) gone_.push_back(key);
+  if (!exists && order_->remove(key)) removed_.push_back(key);
   return exists;
 }
 
@@ -249,10 +249,10 @@ void BlockFiles::look_up_each(std::span<const Hash128> keys) {
 }
 
 std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
-  std::vector<bool> there;
+  std::vector<bool> stored;
   const std::lock_guard lock(mutex_);
-  for (const Hash128& key : keys) there.push_back(order_->contains(key));
-  return there;
+  for (const Hash128& key : keys) stored.push_back(order_->contains(key));
+  return stored;
 }
 
 // Gives each file a later time than the previous one, so that other engines read the same order.

@@ -56,7 +56,7 @@ class BlockFiles final : public BlockStore {
   void forget_all() override;  // the files stay on the disk
 
   BlockStore* own(KvMedium medium) override { return medium == KvMedium::storage ? this : nullptr; }
-  std::vector<Hash128> take_gone() override;
+  std::vector<Hash128> take_removed() override;
   std::size_t most() const override { return most_; }
   std::int64_t count() const override;
   std::int64_t evicted() const override;
@@ -94,7 +94,7 @@ class BlockFiles final : public BlockStore {
   std::unique_ptr<EvictionOrder> order_;
   // blocks that threads are reading; their files must not be overwritten
   std::vector<Hash128> reading_;
-  std::vector<Hash128> gone_;
+  std::vector<Hash128> removed_;
   std::int64_t evicted_ = 0;
   std::uint64_t writes_ = 0;
 };

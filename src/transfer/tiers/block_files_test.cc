@@ -21,8 +21,8 @@ namespace octavo {
 namespace {
 
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
-  const std::vector<bool> there = store.contains(keys);
-  return static_cast<int>(std::ranges::find(there, false) - there.begin());
+  const std::vector<bool> stored = store.contains(keys);
+  return static_cast<int>(std::ranges::find(stored, false) - stored.begin());
 }
 
 namespace fs = std::filesystem;

@@ -43,7 +43,7 @@ class BlockStore {
   virtual std::int64_t count() const { return 0; }
   virtual std::int64_t evicted() const { return 0; }
   // Returns the keys of blocks that the store evicted since the last call.
-  virtual std::vector<Hash128> take_gone() { return {}; }
+  virtual std::vector<Hash128> take_removed() { return {}; }
   // Only a store of two tiers implements these: the bytes copied between the tiers, and the keys of blocks
   // that were copied to the lower tier since the last call.
   virtual KvTierStats moved() const { return {}; }

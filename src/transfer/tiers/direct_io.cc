@@ -22,10 +22,10 @@ std::size_t alignment_of(int file) {
   struct statfs system{};
   if (fstatfs(file, &system) == 0 && system.f_type == TMPFS_MAGIC) return 0;
 #ifdef STATX_DIOALIGN
-  struct statx says{};
-  if (statx(file, "", AT_EMPTY_PATH, STATX_DIOALIGN, &says) == 0 && (says.stx_mask & STATX_DIOALIGN) != 0) {
-    if (says.stx_dio_offset_align == 0) return 0;
-    return std::bit_ceil(std::max<std::size_t>({kSector, says.stx_dio_mem_align, says.stx_dio_offset_align}));
+  struct statx info{};
+  if (statx(file, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) == 0 && (info.stx_mask & STATX_DIOALIGN) != 0) {
+    if (info.stx_dio_offset_align == 0) return 0;
+    return std::bit_ceil(std::max<std::size_t>({kSector, info.stx_dio_mem_align, info.stx_dio_offset_align}));
   }
 #endif
   return kPage;

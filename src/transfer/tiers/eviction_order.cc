@@ -13,12 +13,12 @@ using Keys = std::list<Hash128>;  // The first key is evicted next.
 class Lru final : public EvictionOrder {
  public:
   void add(Hash128 key) override {
-    const auto [place, is_new] = places_.try_emplace(key);
-    if (is_new) place->second = keys_.insert(keys_.end(), key);
+    const auto [found, is_new] = entries_.try_emplace(key);
+    if (is_new) found->second = keys_.insert(keys_.end(), key);
   }
   void use(Hash128 key) override {
-    if (const auto place = places_.find(key); place != places_.end())
-      keys_.splice(keys_.end(), keys_, place->second);
+    if (const auto found = entries_.find(key); found != entries_.end())
+      keys_.splice(keys_.end(), keys_, found->second);
   }
   Hash128 evict() override {
     const Hash128 key = keys_.front();
@@ -26,19 +26,19 @@ class Lru final : public EvictionOrder {
     return key;
   }
   bool remove(Hash128 key) override {
-    const auto place = places_.find(key);
-    if (place == places_.end()) return false;
-    keys_.erase(place->second);
-    places_.erase(place);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return false;
+    keys_.erase(found->second);
+    entries_.erase(found);
     return true;
   }
-  bool contains(Hash128 key) const override { return places_.contains(key); }
-  std::size_t size() const override { return places_.size(); }
+  bool contains(Hash128 key) const override { return entries_.contains(key); }
+  std::size_t size() const override { return entries_.size(); }
   std::vector<Hash128> keys() const override { return {keys_.begin(), keys_.end()}; }
 
  private:
   Keys keys_;
-  std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
+  std::unordered_map<Hash128, Keys::iterator, HashOfHash> entries_;
 };
 
 // ARC (Megiddo and Modha, FAST 2003). ARC has one list of blocks that one prompt has used, and one of
@@ -50,30 +50,30 @@ class Arc final : public EvictionOrder {
   explicit Arc(std::size_t most) : most_(most) {}
 
   void add(Hash128 key) override {
-    const auto [place, is_new] = places_.try_emplace(key, Place{kOnce});
-    Place& mine = place->second;
+    const auto [found, is_new] = entries_.try_emplace(key, Entry{kOnce});
+    Entry& mine = found->second;
     if (is_new) {
       mine.at = keys_[kOnce].insert(keys_[kOnce].end(), key);
-    } else if (mine.list >= kOnceGone) {
-      const bool once = mine.list == kOnceGone;
+    } else if (mine.list >= kOnceEvicted) {
+      const bool once = mine.list == kOnceEvicted;
       const std::size_t step =
-          std::max<std::size_t>(1, size_of(once ? kOftenGone : kOnceGone) / size_of(mine.list));
+          std::max<std::size_t>(1, size_of(once ? kOftenEvicted : kOnceEvicted) / size_of(mine.list));
       share_once_ = once ? std::min(most_, share_once_ + step) : share_once_ - std::min(share_once_, step);
       move(mine, kOften);
     }
     forget_oldest();
   }
   void use(Hash128 key) override {
-    const auto place = places_.find(key);
-    if (place == places_.end() || place->second.list >= kOnceGone) return;
-    Place& mine = place->second;
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || found->second.list >= kOnceEvicted) return;
+    Entry& mine = found->second;
     move(mine, mine.list == kOnce && !mine.used ? kOnce : kOften);
     mine.used = true;
   }
   Hash128 evict() override {
     const bool once = size_of(kOften) == 0 || size_of(kOnce) > share_once_;
     const Hash128 key = keys_[once ? kOnce : kOften].front();
-    move(places_.at(key), once ? kOnceGone : kOftenGone);
+    move(entries_.at(key), once ? kOnceEvicted : kOftenEvicted);
     forget_oldest();
     return key;
   }
@@ -83,8 +83,8 @@ class Arc final : public EvictionOrder {
     return true;
   }
   bool contains(Hash128 key) const override {
-    const auto place = places_.find(key);
-    return place != places_.end() && place->second.list < kOnceGone;
+    const auto found = entries_.find(key);
+    return found != entries_.end() && found->second.list < kOnceEvicted;
   }
   std::size_t size() const override { return size_of(kOnce) + size_of(kOften); }
   std::vector<Hash128> keys() const override {
@@ -94,34 +94,35 @@ class Arc final : public EvictionOrder {
   }
 
  private:
-  enum List : std::uint8_t { kOnce, kOften, kOnceGone, kOftenGone };
-  struct Place {
+  enum List : std::uint8_t { kOnce, kOften, kOnceEvicted, kOftenEvicted };
+  struct Entry {
     List list;
     bool used = false;  // whether the prompt that wrote the block was counted
     Keys::iterator at{};
   };
 
   std::size_t size_of(List list) const { return keys_[list].size(); }
-  void move(Place& place, List to) {
-    keys_[to].splice(keys_[to].end(), keys_[place.list], place.at);
-    place.list = to;
+  void move(Entry& found, List to) {
+    keys_[to].splice(keys_[to].end(), keys_[found.list], found.at);
+    found.list = to;
   }
   void forget(Hash128 key) {
-    const auto place = places_.find(key);
-    keys_[place->second.list].erase(place->second.at);
-    places_.erase(place);
+    const auto found = entries_.find(key);
+    keys_[found->second.list].erase(found->second.at);
+    entries_.erase(found);
   }
   void forget_oldest() {
-    while (size_of(kOnceGone) > 0 && size_of(kOnce) + size_of(kOnceGone) > most_)
-      forget(Hash128(keys_[kOnceGone].front()));
-    while (size_of(kOftenGone) > 0 && places_.size() > 2 * most_) forget(Hash128(keys_[kOftenGone].front()));
+    while (size_of(kOnceEvicted) > 0 && size_of(kOnce) + size_of(kOnceEvicted) > most_)
+      forget(Hash128(keys_[kOnceEvicted].front()));
+    while (size_of(kOftenEvicted) > 0 && entries_.size() > 2 * most_)
+      forget(Hash128(keys_[kOftenEvicted].front()));
   }
 
   const std::size_t most_;
   // target size of the list of blocks with one use
   std::size_t share_once_ = 0;
   std::array<Keys, 4> keys_;
-  std::unordered_map<Hash128, Place, HashOfHash> places_;
+  std::unordered_map<Hash128, Entry, HashOfHash> entries_;
 };
 
 }  // namespace

@@ -16,28 +16,28 @@ class EvictionOrders : public testing::TestWithParam<EvictionPolicy> {};
 TEST_P(EvictionOrders, NameEachBlockThatIsThereOnce) {
   constexpr std::size_t kMost = 20;
   const auto order = make_eviction_order(GetParam(), kMost);
-  std::set<std::uint64_t> there;
+  std::set<std::uint64_t> stored;
   std::mt19937 draws(1);
   for (int turn = 0; turn < 20'000; ++turn) {
     const std::uint64_t i = draws() % 60;
     if (draws() % 10 == 0) {
-      EXPECT_EQ(order->remove(key(i)), there.erase(i) == 1);
-    } else if (there.contains(i)) {
+      EXPECT_EQ(order->remove(key(i)), stored.erase(i) == 1);
+    } else if (stored.contains(i)) {
       order->use(key(i));
     } else {
-      if (there.size() == kMost) {
-        ASSERT_EQ(there.erase(order->evict().low), 1u);
+      if (stored.size() == kMost) {
+        ASSERT_EQ(stored.erase(order->evict().low), 1u);
       }
       order->add(key(i));
-      there.insert(i);
+      stored.insert(i);
       if (draws() % 2 == 0) order->use(key(i));
     }
-    ASSERT_EQ(order->size(), there.size());
+    ASSERT_EQ(order->size(), stored.size());
     for (std::uint64_t each = 0; each < 60; ++each)
-      ASSERT_EQ(order->contains(key(each)), there.contains(each));
+      ASSERT_EQ(order->contains(key(each)), stored.contains(each));
   }
-  while (order->size() > 0) EXPECT_EQ(there.erase(order->evict().low), 1u);
-  EXPECT_TRUE(there.empty());
+  while (order->size() > 0) EXPECT_EQ(stored.erase(order->evict().low), 1u);
+  EXPECT_TRUE(stored.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EvictionOrders, testing::Values(EvictionPolicy::lru, EvictionPolicy::arc),
@@ -52,7 +52,7 @@ struct Tier {
   int hits = 0;
 
   explicit Tier(EvictionPolicy policy) : order(make_eviction_order(policy, kMost)) {}
-  void ask(std::uint64_t i) {
+  void use(std::uint64_t i) {
     if (order->contains(key(i))) {
       ++hits;
     } else {
@@ -68,8 +68,8 @@ TEST(Arc, PromptsThatNeverComeAgainDoNotDriveOutWhatManyBeginWith) {
   for (Tier* tier : {&lru, &arc}) {
     std::uint64_t fresh = 1000;
     for (int round = 0; round < 50; ++round) {
-      for (std::uint64_t i = 0; i < (round == 0 ? 120 : 60); ++i) tier->ask(i % 60);
-      for (int i = 0; i < 150; ++i) tier->ask(fresh++);
+      for (std::uint64_t i = 0; i < (round == 0 ? 120 : 60); ++i) tier->use(i % 60);
+      for (int i = 0; i < 150; ++i) tier->use(fresh++);
     }
   }
   EXPECT_EQ(lru.hits, 60);
@@ -80,12 +80,12 @@ TEST(Arc, LearnsThatWhatIsNewComesAgain) {
   Tier lru(EvictionPolicy::lru), arc(EvictionPolicy::arc);
   for (Tier* tier : {&lru, &arc}) {
     for (int again = 0; again < 3; ++again)
-      for (std::uint64_t i = 0; i < 80; ++i) tier->ask(i);
+      for (std::uint64_t i = 0; i < 80; ++i) tier->use(i);
     tier->hits = 0;
     // Each prompt occurs twice, 40 prompts apart.
     for (std::uint64_t i = 1000; i < 9000; ++i) {
-      tier->ask(i);
-      tier->ask(i - 40);
+      tier->use(i);
+      tier->use(i - 40);
     }
   }
   EXPECT_GT(arc.hits, lru.hits * 95 / 100) << "what many had is not asked for any more";

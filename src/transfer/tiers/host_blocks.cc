@@ -23,49 +23,49 @@ HostBlocks::HostBlocks(std::int64_t block_bytes, std::size_t most, EvictionPolic
     : block_bytes_(static_cast<std::size_t>(block_bytes)),
       memory_(std::move(memory)),
       order_(make_eviction_order(policy, most)),
-      places_(most) {}
+      slots_(most) {}
 
-std::span<std::byte> HostBlocks::bytes_of(std::size_t place) const {
-  return {static_cast<std::byte*>(memory_.data()) + place * block_bytes_, block_bytes_};
+std::span<std::byte> HostBlocks::bytes_of(std::size_t slot) const {
+  return {static_cast<std::byte*>(memory_.data()) + slot * block_bytes_, block_bytes_};
 }
 
 // mutex_ must be locked.
-void HostBlocks::free_place(std::size_t place) {
-  places_[place] = {};
-  free_.push_back(place);
+void HostBlocks::free_slot(std::size_t slot) {
+  slots_[slot] = {};
+  free_.push_back(slot);
   freed_.notify_one();
 }
 
 // mutex_ must be locked. The block must not be in order_ any more.
-void HostBlocks::leave_place(Hash128 key) {
-  const std::size_t place = place_of_.extract(key).mapped();
-  gone_.push_back(key);
-  if (places_[place].readers == 0) return free_place(place);
-  places_[place].gone = true;
+void HostBlocks::leave_slot(Hash128 key) {
+  const std::size_t slot = slot_of_.extract(key).mapped();
+  removed_.push_back(key);
+  if (slots_[slot].readers == 0) return free_slot(slot);
+  slots_[slot].removed = true;
 }
 
 void HostBlocks::forget_all() {
   const std::lock_guard lock(mutex_);
-  while (order_->size() > 0) leave_place(order_->evict());
+  while (order_->size() > 0) leave_slot(order_->evict());
 }
 
-std::vector<Hash128> HostBlocks::take_gone() {
+std::vector<Hash128> HostBlocks::take_removed() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(gone_, {});
+  return std::exchange(removed_, {});
 }
 
 void HostBlocks::remove(std::span<const Hash128> keys) {
   const std::lock_guard lock(mutex_);
   for (const Hash128& key : keys)
-    if (order_->remove(key)) leave_place(key);
+    if (order_->remove(key)) leave_slot(key);
 }
 
 std::vector<bool> HostBlocks::contains(std::span<const Hash128> keys) const {
-  std::vector<bool> there;
-  there.reserve(keys.size());
+  std::vector<bool> stored;
+  stored.reserve(keys.size());
   const std::lock_guard lock(mutex_);
-  for (const Hash128& key : keys) there.push_back(place_of_.contains(key));
-  return there;
+  for (const Hash128& key : keys) stored.push_back(slot_of_.contains(key));
+  return stored;
 }
 
 void HostBlocks::touch(std::span<const Hash128> keys) {
@@ -74,45 +74,45 @@ void HostBlocks::touch(std::span<const Hash128> keys) {
 }
 
 Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
-  std::size_t place = 0;
+  std::size_t slot = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = place_of_.find(key);
-    if (found == place_of_.end())
+    const auto found = slot_of_.find(key);
+    if (found == slot_of_.end())
       return failure(ErrorCode::not_found, "a KV block was removed from host memory");
-    place = found->second;
-    ++places_[place].readers;
+    slot = found->second;
+    ++slots_[slot].readers;
   }
-  take(bytes_of(place));
+  take(bytes_of(slot));
   const std::lock_guard lock(mutex_);
-  if (--places_[place].readers == 0 && places_[place].gone) free_place(place);
+  if (--slots_[slot].readers == 0 && slots_[slot].removed) free_slot(slot);
   return {};
 }
 
 // Returns a free slot. Waits while threads read or write all slots.
-std::size_t HostBlocks::take_place() {
+std::size_t HostBlocks::take_slot() {
   std::unique_lock lock(mutex_);
-  while (free_.empty() && used_ == places_.size()) {
+  while (free_.empty() && used_ == slots_.size()) {
     if (order_->size() > 0) {
-      leave_place(order_->evict());
+      leave_slot(order_->evict());
       ++evicted_;
     } else {
       freed_.wait(lock);
     }
   }
   if (free_.empty()) return used_++;
-  const std::size_t place = free_.back();
+  const std::size_t slot = free_.back();
   free_.pop_back();
-  return place;
+  return slot;
 }
 
 Result<> HostBlocks::write(Hash128 key, const FillBlock& fill) {
   if (contains(key)) return {};
-  const std::size_t place = take_place();
-  fill(bytes_of(place));
+  const std::size_t slot = take_slot();
+  fill(bytes_of(slot));
   const std::lock_guard lock(mutex_);
-  if (!place_of_.try_emplace(key, place).second) {
-    free_place(place);  // another thread has just written the same block
+  if (!slot_of_.try_emplace(key, slot).second) {
+    free_slot(slot);  // another thread has just written the same block
   } else {
     order_->add(key);
     freed_.notify_one();  // a waiting writer can now evict this block
@@ -122,7 +122,7 @@ Result<> HostBlocks::write(Hash128 key, const FillBlock& fill) {
 
 std::int64_t HostBlocks::count() const {
   const std::lock_guard lock(mutex_);
-  return std::ssize(place_of_);
+  return std::ssize(slot_of_);
 }
 
 std::int64_t HostBlocks::evicted() const {

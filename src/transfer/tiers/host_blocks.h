@@ -44,23 +44,23 @@ class HostBlocks final : public BlockStore {
   void forget_all() override;
 
   BlockStore* own(KvMedium medium) override { return medium == KvMedium::host ? this : nullptr; }
-  std::vector<Hash128> take_gone() override;
-  std::size_t most() const override { return places_.size(); }
+  std::vector<Hash128> take_removed() override;
+  std::size_t most() const override { return slots_.size(); }
   std::int64_t count() const override;
   std::int64_t evicted() const override;
 
  private:
-  struct Place {
+  struct Slot {
     int readers = 0;
     // whether the slot becomes free when its last reader ends
-    bool gone = false;
+    bool removed = false;
   };
 
   HostBlocks(std::int64_t block_bytes, std::size_t most, EvictionPolicy policy, Buffer memory);
-  std::span<std::byte> bytes_of(std::size_t place) const;
-  std::size_t take_place();
-  void free_place(std::size_t place);
-  void leave_place(Hash128 key);
+  std::span<std::byte> bytes_of(std::size_t slot) const;
+  std::size_t take_slot();
+  void free_slot(std::size_t slot);
+  void leave_slot(Hash128 key);
 
   const std::size_t block_bytes_;
   const Buffer memory_;
@@ -69,12 +69,12 @@ class HostBlocks final : public BlockStore {
   std::condition_variable freed_;
   std::unique_ptr<EvictionOrder> order_;
   // slots of the evictable blocks
-  std::unordered_map<Hash128, std::size_t, HashOfHash> place_of_;
-  std::vector<Place> places_;
+  std::unordered_map<Hash128, std::size_t, HashOfHash> slot_of_;
+  std::vector<Slot> slots_;
   // free slots that have been used before
   std::vector<std::size_t> free_;
   std::size_t used_ = 0;  // number of slots that have been used; later slots are still unused
-  std::vector<Hash128> gone_;
+  std::vector<Hash128> removed_;
   std::int64_t evicted_ = 0;
 };
 

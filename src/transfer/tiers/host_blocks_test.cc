@@ -73,8 +73,8 @@ TEST(HostBlocks, TheLeastRecentlyUsedMakeRoom) {
   host.put(6);
   EXPECT_TRUE(host.get(0)) << "the tail of what was used together goes first";
   EXPECT_FALSE(host.get(1));
-  EXPECT_EQ(host.blocks->take_gone(), (std::vector{key(2), key(3), key(1)}));
-  EXPECT_TRUE(host.blocks->take_gone().empty());
+  EXPECT_EQ(host.blocks->take_removed(), (std::vector{key(2), key(3), key(1)}));
+  EXPECT_TRUE(host.blocks->take_removed().empty());
 }
 
 TEST(HostBlocks, UnderArcWhatTwoPromptsHadStays) {

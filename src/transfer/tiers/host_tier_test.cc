@@ -30,7 +30,7 @@ TEST(TierConnector, BlocksComeBackFromHostMemory) {
   EXPECT_EQ(tier.connector->held(KvMedium::host, keys), std::vector<bool>(10, true));
   EXPECT_EQ(tier.connector->held(KvMedium::storage, keys), std::vector<bool>(10, false));
   for (std::uint64_t text = 6; text < 9; ++text) EXPECT_TRUE(tier.store(some_keys(10, text), 200));
-  EXPECT_EQ(tier.connector->take_gone(KvMedium::host).size(), 20u);
+  EXPECT_EQ(tier.connector->take_removed(KvMedium::host).size(), 20u);
   EXPECT_EQ(matched(tier, keys), 0);
   EXPECT_EQ(tier.load(keys, 0, 500).loaded, 0);
 }

@@ -18,13 +18,14 @@ class LibraryStore final : public StoreClient {
   ~LibraryStore() override { store_.close(handle_); }
 
   Result<std::size_t> leading(std::span<const std::string> keys) override {
-    TRY(const std::vector<bool> there, contains(keys));
-    return static_cast<std::size_t>(std::ranges::find(there, false) - there.begin());
+    TRY(const std::vector<bool> stored, contains(keys));
+    return static_cast<std::size_t>(std::ranges::find(stored, false) - stored.begin());
   }
   Result<std::vector<bool>> contains(std::span<const std::string> keys) override {
-    std::vector<unsigned char> there(keys.size());
-    TRY_VOID(checked(store_.contains(handle_, names_of(keys).data(), keys.size(), there.data()), "contains"));
-    return std::vector<bool>(there.begin(), there.end());
+    std::vector<unsigned char> stored(keys.size());
+    TRY_VOID(
+        checked(store_.contains(handle_, names_of(keys).data(), keys.size(), stored.data()), "contains"));
+    return std::vector<bool>(stored.begin(), stored.end());
   }
   Result<bool> get(std::string_view key, std::span<std::byte> value) override {
     const int got = store_.get(handle_, std::string(key).c_str(), value.data(), value.size());
@@ -80,9 +81,9 @@ Result<ConnectStore> library_store_at(std::string_view url) {
   const std::string config(url.substr(std::min(end + 1, url.size())));
   TRY(const octavo_kv_store_calls* store, load(std::string(url.substr(0, end))));
   return [store, config]() -> Result<std::unique_ptr<StoreClient>> {
-    char said[256] = {};
-    void* handle = store->open(config.c_str(), said, sizeof said - 1);
-    if (handle == nullptr) return failure(ErrorCode::unavailable, "cannot open the store: {}", said);
+    char error_text[256] = {};
+    void* handle = store->open(config.c_str(), error_text, sizeof error_text - 1);
+    if (handle == nullptr) return failure(ErrorCode::unavailable, "cannot open the store: {}", error_text);
     return std::make_unique<LibraryStore>(*store, handle);
   };
 }

@@ -22,12 +22,12 @@ PromptLookUps::PromptLookUps(std::function<void(std::span<const Hash128>)> look_
 
 bool PromptLookUps::done(const KvPrompt& prompt) {
   const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = look_ups_.try_emplace(prompt.id);
-  LookUp& mine = place->second;
+  const auto [found, is_new] = look_ups_.try_emplace(prompt.id);
+  LookUp& mine = found->second;
   if (is_new) {
     mine.keys.assign(prompt.keys.begin(), prompt.keys.end());
     mine.give_up_us = now_us() + kLookUpUs;
-    came_.notify_one();
+    arrived_.notify_one();
   }
   mine.done = mine.done || now_us() >= mine.give_up_us;
   return mine.done;
@@ -51,7 +51,7 @@ void PromptLookUps::loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {
     auto next = look_ups_.end();
-    came_.wait(lock, stop, [&] {
+    arrived_.wait(lock, stop, [&] {
       next = std::ranges::find_if(look_ups_, [](const auto& each) { return !each.second.done; });
       return next != look_ups_.end();
     });

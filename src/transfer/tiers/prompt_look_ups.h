@@ -43,7 +43,7 @@ class PromptLookUps {
   const std::function<void()> wake_;
 
   mutable std::mutex mutex_;  // guards look_ups_
-  std::condition_variable_any came_;
+  std::condition_variable_any arrived_;
   // Prompts stay here while they wait for the lookup or for free cache blocks.
   std::map<RequestId, LookUp> look_ups_;
 

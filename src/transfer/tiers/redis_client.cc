@@ -116,18 +116,18 @@ Result<> RedisClient::expect_ok() {
 }
 
 Result<std::size_t> RedisClient::leading(std::span<const std::string> keys) {
-  TRY(const std::vector<bool> there, contains(keys));
-  return static_cast<std::size_t>(std::ranges::find(there, false) - there.begin());
+  TRY(const std::vector<bool> stored, contains(keys));
+  return static_cast<std::size_t>(std::ranges::find(stored, false) - stored.begin());
 }
 
 Result<std::vector<bool>> RedisClient::contains(std::span<const std::string> keys) {
   for (const std::string& key : keys) TRY_VOID(send(std::array<std::string_view, 2>{"EXISTS", key}));
-  std::vector<bool> there;
+  std::vector<bool> stored;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     TRY(const std::int64_t count, integer(':'));
-    there.push_back(count == 1);
+    stored.push_back(count == 1);
   }
-  return there;
+  return stored;
 }
 
 Result<bool> RedisClient::get(std::string_view key, std::span<std::byte> value) {

@@ -102,7 +102,7 @@ Result<std::string> S3Client::rest() {
 }
 
 // Returns false if the server responds 404.
-Result<bool> S3Client::ask(std::string_view method, std::string_view key, std::span<const std::byte> body) {
+Result<bool> S3Client::send(std::string_view method, std::string_view key, std::span<const std::byte> body) {
   TRY(const http::Response head, open(method, key, body));
   TRY(const std::string text, rest());
   if (head.status / 100 == 2) return true;
@@ -112,8 +112,8 @@ Result<bool> S3Client::ask(std::string_view method, std::string_view key, std::s
 
 Result<std::size_t> S3Client::leading(std::span<const std::string> keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    TRY(const bool there, ask("HEAD", keys[i]));
-    if (!there) return i;
+    TRY(const bool stored, send("HEAD", keys[i]));
+    if (!stored) return i;
   }
   return keys.size();
 }
@@ -121,8 +121,8 @@ Result<std::size_t> S3Client::leading(std::span<const std::string> keys) {
 Result<std::vector<bool>> S3Client::contains(std::span<const std::string> keys) {
   std::vector<bool> all;
   for (const std::string& key : keys) {
-    TRY(const bool there, ask("HEAD", key));
-    all.push_back(there);
+    TRY(const bool stored, send("HEAD", key));
+    all.push_back(stored);
   }
   return all;
 }
@@ -152,12 +152,12 @@ Result<bool> S3Client::get(std::string_view key, std::span<std::byte> value) {
 }
 
 Result<> S3Client::set(std::string_view key, std::span<const std::byte> value) {
-  TRY_VOID(ask("PUT", key, value));
+  TRY_VOID(send("PUT", key, value));
   return {};
 }
 
 Result<> S3Client::remove(std::span<const std::string> keys) {
-  for (const std::string& key : keys) TRY_VOID(ask("DELETE", key));
+  for (const std::string& key : keys) TRY_VOID(send("DELETE", key));
   return {};
 }
 

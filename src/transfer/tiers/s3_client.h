@@ -42,7 +42,7 @@ class S3Client final : public StoreClient {
 
   Result<http::Response> open(std::string_view method, std::string_view key,
                               std::span<const std::byte> body = {});
-  Result<bool> ask(std::string_view method, std::string_view key, std::span<const std::byte> body = {});
+  Result<bool> send(std::string_view method, std::string_view key, std::span<const std::byte> body = {});
   Result<std::string> rest();
 
   const S3Address address_;

@@ -45,10 +45,10 @@ std::vector<std::string> StoreBlocks::names_of(std::span<const Hash128> keys) co
 bool StoreBlocks::reachable() const { return now_us() >= away_until_us_; }
 
 std::vector<bool> StoreBlocks::contains(std::span<const Hash128> keys) const {
-  std::vector<bool> there;
+  std::vector<bool> stored;
   const std::lock_guard lock(mutex_);
-  for (const Hash128& key : keys) there.push_back(known_.contains(key));
-  return there;
+  for (const Hash128& key : keys) stored.push_back(known_.contains(key));
+  return stored;
 }
 
 void StoreBlocks::forget_all() {
@@ -130,11 +130,11 @@ void StoreBlocks::look_up_each(std::span<const Hash128> keys) {
 
 Result<> StoreBlocks::read(Hash128 key, const TakeBlock& take) {
   const std::span<std::byte> packed = packed_block(format_);
-  const auto there = with_client([&](StoreClient& client) { return client.get(name_of(key), packed); });
+  const auto stored = with_client([&](StoreClient& client) { return client.get(name_of(key), packed); });
   Result<> good = failure(ErrorCode::not_found, "the store has deleted a KV block");
-  if (!there) {
-    good = std::unexpected(there.error());
-  } else if (*there) {
+  if (!stored) {
+    good = std::unexpected(stored.error());
+  } else if (*stored) {
     good = verify(format_, key, packed);
   }
   if (good) take(contents(format_, packed));

@@ -19,7 +19,7 @@ StoreWriter::~StoreWriter() {
     const std::lock_guard lock(mutex_);
     flush_.begin();
   }
-  came_.notify_all();
+  arrived_.notify_all();
   thread_.join();
   if (blocks_waiting_ > 0)
     log_warning("lost {} KV blocks: the tier did not store them within {} ms at the end", blocks_waiting_,
@@ -34,7 +34,7 @@ bool StoreWriter::post(StoreTask task) {
   }
   blocks_waiting_ += task.blocks.size();
   stores_.push_back(std::move(task));
-  came_.notify_one();
+  arrived_.notify_one();
   return true;
 }
 
@@ -59,7 +59,7 @@ void StoreWriter::loop() {
   lower_priority(kPrepares);
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [&] { return flush_.begun() || !stores_.empty(); });
+    arrived_.wait(lock, [&] { return flush_.begun() || !stores_.empty(); });
     if (stores_.empty() || flush_.is_over()) return;
     const StoreTask task = std::move(stores_.front());
     stores_.pop_front();

@@ -43,7 +43,7 @@ class StoreWriter {
   FlushLimit flush_;
 
   std::mutex mutex_;  // guards all members below
-  std::condition_variable came_;
+  std::condition_variable arrived_;
   std::deque<StoreTask> stores_;
   // blocks of the queued tasks and of the running task
   std::size_t blocks_waiting_ = 0;

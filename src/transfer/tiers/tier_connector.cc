@@ -22,24 +22,24 @@ constexpr int kProbeEvery = 32;
 // A load that takes longer (microseconds) is stopped, and the engine computes the prompt.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
-Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
-  if (is_store_url(options.place))
-    return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
+Result<std::unique_ptr<BlockStore>> open_store(const KvTierOptions& options, const BlockFormat& format) {
+  if (is_store_url(options.path_or_url))
+    return StoreBlocks::open(options.path_or_url, options.keys, format, options.store_silence_ms);
   TRY(std::unique_ptr<BlockFiles> files,
-      BlockFiles::open(options.place, format, options.bytes, options.eviction, options.use_odirect));
-  log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
+      BlockFiles::open(options.path_or_url, format, options.bytes, options.eviction, options.use_odirect));
+  log_info("KV blocks on disk: {} found in {}", files->count(), options.path_or_url);
   return files;
 }
 
 // Opens the tier below host memory. `format` is the cache's format, `below` the format in the tier.
 Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
                                                const BlockFormat& below) {
-  TRY(auto place, open_place(options, below));
-  if (options.compression == BlockCompression::none) return place;
+  TRY(auto opened, open_store(options, below));
+  if (options.compression == BlockCompression::none) return opened;
   log_info(
       "KV blocks on disk or in the store are compressed as {}, to {} instead of {} bytes; answers may change",
       below.dtype, below.bytes, format.bytes);
-  return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
+  return std::make_unique<CompressedBlocks>(format, options.compression, std::move(opened));
 }
 
 // Fills in the metrics of a tier. own: null if other engines also write to the tier.
@@ -62,7 +62,7 @@ Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& op
     TRY(store, HostBlocks::open(format.bytes, options.host_bytes, options.eviction, host_memory().all(),
                                 cache.allocate));
   }
-  if (!options.place.empty()) {
+  if (!options.path_or_url.empty()) {
     TRY(auto below, open_below(options, format, below_format));
     if (store) {
       store = std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake);
@@ -98,7 +98,7 @@ TierConnector::~TierConnector() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  load_came_.notify_all();
+  load_arrived_.notify_all();
   for (Reader& reader : readers_) reader.thread.join();
 }
 
@@ -198,14 +198,14 @@ void TierConnector::load(LoadTask task) {
     const double seconds = seconds_of(std::span(task.keys).subspan(static_cast<std::size_t>(task.first)));
     loads_.push_back({std::move(task), seconds});
   }
-  load_came_.notify_one();
+  load_arrived_.notify_one();
 }
 
 void TierConnector::read_loop(Reader& me) {
   lower_priority(kMoves);
   std::unique_lock lock(mutex_);
   for (;;) {
-    load_came_.wait(lock, [&] { return stopping_ || !loads_.empty(); });
+    load_arrived_.wait(lock, [&] { return stopping_ || !loads_.empty(); });
     if (stopping_) return;
     const LoadTask task = std::move(loads_.front().task);
     loads_.pop_front();
@@ -231,10 +231,10 @@ void TierConnector::read_loop(Reader& me) {
       mean = mean == 0 ? seconds : mean + kNewest * (seconds - mean);
     }
     lock.unlock();
-    const auto there = static_cast<std::size_t>(task.first + result.loaded);
+    const auto stored = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
     // Done after reporting the result, because the request does not wait for it.
-    store_->touch(std::span(task.keys).first(there));
+    store_->touch(std::span(task.keys).first(stored));
     lock.lock();
   }
 }
@@ -278,8 +278,8 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   };
   // With more blocks, the last ones would evict the first ones.
   std::size_t count = std::min(keys.size(), store_->most());
-  const std::vector<bool> there = store_->contains(keys.first(count));
-  while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
+  const std::vector<bool> stored = store_->contains(keys.first(count));
+  while (count > 0 && (stored[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
 }
 
@@ -334,14 +334,14 @@ std::vector<bool> TierConnector::held(KvMedium medium, std::span<const Hash128> 
   return off_ || own == nullptr ? std::vector<bool>(keys.size()) : own->contains(keys);
 }
 
-std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
+std::vector<Hash128> TierConnector::take_removed(KvMedium medium) {
   BlockStore* own = store_->own(medium);
-  return own == nullptr ? std::vector<Hash128>() : own->take_gone();
+  return own == nullptr ? std::vector<Hash128>() : own->take_removed();
 }
 
 // Adds the copies between the cache and the store. The store reports copies between tiers itself.
 void TierConnector::add_stats(EngineStats& stats) const {
-  const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
+  const bool has_host = options_.host_bytes > 0, has_below = !options_.path_or_url.empty();
   {
     const std::lock_guard lock(mutex_);
     KvTierStats& nearest = has_host ? stats.kv_host_tier : stats.kv_tier;

@@ -50,7 +50,7 @@ class TierConnector final : public KvConnector {
   std::int64_t wake_at_us() const override;
   bool give_way() override;
   std::vector<bool> held(KvMedium medium, std::span<const Hash128> keys) const override;
-  std::vector<Hash128> take_gone(KvMedium medium) override;
+  std::vector<Hash128> take_removed(KvMedium medium) override;
   std::vector<Hash128> take_written_below() override { return store_->take_written_below(); }
   void add_stats(EngineStats& stats) const override;
 
@@ -105,7 +105,7 @@ class TierConnector final : public KvConnector {
   bool all_stuck_ = false;
 
   mutable std::mutex mutex_;  // guards all members below
-  std::condition_variable load_came_;
+  std::condition_variable load_arrived_;
   std::deque<Load> loads_;
   // Running mean of the time to load a piece, indices as in LoadedFrom; 0: unknown.
   std::array<double, 2> piece_seconds_{};

@@ -108,9 +108,9 @@ TEST(TierConnector, AStoreIsAskedFirst) {
   EXPECT_EQ(other.load(keys, 3, 500).loaded, 7);
   for (int i = 3; i < 10; ++i) EXPECT_EQ(other.cache[static_cast<std::size_t>(500 + i)], 1000 + i);
   redis.clear();
-  const LoadResult gone = other.load(keys, 0, 500);
-  EXPECT_EQ(gone.loaded, 0);
-  EXPECT_EQ(gone.failure, std::nullopt);
+  const LoadResult removed = other.load(keys, 0, 500);
+  EXPECT_EQ(removed.loaded, 0);
+  EXPECT_EQ(removed.failure, std::nullopt);
   EXPECT_FALSE(other.stats().off);
 }
 

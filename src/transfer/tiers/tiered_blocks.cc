@@ -20,7 +20,7 @@ TieredBlocks::~TieredBlocks() {
     const std::lock_guard lock(mutex_);
     flush_.begin();
   }
-  came_.notify_all();
+  arrived_.notify_all();
   writer_.join();
   if (!to_write_.empty())
     log_warning("lost {} KV blocks: the tier below host memory did not store them within {} ms at the end",
@@ -28,18 +28,18 @@ TieredBlocks::~TieredBlocks() {
 }
 
 std::vector<bool> TieredBlocks::contains(std::span<const Hash128> keys) const {
-  std::vector<bool> there = host_->contains(keys);
-  if (off_ || !below_->reachable() || std::ranges::find(there, false) == there.end()) return there;
+  std::vector<bool> stored = host_->contains(keys);
+  if (off_ || !below_->reachable() || std::ranges::find(stored, false) == stored.end()) return stored;
   const std::vector<bool> more = below_->contains(keys);
-  for (std::size_t i = 0; i < keys.size(); ++i) there[i] = there[i] || more[i];
-  return there;
+  for (std::size_t i = 0; i < keys.size(); ++i) stored[i] = stored[i] || more[i];
+  return stored;
 }
 
 std::vector<Hash128> TieredBlocks::only_below(std::span<const Hash128> keys) const {
   std::vector<Hash128> rest;
-  const std::vector<bool> there = host_->contains(keys);
+  const std::vector<bool> stored = host_->contains(keys);
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (!there[i]) rest.push_back(keys[i]);
+    if (!stored[i]) rest.push_back(keys[i]);
   return rest;
 }
 
@@ -83,7 +83,7 @@ void TieredBlocks::touch(std::span<const Hash128> keys) {
       moved_.dropped_stores += std::ranges::count(written, false);
     }
   }
-  came_.notify_one();
+  arrived_.notify_one();
 }
 
 // mutex_ must be locked.
@@ -98,7 +98,7 @@ void TieredBlocks::write_below_loop() {
   lower_priority(kPrepares);
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [&] { return flush_.begun() || !waiting_.empty(); });
+    arrived_.wait(lock, [&] { return flush_.begun() || !waiting_.empty(); });
     if (waiting_.empty() || flush_.is_over()) return;
     const std::vector<Hash128> keys = take_waiting();
     lock.unlock();

@@ -65,7 +65,7 @@ class TieredBlocks final : public BlockStore {
   FlushLimit flush_;
 
   mutable std::mutex mutex_;  // guards all members below
-  std::condition_variable came_;
+  std::condition_variable arrived_;
   // Keys of prompts to copy to the tier below, one entry for each prompt.
   std::deque<std::vector<Hash128>> waiting_;
   // all keys in waiting_

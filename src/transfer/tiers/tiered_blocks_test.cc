@@ -39,9 +39,9 @@ class BadDisk final : public BlockStore {
   using BlockStore::contains;
   std::vector<bool> contains(std::span<const Hash128> keys) const override {
     const std::lock_guard lock(mutex_);
-    std::vector<bool> there;
-    for (const Hash128& key : keys) there.push_back(known_.contains(key));
-    return there;
+    std::vector<bool> stored;
+    for (const Hash128& key : keys) stored.push_back(known_.contains(key));
+    return stored;
   }
   std::size_t most() const override { return 1000; }
   void forget_all() override {

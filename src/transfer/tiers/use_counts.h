@@ -21,8 +21,8 @@ class UseCounts {
   // request usually count once.
   void count(RequestId request, std::span<const Hash128> keys) {
     for (const Hash128& key : keys) {
-      const auto [place, is_new] = counts_.try_emplace(key);
-      Uses& uses = place->second;
+      const auto [found, is_new] = counts_.try_emplace(key);
+      Uses& uses = found->second;
       if (is_new || uses.last != request) ++uses.count;
       uses.last = request;
       if (!is_new) continue;
@@ -33,8 +33,8 @@ class UseCounts {
     }
   }
   int of(const Hash128& key) const {
-    const auto place = counts_.find(key);
-    return place != counts_.end() ? place->second.count : 0;
+    const auto found = counts_.find(key);
+    return found != counts_.end() ? found->second.count : 0;
   }
 
  private:

@@ -17,18 +17,18 @@ void CommandConnector::tick(int replicas, std::int64_t now_us) {
   if (running_ && running_->running() && now_us - began_us_ < options_.timeout_us) return;
   if (running_) {
     if (running_->succeeded()) {
-      there_ = asked_;
+      replicas_ = requested_;
     } else {
       const bool late = running_->running();
       running_->kill();
-      log_warning("{}: {}", with_number(options_.command, asked_),
+      log_warning("{}: {}", with_number(options_.command, requested_),
                   late ? "did not end in time" : running_->fate());
       next_us_ = now_us + options_.retry_us;
     }
     running_.reset();
   }
-  if (replicas == there_ || now_us < next_us_) return;
-  asked_ = replicas;
+  if (replicas == replicas_ || now_us < next_us_) return;
+  requested_ = replicas;
   began_us_ = now_us;
   auto started = OwnedProcess::start(with_number(options_.command, replicas));
   if (started) {

@@ -18,14 +18,15 @@ struct CommandOptions {
 // Runs the command when the number changes, and waits until the previous run has ended.
 class CommandConnector final : public Connector {
  public:
-  CommandConnector(CommandOptions options, int replicas) : options_(std::move(options)), there_(replicas) {}
+  CommandConnector(CommandOptions options, int replicas)
+      : options_(std::move(options)), replicas_(replicas) {}
 
   void tick(int replicas, std::int64_t now_us) override;
 
  private:
   const CommandOptions options_;
-  int there_;  // number of replicas after the last successful command
-  int asked_ = 0;
+  int replicas_;  // number of replicas after the last successful command
+  int requested_ = 0;
   std::optional<OwnedProcess> running_{};  // nullopt: no command is running
   std::int64_t began_us_ = 0;
   std::int64_t next_us_ = 0;  // earliest time of the next run

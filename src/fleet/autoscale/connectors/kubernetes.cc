@@ -73,8 +73,8 @@ Result<int> KubernetesConnector::read_scale(KubeConnection& connection) const {
 
 Result<> KubernetesConnector::scale(int replicas) const {
   TRY(KubeConnection connection, KubeConnection::open(options_.api));
-  TRY(const int there, read_scale(connection));
-  if (there == replicas) return {};
+  TRY(const int existing, read_scale(connection));
+  if (existing == replicas) return {};
   const std::size_t name = options_.path.rfind('/');
   const std::size_t plural = options_.path.rfind('/', name - 1);
   const std::size_t space = options_.path.rfind('/', plural - 1);
@@ -86,7 +86,7 @@ Result<> KubernetesConnector::scale(int replicas) const {
                           {"spec", {{"replicas", replicas}}}};
   TRY(const json::value scaled,
       answered(connection.request("PUT", options_.path + "/scale", json::serialize(body)), options_.path));
-  log_info("{}: {} -> {} replicas", options_.path, there, replicas);
+  log_info("{}: {} -> {} replicas", options_.path, existing, replicas);
   return {};
 }
 

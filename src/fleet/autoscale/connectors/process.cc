@@ -16,7 +16,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kAskUs = 500'000;
+constexpr std::int64_t kHealthIntervalUs = 500'000;
 constexpr std::int64_t kKeepUs = 3'000'000;  // interval between checks that the router still lists a server
 // A server is killed if this number of health requests had no response for this time, because it may hang.
 constexpr std::int64_t kSilentUs = 10'000'000;
@@ -46,8 +46,8 @@ void ProcessConnector::tick(int replicas, std::int64_t now_us) {
   std::erase_if(servers_, [](Server& server) { return !server.process.running(); });
   const auto wanted = std::ranges::count_if(
       servers_, [](const Server& s) { return s.phase == Phase::starting || s.phase == Phase::serving; });
-  for (auto there = wanted; there < replicas && now_us >= next_us_; ++there) add(now_us);
-  for (auto there = wanted; there > replicas && now_us >= next_us_; --there) remove(now_us);
+  for (auto existing = wanted; existing < replicas && now_us >= next_us_; ++existing) add(now_us);
+  for (auto existing = wanted; existing > replicas && now_us >= next_us_; --existing) remove(now_us);
 }
 
 bool ProcessConnector::end(std::int64_t now_us) {
@@ -69,14 +69,14 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
     next_us_ = now_us + options_.restart_us;
     return;
   }
-  if (now_us - server.asked_us < kAskUs) return;
-  server.asked_us = now_us;
+  if (now_us - server.requested_us < kHealthIntervalUs) return;
+  server.requested_us = now_us;
   const std::int64_t lasted_us = now_us - server.since_us;
   if (server.phase == Phase::starting) {
-    const auto health = ask_server(server.url(), "GET", "/health", {}, options_.api_key);
+    const auto health = call_server(server.url(), "GET", "/health", {}, options_.api_key);
     if (health && health->status == 200) {
       if (const auto done = server.entry->keep(); !done) {
-        server.asked_us += options_.restart_us;
+        server.requested_us += options_.restart_us;
         return log_warning("{} is ready, but cannot be registered: {}", server.url(), done.error().message);
       }
       log_info("{} is ready after {:.1f} s", server.url(), static_cast<double>(lasted_us) * 1e-6);
@@ -93,10 +93,10 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
 
 // Any response counts: the server may be asleep or overloaded, but it does not hang.
 void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
-  if (ask_server(server.url(), "GET", "/health", {}, options_.api_key)) {
-    server.heard_us = now_us;
+  if (call_server(server.url(), "GET", "/health", {}, options_.api_key)) {
+    server.received_us = now_us;
     server.missed = 0;
-  } else if (++server.missed >= kMissedMin && now_us - server.heard_us >= kSilentUs) {
+  } else if (++server.missed >= kMissedMin && now_us - server.received_us >= kSilentUs) {
     log_warning("{} has not answered for {} s and is killed", server.url(), kSilentUs / 1'000'000);
     return server.process.kill();
   }
@@ -109,7 +109,7 @@ void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
 }
 
 void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
-  const auto page = ask_server(server.url(), "GET", "/metrics", {}, options_.api_key);
+  const auto page = call_server(server.url(), "GET", "/metrics", {}, options_.api_key);
   const ServerLoad load =
       page && page->status == 200 ? read_server_load(page->body) : ServerLoad{.running = 1};
   if (load.running + load.waiting > 0) {
@@ -168,7 +168,7 @@ void ProcessConnector::enter(Server& server, Phase phase, std::int64_t now_us) {
   server.phase = phase;
   server.since_us = now_us;
   server.quiet_us = 0;
-  server.heard_us = server.kept_us = now_us;
+  server.received_us = server.kept_us = now_us;
   server.missed = 0;
 }
 

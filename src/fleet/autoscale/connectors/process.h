@@ -49,8 +49,8 @@ class ProcessConnector final : public Connector {
     OwnedProcess process;
     Phase phase = Phase::starting;
     std::int64_t since_us = 0;  // start of the phase
-    std::int64_t asked_us = 0;  // time of the last health request
-    std::int64_t heard_us = 0;  // serving: time of the last response to a health request
+    std::int64_t requested_us = 0;  // time of the last health request
+    std::int64_t received_us = 0;   // serving: time of the last response to a health request
     int missed = 0;
     std::int64_t kept_us = 0;  // serving: time of the last check of the router's entry
     bool listed = true;        // serving: the last check of the router's entry has succeeded

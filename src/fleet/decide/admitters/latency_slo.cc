@@ -17,11 +17,11 @@ class LatencySloAdmitter : public Admitter {
   const LatencyPredictor* predictor = nullptr;
 
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) override {
-    const auto asks = [&](std::string_view name, std::string_view old_name) {
+    const auto limit_of = [&](std::string_view name, std::string_view old_name) {
       return cycle.request.header(name) || cycle.request.header(old_name);
     };
-    if (priority >= 0 ||
-        !(asks("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms") || asks("x-llm-d-slo-tpot-ms", "x-slo-tpot-ms")))
+    if (priority >= 0 || !(limit_of("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms") ||
+                           limit_of("x-llm-d-slo-tpot-ms", "x-slo-tpot-ms")))
       return std::nullopt;
     bool predicted = false;
     for (const Member* member : candidates) {

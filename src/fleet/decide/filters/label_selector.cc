@@ -23,16 +23,16 @@ struct Expression {
 
   bool holds(const Labels& labels) const {
     const auto label = labels.find(key);
-    const bool there = label != labels.end();
+    const bool has_label = label != labels.end();
     switch (op) {
       case Operator::in:
-        return there && std::ranges::find(values, label->second) != values.end();
+        return has_label && std::ranges::find(values, label->second) != values.end();
       case Operator::not_in:
-        return !there || std::ranges::find(values, label->second) == values.end();
+        return !has_label || std::ranges::find(values, label->second) == values.end();
       case Operator::exists:
-        return there;
+        return has_label;
       case Operator::does_not_exist:
-        return !there;
+        return !has_label;
     }
     return false;
   }

@@ -27,8 +27,9 @@ class LengthBucketPicker : public Picker {
       std::ranges::stable_sort(ranking, {}, given);
       return;
     }
-    const double place = place_of(std::ssize(cycle.request.tokens)) * static_cast<double>(ranking.size());
-    const auto bucket = std::min(static_cast<std::size_t>(place), ranking.size() - 1);
+    const double position =
+        position_of(std::ssize(cycle.request.tokens)) * static_cast<double>(ranking.size());
+    const auto bucket = std::min(static_cast<std::size_t>(position), ranking.size() - 1);
     std::ranges::rotate(ranking, ranking.begin() + static_cast<std::ptrdiff_t>(bucket));
   }
 
@@ -58,12 +59,12 @@ class LengthBucketPicker : public Picker {
 
  private:
   // Returns the fraction of the previous interval's work that was in shorter prompts, from 0 to 1.
-  double place_of(std::int64_t length) const {
+  double position_of(std::int64_t length) const {
     constexpr double kTypicalMax = 1024;  // tokens; used during the first interval
     if (work_below_.empty() || work_below_.back() == 0) return static_cast<double>(length) / kTypicalMax;
     const auto [begin, end] = std::ranges::equal_range(last_lengths_, length);
-    const auto below = [&](auto place) {
-      return work_below_[static_cast<std::size_t>(place - last_lengths_.begin())];
+    const auto below = [&](auto position) {
+      return work_below_[static_cast<std::size_t>(position - last_lengths_.begin())];
     };
     return static_cast<double>(below(begin) + below(end)) / 2 / static_cast<double>(work_below_.back());
   }

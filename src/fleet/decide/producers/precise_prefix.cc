@@ -47,12 +47,12 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     recent_.match(keys_, overlap);
     if (!cycle.request.tokens_are_exact) return;
     const HeldBlocks::Reading held = held_.read();
-    held.match(keys_, told_);
+    held.match(keys_, held_overlap_);
     if (expected_) expected_->match(keys_, expected_hits_);
     for (const Member& member : cycle.view.members) {
-      if (!held.tells(member.id)) continue;
+      if (!held.reports(member.id)) continue;
       const Hits before = overlap.of(member.id);
-      Hits now = told_.of(member.id);
+      Hits now = held_overlap_.of(member.id);
       now.device += std::max(expected_hits_.of(member.id).blocks(), now.blocks()) - now.blocks();
       if (before == now || (now.blocks() == 0 && private_)) continue;
       overlap.at(member.id) = now;
@@ -69,8 +69,8 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
 
   void sent(const Cycle& cycle, EndpointId endpoint) override {
     write_keys(cycle);
-    const bool told = cycle.request.tokens_are_exact && !private_ && held_.read().tells(endpoint);
-    if (expected_ && told) return expected_->sent(endpoint, keys_, cycle.now_us);
+    const bool reported = cycle.request.tokens_are_exact && !private_ && held_.read().reports(endpoint);
+    if (expected_ && reported) return expected_->sent(endpoint, keys_, cycle.now_us);
     recent_.sent(endpoint, keys_, cycle.now_us);
   }
 
@@ -103,9 +103,9 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     });
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
     private_ = adapter || !request.cache_salt.empty();
-    const int told = held_.read().block_size();
+    const int reported = held_.read().block_size();
     // the existing keys have a different block size
-    if (told > 0 && std::exchange(keyed_size_, told) != told) {
+    if (reported > 0 && std::exchange(keyed_size_, reported) != reported) {
       recent_.clear();
       if (expected_) expected_->clear();
     }
@@ -120,7 +120,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
   std::optional<RecentPrefixes> expected_;  // blocks that endpoints with events will probably report soon
   Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
-  Overlap told_;
+  Overlap held_overlap_;
   // The request has a salt or an adapter, which some engines do not report. If no endpoint has reported the
   // prompt's blocks, the recently sent prompts are used.
   bool private_ = false;

@@ -60,8 +60,8 @@ class ContextLengthAware : public Scorer, public Filter {
     constexpr double kEdge = 0.3;
     if (tokens < range.min) return kEdge * tokens / (range.min + 1);
     if (tokens > range.max) return kEdge * range.max / (tokens + 1);
-    const double place = (tokens - range.min) / (range.max - range.min + 1);
-    return 1 - (1 - kEdge) * place;
+    const double share = (tokens - range.min) / (range.max - range.min + 1);
+    return 1 - (1 - kEdge) * share;
   }
 };
 

@@ -8,7 +8,7 @@
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/json_body.h"
 #include "fleet/sidecar/connector.h"
-#include "fleet/sidecar/two_legs.h"
+#include "fleet/sidecar/split_request.h"
 
 namespace octavo::fleet {
 namespace {
@@ -21,42 +21,42 @@ std::optional<std::pair<std::string, std::string>> rank_and_engine(std::string_v
   const std::optional<json::object> ranks = json_object(page);
   if (!ranks || ranks->empty()) return std::nullopt;
   const auto& [rank, engine] = *(ranks->begin() + static_cast<std::ptrdiff_t>(draw % ranks->size()));
-  const json::object* told = engine.if_object();
-  const json::value* id = told ? told->if_contains("engine_id") : nullptr;
+  const json::object* params = engine.if_object();
+  const json::value* id = params ? params->if_contains("engine_id") : nullptr;
   if (!id || !id->is_string()) return std::nullopt;
   return std::pair(std::string(rank), std::string(id->get_string()));
 }
 
-void run_both(const std::shared_ptr<TwoLegs>& legs, json::object prompt, const std::string& rank,
+void run_both(const std::shared_ptr<SplitRequest>& split, json::object prompt, const std::string& rank,
               const std::string& engine) {
-  const std::string id = fmt::format("xfer-{:016x}", legs->draw());
-  const http::Address bootstrap{legs->prefiller().host,
-                                static_cast<std::uint16_t>(legs->options().bootstrap_port)};
+  const std::string id = fmt::format("xfer-{:016x}", split->draw());
+  const http::Address bootstrap{split->prefiller().host,
+                                static_cast<std::uint16_t>(split->options().bootstrap_port)};
   prompt["kv_transfer_params"] = {
       {"do_remote_decode", true}, {"do_remote_prefill", false}, {"transfer_id", id}};
   http::Headers to_rank;
   to_rank.add("X-data-parallel-rank", rank);
-  legs->prefill_meanwhile(exact_json_text(prompt), std::move(to_rank));
-  legs->decode(decode_body(
-      legs->body(), json::serialize(json::object{{"do_remote_decode", false},
-                                                 {"do_remote_prefill", true},
-                                                 {"transfer_id", id},
-                                                 {"remote_bootstrap_addr", "http://" + bootstrap.text()},
-                                                 {"remote_engine_id", engine}})));
+  split->prefill_meanwhile(exact_json_text(prompt), std::move(to_rank));
+  split->decode(decode_body(
+      split->body(), json::serialize(json::object{{"do_remote_decode", false},
+                                                  {"do_remote_prefill", true},
+                                                  {"transfer_id", id},
+                                                  {"remote_bootstrap_addr", "http://" + bootstrap.text()},
+                                                  {"remote_engine_id", engine}})));
 }
 
 }  // namespace
 
-void run_mooncake(const std::shared_ptr<TwoLegs>& legs, json::object prompt) {
-  legs->ask_prefiller(
-      legs->options().bootstrap_port, "/query",
-      [legs, prompt = std::move(prompt)](const Result<http::Response>& reply) {
+void run_mooncake(const std::shared_ptr<SplitRequest>& split, json::object prompt) {
+  split->call_prefiller(
+      split->options().bootstrap_port, "/query",
+      [split, prompt = std::move(prompt)](const Result<http::Response>& reply) {
         const auto found =
-            reply && reply->status == 200 ? rank_and_engine(reply->body, legs->draw()) : std::nullopt;
-        if (found) return run_both(legs, prompt, found->first, found->second);
+            reply && reply->status == 200 ? rank_and_engine(reply->body, split->draw()) : std::nullopt;
+        if (found) return run_both(split, prompt, found->first, found->second);
         log_warning("{} lists no engine at /query, so the decode engine computes the prompt",
-                    legs->prefiller().text());
-        legs->decode_alone();
+                    split->prefiller().text());
+        split->decode_alone();
       });
 }
 

@@ -6,23 +6,23 @@
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/sidecar/connector.h"
-#include "fleet/sidecar/two_legs.h"
+#include "fleet/sidecar/split_request.h"
 
 namespace octavo::fleet {
 
-void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
-  legs->prefill(prefill_body(std::move(prompt)), false, [legs](const Result<http::Response>& reply) {
+void run_nixl(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt) {
+  split->prefill(prefill_body(std::move(prompt)), false, [split](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      return legs->answer(*reply);  // the decode engine would also refuse the request
+      return split->answer(*reply);  // the decode engine would also refuse the request
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;
     if (!params) {
       log_warning("{} did not prefill ({}), so the decode engine computes the prompt",
-                  legs->prefiller().text(),
+                  split->prefiller().text(),
                   reply ? fmt::format("status {}", reply->status) : reply.error().message);
-      return legs->decode_alone();
+      return split->decode_alone();
     }
-    legs->decode(decode_body(legs->body(), *params), cached_tokens(reply->body));
+    split->decode(decode_body(split->body(), *params), cached_tokens(reply->body));
   });
 }
 

@@ -8,20 +8,20 @@
 #include "base/exact_json.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/sidecar/connector.h"
-#include "fleet/sidecar/two_legs.h"
+#include "fleet/sidecar/split_request.h"
 
 namespace octavo::fleet {
 
 namespace json = boost::json;
 
-void run_offloading(const std::shared_ptr<TwoLegs>& legs, json::object prompt) {
-  const std::string id = fmt::format("{:016x}", legs->draw());
+void run_offloading(const std::shared_ptr<SplitRequest>& split, json::object prompt) {
+  const std::string id = fmt::format("{:016x}", split->draw());
   prompt["kv_transfer_params"] = json::object{{"remote_decoder", json::object{{"kv_request_id", id}}}};
-  legs->prefill_meanwhile(exact_json_text(prompt));
+  split->prefill_meanwhile(exact_json_text(prompt));
   const json::object prefiller{{"kv_request_id", id},
-                               {"remote_host", legs->prefiller().host},
-                               {"remote_port", legs->options().p2p_port}};
-  legs->decode(decode_body(legs->body(), json::serialize(json::object{{"remote_prefiller", prefiller}})));
+                               {"remote_host", split->prefiller().host},
+                               {"remote_port", split->options().p2p_port}};
+  split->decode(decode_body(split->body(), json::serialize(json::object{{"remote_prefiller", prefiller}})));
 }
 
 }  // namespace octavo::fleet

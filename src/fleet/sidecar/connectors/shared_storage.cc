@@ -6,7 +6,7 @@
 #include "fleet/relay/json_body.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/sidecar/connector.h"
-#include "fleet/sidecar/two_legs.h"
+#include "fleet/sidecar/split_request.h"
 
 namespace octavo::fleet {
 namespace {
@@ -14,30 +14,30 @@ namespace {
 constexpr std::string_view kThreshold = "cache_hit_threshold";
 
 // Sends the prompt to the prefill engine, and then the whole request to the local engine.
-void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
+void run_both(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
-  legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
+  split->prefill(exact_json_text(prompt), false, [split](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      return legs->answer(*reply);  // the decode engine would also refuse the request
+      return split->answer(*reply);  // the decode engine would also refuse the request
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)
       log_warning("{} did not prefill ({}), so the decode engine computes the prompt",
-                  legs->prefiller().text(),
+                  split->prefiller().text(),
                   reply ? fmt::format("status {}", reply->status) : reply.error().message);
-    std::optional<boost::json::object> request = json_object(legs->body());
-    if (!request || !request->contains(kThreshold)) return legs->decode_alone();
+    std::optional<boost::json::object> request = json_object(split->body());
+    if (!request || !request->contains(kThreshold)) return split->decode_alone();
     (*request)[kThreshold] = 0;
-    legs->decode(exact_json_text(*request));
+    split->decode(exact_json_text(*request));
   });
 }
 
 }  // namespace
 
-void run_shared_storage(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
-  if (!prompt.contains(kThreshold)) return run_both(legs, std::move(prompt));
-  legs->decode_if_cached(legs->body(), [prompt = std::move(prompt)](const std::shared_ptr<TwoLegs>& self) {
-    run_both(self, prompt);
-  });
+void run_shared_storage(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt) {
+  if (!prompt.contains(kThreshold)) return run_both(split, std::move(prompt));
+  split->decode_if_cached(
+      split->body(),
+      [prompt = std::move(prompt)](const std::shared_ptr<SplitRequest>& self) { run_both(self, prompt); });
 }
 
 }  // namespace octavo::fleet

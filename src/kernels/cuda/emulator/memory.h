@@ -31,7 +31,7 @@ constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size
 constexpr int kDevicesOfHost = 2;
 
 // Sets whether devices that are opened later support wgmma; the default is false.
-void set_wgmma(bool there);
+void set_wgmma(bool valid);
 
 // Numbers of launches and copies in all streams: work_done() counts those that have run, and work_waiting()
 // counts those that have not run yet.

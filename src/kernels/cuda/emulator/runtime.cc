@@ -33,13 +33,13 @@ struct CUstream_st {
   CUgraphExec_st* graph = nullptr;
   std::thread::id recorder;
 
-  void run_until(std::uint64_t place) {
+  void run_until(std::uint64_t position) {
     const std::lock_guard lock(mutex);
     CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
-    if (done >= place) return;
+    if (done >= position) return;
     // One object for all work, because creating it needs system calls.
     const octavo::cuda::emulated::DeviceMemoryAccess access;
-    while (done < place) {
+    while (done < position) {
       const Work work = std::move(queue.front());
       queue.pop_front();
       ++done;
@@ -50,7 +50,7 @@ struct CUstream_st {
 
 struct CUevent_st {
   std::atomic<CUstream_st*> stream = nullptr;
-  std::atomic<std::uint64_t> place = 0;
+  std::atomic<std::uint64_t> position = 0;
 };
 
 namespace octavo::cuda {
@@ -129,7 +129,7 @@ void load_code(const void* kernel) {
   memory().code.insert(kernel);
 }
 
-void set_wgmma(bool there) { has_wgmma = there; }
+void set_wgmma(bool valid) { has_wgmma = valid; }
 
 std::uint64_t work_done() {
   return streams().sum([](const CUstream_st& stream) { return stream.done; });
@@ -255,11 +255,11 @@ void destroy_event(EventHandle event) { delete event; }
 void record_event(StreamHandle stream, EventHandle event) {
   CHECK(stream->graph == nullptr, "an event in a graph");
   const std::lock_guard lock(stream->mutex);
-  event->place = stream->enqueued;
+  event->position = stream->enqueued;
   event->stream = stream;
 }
 void wait_for(EventHandle event) {
-  if (CUstream_st* const stream = event->stream) stream->run_until(event->place);
+  if (CUstream_st* const stream = event->stream) stream->run_until(event->position);
 }
 
 void begin_graph(StreamHandle stream) {

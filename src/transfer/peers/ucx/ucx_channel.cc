@@ -16,9 +16,11 @@ constexpr ucp_tag_t kTag = 1;
 constexpr int kSpins = 500;  // polls before the thread sleeps
 constexpr int kSilenceMs = 5'000;
 // time in ms to wait for data in flight after the other process has ended
-constexpr int kGoneMs = 200;
+constexpr int kClosedMs = 200;
 
-Result<> said(ucs_status_t status) { return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status)); }
+Result<> result_of(ucs_status_t status) {
+  return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status));
+}
 
 // Returns the context of this process. Each UCX worker belongs to one thread.
 ucs_status_t context(ucp_context_h& out) {
@@ -68,7 +70,7 @@ class Channel final : public UcxChannel {
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());
     const ucs_status_t status = ucp_ep_create(worker_, &params, &other_);
-    return status == UCS_OK ? Result<>() : said(status);
+    return status == UCS_OK ? Result<>() : result_of(status);
   }
 
   Result<> send(std::span<const std::span<const std::byte>> pieces, int beside) override {
@@ -109,7 +111,7 @@ class Channel final : public UcxChannel {
   Result<> finish(std::span<void*> requests, int beside, ucp_tag_recv_info_t* got = nullptr) {
     for (void* request : requests) {
       if (request == nullptr) continue;
-      if (UCS_PTR_IS_ERR(request)) return said(UCS_PTR_STATUS(request));
+      if (UCS_PTR_IS_ERR(request)) return result_of(UCS_PTR_STATUS(request));
       ucs_status_t status = UCS_OK;
       const auto check = [&] {
         return got != nullptr ? ucp_tag_recv_request_test(request, got) : ucp_request_check_status(request);
@@ -121,7 +123,7 @@ class Channel final : public UcxChannel {
           TRY_VOID(sleep(beside));
       }
       ucp_request_free(request);
-      if (status != UCS_OK) return said(status);
+      if (status != UCS_OK) return result_of(status);
     }
     return {};
   }
@@ -131,7 +133,7 @@ class Channel final : public UcxChannel {
     pollfd both[] = {{wakes_, POLLIN, 0}, {beside, POLLRDHUP, 0}};
     if (poll(both, 2, kSilenceMs) == 0)
       return failure(ErrorCode::io, "UCX: no data arrived for {} s", kSilenceMs / 1000);
-    if (both[0].revents == 0 && both[1].revents != 0 && poll(both, 1, kGoneMs) == 0)
+    if (both[0].revents == 0 && both[1].revents != 0 && poll(both, 1, kClosedMs) == 0)
       return failure(ErrorCode::io, "the other engine has stopped");
     return {};
   }

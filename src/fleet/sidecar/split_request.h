@@ -1,4 +1,4 @@
-// TwoLegs is one client request in the sidecar. It makes the connector's calls to the two engines: the
+// SplitRequest is one client request in the sidecar. It makes the connector's calls to the two engines: the
 // prefill request and the decode request.
 #pragma once
 
@@ -20,16 +20,17 @@ namespace octavo::fleet {
 enum class Look : std::uint8_t;  // result of reading an engine's load
 
 // Exists until its last call ends. Must be used on the thread of its loop.
-class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
+class SplitRequest : public std::enable_shared_from_this<SplitRequest> {
  public:
   using Then = std::function<void(const Result<http::Response>& reply)>;
-  using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
+  using Otherwise = std::function<void(const std::shared_ptr<SplitRequest>& split)>;
 
   // If the local engine does all the work, `prefiller` is nullopt. Otherwise the caller must have decoded
   // the body (Content-Encoding). `draw` has random bits.
-  TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-          std::optional<http::Address> prefiller, std::uint64_t draw);
-  ~TwoLegs() { trace_.end(status_); }
+  SplitRequest(const SidecarOptions& options, http::ClientLoop& loop,
+               std::shared_ptr<http::Exchange> exchange, std::optional<http::Address> prefiller,
+               std::uint64_t draw);
+  ~SplitRequest() { trace_.end(status_); }
 
   // Must be called first. Ends the running calls if the client disconnects.
   void watch_client();
@@ -49,7 +50,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // never arrive.
   void prefill_meanwhile(std::string body, http::Headers more = {});
   // Sends a GET to a different port of the prefill engine.
-  void ask_prefiller(int port, std::string target, Then then);
+  void call_prefiller(int port, std::string target, Then then);
 
   // Sends the request to the local engine, and the response to the client. If `cached_tokens` is set, it
   // replaces the number in the usage.
@@ -78,18 +79,18 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     std::int64_t idle_since_us = 0;
     int unreachable = 0;
   };
-  void prefill(const std::shared_ptr<Prefill>& leg);
-  void watch(const std::shared_ptr<Prefill>& leg, int attempt);
-  void judge(const std::shared_ptr<Prefill>& leg, Look look);
-  void give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason, bool may_retry);
-  void prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply);
+  void prefill(const std::shared_ptr<Prefill>& prefill_call);
+  void watch(const std::shared_ptr<Prefill>& prefill_call, int attempt);
+  void judge(const std::shared_ptr<Prefill>& prefill_call, Look look);
+  void give_up(const std::shared_ptr<Prefill>& prefill_call, std::string_view reason, bool may_retry);
+  void prefill_ended(const std::shared_ptr<Prefill>& prefill_call, const Result<http::Response>& reply);
   void decode(std::shared_ptr<const std::string> body);
   void on_head(http::Response head);
   void on_body(std::string_view piece);
   void hold(std::string_view piece);
   void on_end(const Result<>& result);
   void pass_on(const std::string& bytes);
-  void client_gone();
+  void client_disconnected();
 
   const SidecarOptions& options_;
   http::ClientLoop& loop_;

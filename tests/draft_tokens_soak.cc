@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <span>
 
-#include "guesses.h"
+#include "draft_tokens.h"
 
 int main(int argc, char** argv) {
   using namespace octavo;
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   std::int64_t differences = 0;
   for (const Proposing& proposing : all_proposing()) {
     if (!methods.empty() && std::ranges::find(methods, proposing.name) == methods.end()) continue;
-    const GuessReport report = check_guesses(proposing, requests, seed, device, scratch);
+    const DraftTokenReport report = check_draft_tokens(proposing, requests, seed, device, scratch);
     fmt::print("{:<14} {}: {} requests, {} differences, {} draft tokens, {} accepted, {} preemptions\n",
                proposing.name, proposing.model, report.requests, report.differences, report.draft_tokens,
                report.accepted, report.preemptions);

@@ -1,4 +1,4 @@
-#include "engine/draft/place_drafter.h"
+#include "engine/draft/position_drafter.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,28 +9,29 @@
 
 namespace octavo {
 
-Result<std::unique_ptr<PlaceDrafter>> PlaceDrafter::create(std::shared_ptr<Backend> backend,
-                                                           const LocalExecutor& model,
-                                                           std::unique_ptr<PlaceHeads> heads, int sequences,
-                                                           bool drawn) {
+Result<std::unique_ptr<PositionDrafter>> PositionDrafter::create(std::shared_ptr<Backend> backend,
+                                                                 const LocalExecutor& model,
+                                                                 std::unique_ptr<PositionHeads> heads,
+                                                                 int sequences, bool drawn) {
   const std::int64_t vocab = heads->model().spec.vocab;
   TRY_VOID(heads->reserve(sequences));
-  std::unique_ptr<PlaceDrafter> drafter(new PlaceDrafter(std::move(backend), model, std::move(heads), drawn));
+  std::unique_ptr<PositionDrafter> drafter(
+      new PositionDrafter(std::move(backend), model, std::move(heads), drawn));
   TRY_VOID(drafter->sampler_.reserve(sequences, vocab));
   TRY(drafter->logits_,
       drafter->backend_->device->allocate(static_cast<std::size_t>(sequences * vocab) * sizeof(float)));
   return drafter;
 }
 
-PlaceDrafter::PlaceDrafter(std::shared_ptr<Backend> backend, const LocalExecutor& model,
-                           std::unique_ptr<PlaceHeads> heads, bool drawn)
+PositionDrafter::PositionDrafter(std::shared_ptr<Backend> backend, const LocalExecutor& model,
+                                 std::unique_ptr<PositionHeads> heads, bool drawn)
     : backend_(std::move(backend)),
       model_(model),
       heads_(std::move(heads)),
       drawn_(drawn),
       sampler_(*backend_, {}) {}
 
-Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
+Result<> PositionDrafter::read(std::span<const ComputedText> texts) {
   read_.clear();
   for (const ComputedText& text : texts) {
     const auto count = static_cast<int>(text.tokens.size());
@@ -41,17 +42,17 @@ Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
 
 // Sequences with the largest Draft::most come first, so that each position of the drafts is computed only
 // for the first n sequences.
-Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
+Result<std::int64_t> PositionDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
   if (working_.empty()) return {};
   std::ranges::stable_sort(working_, std::ranges::greater(), [](const Working& w) { return w.draft->most; });
   TRY_VOID(begin());
   std::int64_t first_ns = 0;
-  for (int place = 0; place < heads_->places(); ++place) {
-    while (!working_.empty() && working_.back().draft->most <= place) working_.pop_back();
+  for (int position = 0; position < heads_->positions(); ++position) {
+    while (!working_.empty() && working_.back().draft->most <= position) working_.pop_back();
     if (working_.empty()) break;
-    TRY_VOID(draft_place(place));
+    TRY_VOID(draft_position(position));
     if (first_ns == 0) first_ns = now_ns();
   }
   return first_ns;
@@ -59,7 +60,7 @@ Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
 
 // If the text has grown by more tokens than the last step computed, no row has the hidden state of the last
 // token, so the sequence gets no draft tokens.
-void PlaceDrafter::take_up(Draft& draft) {
+void PositionDrafter::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
   if (draft.most <= 0 || read == read_.end() || read->end + 1 != static_cast<int>(draft.text.size())) return;
@@ -69,7 +70,7 @@ void PlaceDrafter::take_up(Draft& draft) {
       {.draft = &draft, .sampling = &entry.first->second, .row = read->row, .last = draft.text.back()});
 }
 
-Result<> PlaceDrafter::begin() {
+Result<> PositionDrafter::begin() {
   numbers_.clear();
   for (const Working& w : working_) numbers_.push_back(w.row);
   TRY(const View rows, upload(row_memory_, numbers_));
@@ -77,8 +78,8 @@ Result<> PlaceDrafter::begin() {
   return {};
 }
 
-// Proposes the tokens at position `place` of all drafts. A row with non-finite logits ends the draft.
-Result<> PlaceDrafter::draft_place(int place) {
+// Proposes the tokens at position `position` of all drafts. A row with non-finite logits ends the draft.
+Result<> PositionDrafter::draft_position(int position) {
   numbers_.clear();
   rows_.clear();
   for (const Working& w : working_) {
@@ -87,7 +88,7 @@ Result<> PlaceDrafter::draft_place(int place) {
   }
   TRY(const View ids, upload(id_memory_, numbers_));
   const View logits = logits_.view(DType::f32, {std::ssize(working_), heads_->model().spec.vocab});
-  heads_->logits(place, ids, logits);
+  heads_->logits(position, ids, logits);
   TRY_VOID(sampler_.launch(logits, rows_));
   const std::span<SampledToken> results = sampler_.collect();
   CHECK(results.size() == working_.size(), "{} results for {} rows", results.size(), working_.size());
@@ -103,7 +104,7 @@ Result<> PlaceDrafter::draft_place(int place) {
 }
 
 // The result is valid until `memory` is used again.
-Result<View> PlaceDrafter::upload(StepMemory& memory, std::span<const std::int32_t> numbers) {
+Result<View> PositionDrafter::upload(StepMemory& memory, std::span<const std::int32_t> numbers) {
   memory.clear();
   const auto part = memory.add<std::int32_t>(numbers.size());
   TRY_VOID(memory.fit(*backend_->device, *backend_->stream));

@@ -1,4 +1,4 @@
-#include "guesses.h"
+#include "draft_tokens.h"
 
 #include <fmt/format.h>
 
@@ -61,7 +61,8 @@ void write_adapter(const std::filesystem::path& folder, const ModelSpec& spec, s
   for (std::size_t layer = 0; layer < spec.layers.size(); ++layer) {
     const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
     if (attention == nullptr) continue;
-    for (const auto& [name, heads] : {std::pair{"k_proj", attention->kv_heads}, {"v_proj", attention->kv_heads}}) {
+    for (const auto& [name, heads] :
+         {std::pair{"k_proj", attention->kv_heads}, {"v_proj", attention->kv_heads}}) {
       const std::string module =
           fmt::format("base_model.model.model.layers.{}.self_attn.{}.lora_", layer, name);
       add(module + "A.weight", kRank, spec.dim, 1 / std::sqrt(static_cast<float>(spec.dim)));
@@ -146,11 +147,11 @@ std::vector<Proposing> all_proposing() {
   const auto head = [&](HeadOptions::Kind kind, const std::string& model) -> SpeculativeOptions {
     return {.method = HeadOptions{.kind = kind, .model = model}, .num_speculative_tokens = 4};
   };
-  const auto heads_by_place = [&](PlaceHeadOptions::Kind kind, const char* model) -> SpeculativeOptions {
-    return {.method = PlaceHeadOptions{.kind = kind, .model = data(model)}, .num_speculative_tokens = 3};
+  const auto position_heads = [&](PositionHeadOptions::Kind kind, const char* model) -> SpeculativeOptions {
+    return {.method = PositionHeadOptions{.kind = kind, .model = data(model)}, .num_speculative_tokens = 3};
   };
   using Cached = HeadOptions::Kind;
-  using ByPlace = PlaceHeadOptions::Kind;
+  using HeadKind = PositionHeadOptions::Kind;
   std::vector<Proposing> all{
       {"ngram", kDemoModel, {.method = NgramOptions{1, 3}, .num_speculative_tokens = 5}},
       {"suffix", kDemoModel, {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
@@ -160,8 +161,8 @@ std::vector<Proposing> all_proposing() {
       {"eagle", data("markov"), head(Cached::eagle, data("markov-eagle"))},
       {"eagle3", kDemoModel, head(Cached::eagle3, "models/demo-eagle3")},
       {"mtp", data("mimo"), head(Cached::mtp, ""), false},
-      {"medusa", data("markov"), heads_by_place(ByPlace::medusa, "markov-medusa")},
-      {"mlp_speculator", data("markov"), heads_by_place(ByPlace::mlp_speculator, "markov-mlp")},
+      {"medusa", data("markov"), position_heads(HeadKind::medusa, "markov-medusa")},
+      {"mlp_speculator", data("markov"), position_heads(HeadKind::mlp_speculator, "markov-mlp")},
       {"hybrid",  // draft tokens need recurrent states
        "tests/data/models/qwen3_next",
        {.method = SuffixOptions{}, .num_speculative_tokens = 24}}};
@@ -170,19 +171,20 @@ std::vector<Proposing> all_proposing() {
   return all;
 }
 
-GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed, const std::string& device,
-                          const std::filesystem::path& scratch) {
+DraftTokenReport check_draft_tokens(const Proposing& proposing, int requests, std::uint32_t seed,
+                                    const std::string& device, const std::filesystem::path& scratch) {
   const Bench bench(proposing, device, scratch);
   const auto plain = bench.load(kRounds[0], nullptr);
   std::vector<std::unique_ptr<Engine>> engines;
   for (const Round& round : kRounds) engines.push_back(bench.load(round, &proposing.speculation));
-  GuessReport report;
+  DraftTokenReport report;
   for (std::uint32_t round = 0; report.requests < requests; ++round) {
     const int count = static_cast<int>(std::min<std::int64_t>(kRound, requests - report.requests));
-    const std::vector<Request> asked = bench.requests(*plain, count, seed + round);
-    const std::vector<Answers> expected = answers_of(*plain, asked);
-    const std::vector<Answers> answers = answers_of(*engines[round % engines.size()], asked);
-    for (std::size_t i = 0; i < asked.size(); ++i) report.differences += answers[i] != expected[i] ? 1 : 0;
+    const std::vector<Request> requested = bench.requests(*plain, count, seed + round);
+    const std::vector<Answers> expected = answers_of(*plain, requested);
+    const std::vector<Answers> answers = answers_of(*engines[round % engines.size()], requested);
+    for (std::size_t i = 0; i < requested.size(); ++i)
+      report.differences += answers[i] != expected[i] ? 1 : 0;
     report.requests += count;
   }
   for (const auto& engine : engines) {

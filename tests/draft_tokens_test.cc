@@ -1,4 +1,4 @@
-#include "guesses.h"
+#include "draft_tokens.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kRequests = 150;  // number of requests; guesses_soak runs more
 
-class Guesses : public testing::TestWithParam<Proposing> {};
+class DraftTokens : public testing::TestWithParam<Proposing> {};
 
-TEST_P(Guesses, ChangeNoAnswer) {
+TEST_P(DraftTokens, ChangeNoAnswer) {
   const ScratchDirectory scratch;
-  const GuessReport report = check_guesses(GetParam(), kRequests, 1, "cpu", scratch.path());
+  const DraftTokenReport report = check_draft_tokens(GetParam(), kRequests, 1, "cpu", scratch.path());
   fmt::print("{}: {} requests, {} differences, {} draft tokens, {} accepted, {} preemptions\n",
              GetParam().name, report.requests, report.differences, report.draft_tokens, report.accepted,
              report.preemptions);
@@ -30,7 +30,7 @@ TEST_P(Guesses, ChangeNoAnswer) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Method, Guesses, testing::ValuesIn(all_proposing()),
+INSTANTIATE_TEST_SUITE_P(Method, DraftTokens, testing::ValuesIn(all_proposing()),
                          [](const auto& test) { return test.param.name; });
 
 // Answers of three tokens to one prompt, each token one of the four most likely. The number of possible
@@ -40,17 +40,17 @@ class Distribution : public testing::Test {
   static constexpr int kKept = 4;  // top_k
   using Triple = std::array<TokenId, 3>;
 
-  static std::unique_ptr<Engine> load(bool guesses) {
+  static std::unique_ptr<Engine> load(bool draft_tokens) {
     EngineOptions options;
     options.model.dir = "tests/data/drafters/markov";
     options.device.type = "cpu";
     options.device.threads = 1;
     options.schedule.max_num_seqs = 64;
     options.cache.memory_bytes = 8 << 20;
-    if (guesses) {
+    if (draft_tokens) {
       options.speculation =
-          SpeculativeOptions{.method = PlaceHeadOptions{.kind = PlaceHeadOptions::Kind::mlp_speculator,
-                                                        .model = "tests/data/drafters/markov-mlp"},
+          SpeculativeOptions{.method = PositionHeadOptions{.kind = PositionHeadOptions::Kind::mlp_speculator,
+                                                           .model = "tests/data/drafters/markov-mlp"},
                              .num_speculative_tokens = 3};
       options.speculation->per_batch_size = {{1, 64, 3}};
     }
@@ -125,9 +125,9 @@ class Distribution : public testing::Test {
   static inline const std::vector<TokenId> kPrompt{7, 90, 41, 3};
 };
 
-TEST_F(Distribution, GuessesDrawAsTheModelSays) {
+TEST_F(Distribution, DraftTokensDrawAsTheModelDoes) {
   constexpr int kCount = 3000;
-  const auto plain = load(false), guessing = load(true);
+  const auto plain = load(false), drafting = load(true);
   std::map<Triple, double> likely;
   for (const auto& [first, p] : next(*plain, kPrompt)) {
     std::vector<TokenId> text = kPrompt;
@@ -138,15 +138,15 @@ TEST_F(Distribution, GuessesDrawAsTheModelSays) {
       text.pop_back();
     }
   }
-  const std::map<Triple, int> without = draw(*plain, kCount, 1), with = draw(*guessing, kCount, 1);
+  const std::map<Triple, int> without = draw(*plain, kCount, 1), with = draw(*drafting, kCount, 1);
   EXPECT_EQ(with, without);
-  EXPECT_GT(guessing->own_stats().drafts.accepted[0], kCount / 10);
+  EXPECT_GT(drafting->own_stats().drafts.accepted[0], kCount / 10);
   for (const auto& [triple, times] : with) EXPECT_TRUE(likely.contains(triple));
   const double chance = deviation(likely, with, kCount);
   fmt::print("chi-square: {:.2f} standard deviations from the expected value\n", chance);
   EXPECT_LT(chance, 3.5);
   // The test must be sensitive: draws at another temperature must not match.
-  EXPECT_GT(deviation(likely, draw(*guessing, kCount, 0.8), kCount), 5);
+  EXPECT_GT(deviation(likely, draw(*drafting, kCount, 0.8), kCount), 5);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace octavo {
 
 // Parameters of all positions. If a list has fewer entries than positions, the last entry is used for the
 // remaining positions.
-struct PlaceParameters {
+struct PositionParameters {
   NormParameter input_norm;
   std::vector<MatrixParameter> tables;
   std::vector<LinearParameter> products;  // Medusa: one per block and position, sorted by position
@@ -28,21 +28,21 @@ struct PlaceParameters {
   ParameterList list();
 };
 
-struct LoadedPlaces {
-  PlaceParameters parameters;
+struct LoadedPositionHeads {
+  PositionParameters parameters;
   Model model;         // owner of the vectors; the size of its vocabulary is the number of logits
   const Model* other;  // the target
 };
 
-class PlaceHeads {
+class PositionHeads {
  public:
   // tokens` has the token id of each logit. If it is empty, logit i belongs to token i.
-  PlaceHeads(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places,
-             std::vector<std::int32_t> tokens)
-      : backend_(backend), loaded_(std::move(loaded)), places_(places), tokens_(std::move(tokens)) {}
-  virtual ~PlaceHeads() = default;
+  PositionHeads(Backend& backend, std::unique_ptr<LoadedPositionHeads> loaded, int positions,
+                std::vector<std::int32_t> tokens)
+      : backend_(backend), loaded_(std::move(loaded)), positions_(positions), tokens_(std::move(tokens)) {}
+  virtual ~PositionHeads() = default;
 
-  int places() const { return places_; }
+  int positions() const { return positions_; }
   const Model& model() const { return loaded_->model; }
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
 
@@ -56,14 +56,14 @@ class PlaceHeads {
     rows_ = rows;
   }
 
-  // Computes the logits of the token after position `place`; position 0 is the target's token. Computes only
-  // the first ids.size(0) drafts. Their earlier positions must be complete. ids: i32 [n], the tokens at
-  // `place`; out: f32 [n, vocab].
-  virtual void logits(int place, const View& ids, const View& out) = 0;
+  // Computes the logits of the token after position `position`; position 0 is the target's token. Computes
+  // only the first ids.size(0) drafts. Their earlier positions must be complete. ids: i32 [n], the tokens at
+  // `position`; out: f32 [n, vocab].
+  virtual void logits(int position, const View& ids, const View& out) = 0;
 
  protected:
   Result<View> allocate(DType type, std::int64_t rows, std::int64_t cols);
-  const PlaceParameters& parameters() const { return loaded_->parameters; }
+  const PositionParameters& parameters() const { return loaded_->parameters; }
   const Model& other() const { return *loaded_->other; }
   // Copies the first n rows of the residual after the final norm to `out`, f32 [n, dim].
   void copy_hidden(std::int64_t n, const View& out) const;
@@ -71,8 +71,8 @@ class PlaceHeads {
   Backend& backend_;
 
  private:
-  std::unique_ptr<LoadedPlaces> loaded_;
-  int places_;
+  std::unique_ptr<LoadedPositionHeads> loaded_;
+  int positions_;
   std::vector<std::int32_t> tokens_;
   std::vector<Buffer> workspaces_;
   View residual_, rows_;
@@ -86,20 +86,19 @@ class PlaceHeads {
 // silu(W x + b). Each position has an output matrix, or all positions share one, or all use the target's.
 // Tensors may have vLLM's names (blocks.0.layers.0, lm_heads.0, token_map) or the authors' names (0.0.linear,
 // 0.1).
-Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
-                                                const LoadOptions& options);
+Result<std::unique_ptr<PositionHeads>> load_medusa(const std::string& path, const Model& other,
+                                                   Backend& backend, const LoadOptions& options);
 
 // Loads IBM's MLP speculators (Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding
 // Speculators", 2024). Each position computes a state gelu(norm(W state + weight * embedding)) from the
 // previous state and the token. The first state is the row of the target's residual.
-Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
-                                                        Backend& backend, const LoadOptions& options);
+Result<std::unique_ptr<PositionHeads>> load_mlp_speculator(const std::string& path, const Model& other,
+                                                           Backend& backend, const LoadOptions& options);
 
 // Loads the parameters of all positions. Returns an error if tensors are missing, unknown or of another
 // shape.
-Result<std::unique_ptr<LoadedPlaces>> load_places(ModelSpec spec, PlaceParameters parameters,
-                                                  const std::vector<std::string>& ignorable,
-                                                  const Checkpoint& checkpoint, const Model& other,
-                                                  Backend& backend, const LoadOptions& options);
+Result<std::unique_ptr<LoadedPositionHeads>> load_position_parameters(
+    ModelSpec spec, PositionParameters parameters, const std::vector<std::string>& ignorable,
+    const Checkpoint& checkpoint, const Model& other, Backend& backend, const LoadOptions& options);
 
 }  // namespace octavo

@@ -22,7 +22,7 @@ struct Proposing {
 
 std::vector<Proposing> all_proposing();
 
-struct GuessReport {
+struct DraftTokenReport {
   std::int64_t requests = 0;
   std::int64_t differences = 0;
   std::int64_t draft_tokens = 0;
@@ -32,7 +32,7 @@ struct GuessReport {
 
 // Compares `requests` random requests in rounds: different step sizes, many and few KV blocks, with and
 // without the prefix cache. device: "cpu" or "cuda". scratch: folder for adapters.
-GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed, const std::string& device,
-                          const std::filesystem::path& scratch);
+DraftTokenReport check_draft_tokens(const Proposing& proposing, int requests, std::uint32_t seed,
+                                    const std::string& device, const std::filesystem::path& scratch);
 
 }  // namespace octavo

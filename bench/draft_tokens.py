@@ -1,6 +1,6 @@
 """Measures the speedup of each drafter: processor time per token without draft tokens, divided by the time with draft tokens.
 
-    python guesses.py [--octavo PROGRAM] [--texts random stories] [--batches 1 4 16] [--temperatures 0 0.8] [--rounds 3] [--heads METHOD=DIR ..]
+    python draft_tokens.py [--octavo PROGRAM] [--texts random stories] [--batches 1 4 16] [--temperatures 0 0.8] [--rounds 3] [--heads METHOD=DIR ..]
 
 Texts `random`: `octavo bench latency` answers random tokens, with one thread and 128 output tokens. The time is the processor time of
 `--iterations` batches, without the time of a start without batches.

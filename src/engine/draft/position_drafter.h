@@ -1,4 +1,4 @@
-// A drafter with one head for each position of a draft, Medusa or an MLP speculator (model/place_heads.h).
+// A drafter with one head for each position of a draft, Medusa or an MLP speculator (model/position_heads.h).
 // The heads keep no state: they read the target model's hidden state at the last token of each sequence,
 // with all sequences in one batch.
 #pragma once
@@ -12,20 +12,20 @@
 #include "engine/draft/draft_sampling.h"
 #include "engine/draft/proposer.h"
 #include "engine/execute/local_executor.h"
-#include "model/place_heads.h"
+#include "model/position_heads.h"
 #include "sample/step_memory.h"
 
 namespace octavo {
 
-class PlaceDrafter final : public Proposer {
+class PositionDrafter final : public Proposer {
  public:
   // `model` is the executor of the target model and must outlive this object. `sequences` is the maximum
   // number of sequences in a step. For `drawn`, see DraftModelOptions. Returns an error if there is not
   // enough memory.
-  static Result<std::unique_ptr<PlaceDrafter>> create(std::shared_ptr<Backend> backend,
-                                                      const LocalExecutor& model,
-                                                      std::unique_ptr<PlaceHeads> heads, int sequences,
-                                                      bool drawn);
+  static Result<std::unique_ptr<PositionDrafter>> create(std::shared_ptr<Backend> backend,
+                                                         const LocalExecutor& model,
+                                                         std::unique_ptr<PositionHeads> heads, int sequences,
+                                                         bool drawn);
 
   Result<> read(std::span<const ComputedText> texts) override;
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
@@ -45,16 +45,16 @@ class PlaceDrafter final : public Proposer {
     bool broken = false;
   };
 
-  PlaceDrafter(std::shared_ptr<Backend> backend, const LocalExecutor& model,
-               std::unique_ptr<PlaceHeads> heads, bool drawn);
+  PositionDrafter(std::shared_ptr<Backend> backend, const LocalExecutor& model,
+                  std::unique_ptr<PositionHeads> heads, bool drawn);
   void take_up(Draft& draft);
   Result<> begin();
-  Result<> draft_place(int place);
+  Result<> draft_position(int position);
   Result<View> upload(StepMemory& memory, std::span<const std::int32_t> numbers);
 
   std::shared_ptr<Backend> backend_;
   const LocalExecutor& model_;
-  std::unique_ptr<PlaceHeads> heads_;
+  std::unique_ptr<PositionHeads> heads_;
   bool drawn_;
   Sampler sampler_;
   Buffer logits_;                                               // f32 [sequences, vocab]

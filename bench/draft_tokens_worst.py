@@ -1,6 +1,6 @@
 """Measures what speculative decoding costs when almost no draft token is accepted, for several batch sizes.
 
-    python guesses_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--starts 5] [--rounds 4]
+    python draft_tokens_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--starts 5] [--rounds 4]
 
 The model is the demo model with a last norm of almost 0, so it samples each of a hundred allowed tokens with the same probability. The
 prompt consists of such tokens, too. So neither earlier text nor a draft model predicts the next token.

@@ -1,6 +1,6 @@
 // Compares Medusa heads and MLP speculators with torch. tools/goldens/make_drafter_goldens.py makes the data
 // in tests/data/drafters.
-#include "model/place_heads.h"
+#include "model/position_heads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace octavo {
 namespace {
 
-using Load = Result<std::unique_ptr<PlaceHeads>> (*)(const std::string&, const Model&, Backend&,
-                                                     const LoadOptions&);
+using Load = Result<std::unique_ptr<PositionHeads>> (*)(const std::string&, const Model&, Backend&,
+                                                        const LoadOptions&);
 
 struct Case {
   const char* name;
@@ -26,9 +26,9 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 std::string in_data(const std::string& name) { return std::string(golden::kDrafters) + "/" + name; }
 
-class PlaceHeadsGolden : public testing::TestWithParam<Case> {};
+class PositionHeadsGolden : public testing::TestWithParam<Case> {};
 
-TEST_P(PlaceHeadsGolden, LogitsAreThoseOfTorch) {
+TEST_P(PositionHeadsGolden, LogitsAreThoseOfTorch) {
   const auto [name, load] = GetParam();
   const golden::Golden golden = golden::read(name, golden::kDrafters);
   const auto length = static_cast<int>(golden.ids.size());
@@ -41,10 +41,10 @@ TEST_P(PlaceHeadsGolden, LogitsAreThoseOfTorch) {
     const auto heads = load(in_data(name), *model, backend, {});
     ASSERT_TRUE(heads) << heads.error().message;
     ASSERT_TRUE((*heads)->reserve(length));
-    EXPECT_EQ((*heads)->places(), 3);
+    EXPECT_EQ((*heads)->positions(), 3);
     const auto run = [&](int chunk) {
-      return golden::run_place_heads(*model, **heads, backend, golden.ids, chunk,
-                                     {.dtype = model->activation})
+      return golden::run_position_heads(*model, **heads, backend, golden.ids, chunk,
+                                        {.dtype = model->activation})
           .value();
     };
     const std::vector<float> whole = run(length);
@@ -56,7 +56,7 @@ TEST_P(PlaceHeadsGolden, LogitsAreThoseOfTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Heads, PlaceHeadsGolden,
+INSTANTIATE_TEST_SUITE_P(Heads, PositionHeadsGolden,
                          testing::Values(Case{"medusa", load_medusa}, Case{"medusa-authors", load_medusa},
                                          Case{"medusa-token-map", load_medusa},
                                          Case{"medusa-borrowing", load_medusa},
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Heads, PlaceHeadsGolden,
                            return name;
                          });
 
-TEST(PlaceHeads, ASmallerVocabularyStandsForItsTokens) {
+TEST(PositionHeads, ASmallerVocabularyStandsForItsTokens) {
   Backend backend = make_reference_backend();
   const auto llama = Model::load(in_data("llama"), backend, {}).value();
   const auto heads = load_medusa(in_data("medusa-token-map"), *llama, backend, {}).value();
@@ -78,7 +78,7 @@ TEST(PlaceHeads, ASmallerVocabularyStandsForItsTokens) {
   EXPECT_FALSE(std::ranges::is_sorted(heads->tokens()));
 }
 
-TEST(PlaceHeads, WhatDoesNotFitIsRefused) {
+TEST(PositionHeads, WhatDoesNotFitIsRefused) {
   Backend backend = make_reference_backend();
   const auto llama = Model::load(in_data("llama"), backend, {}).value();
   const auto other = Model::load("tests/data/models/llama", backend, {}).value();

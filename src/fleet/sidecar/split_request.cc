@@ -1,4 +1,4 @@
-#include "fleet/sidecar/two_legs.h"
+#include "fleet/sidecar/split_request.h"
 
 #include <fmt/format.h>
 
@@ -44,9 +44,9 @@ Look look_of(const Result<http::Response>& metrics) {
 
 }  // namespace
 
-TwoLegs::TwoLegs(const SidecarOptions& options, http::ClientLoop& loop,
-                 std::shared_ptr<http::Exchange> exchange, std::optional<http::Address> prefiller,
-                 std::uint64_t draw)
+SplitRequest::SplitRequest(const SidecarOptions& options, http::ClientLoop& loop,
+                           std::shared_ptr<http::Exchange> exchange, std::optional<http::Address> prefiller,
+                           std::uint64_t draw)
     : options_(options),
       loop_(loop),
       exchange_(std::move(exchange)),
@@ -61,22 +61,22 @@ TwoLegs::TwoLegs(const SidecarOptions& options, http::ClientLoop& loop,
   if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", fmt::format("{:016x}", draw_));
 }
 
-void TwoLegs::watch_client() {
+void SplitRequest::watch_client() {
   exchange_->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
     loop.post([weak] {
-      if (const auto self = weak.lock()) self->client_gone();
+      if (const auto self = weak.lock()) self->client_disconnected();
     });
   });
 }
 
-void TwoLegs::prefill(std::string body, bool to_its_end, Then then, http::Headers more) {
+void SplitRequest::prefill(std::string body, bool to_its_end, Then then, http::Headers more) {
   prefill(std::make_shared<Prefill>(Prefill{.body = std::make_shared<const std::string>(std::move(body)),
                                             .more = std::move(more),
                                             .to_its_end = to_its_end,
                                             .then = std::move(then)}));
 }
 
-void TwoLegs::prefill_meanwhile(std::string body, http::Headers more) {
+void SplitRequest::prefill_meanwhile(std::string body, http::Headers more) {
   prefill(
       std::move(body), true,
       [self = shared_from_this()](const Result<http::Response>& reply) {
@@ -87,81 +87,87 @@ void TwoLegs::prefill_meanwhile(std::string body, http::Headers more) {
       std::move(more));
 }
 
-void TwoLegs::prefill(const std::shared_ptr<Prefill>& leg) {
-  http::CallRequest request = call_request(prefiller(), leg->body);
-  for (const auto& [name, value] : leg->more) request.headers.add(name, value);
-  if (!leg->to_its_end) request.timeout_ms = std::min(request.timeout_ms, options_.prefill_timeout_ms);
+void SplitRequest::prefill(const std::shared_ptr<Prefill>& prefill_call) {
+  http::CallRequest request = call_request(prefiller(), prefill_call->body);
+  for (const auto& [name, value] : prefill_call->more) request.headers.add(name, value);
+  if (!prefill_call->to_its_end)
+    request.timeout_ms = std::min(request.timeout_ms, options_.prefill_timeout_ms);
   const auto self = shared_from_this();
-  leg->span = trace_.begin(request.headers);
-  leg->sent_us = now_us();
-  leg->idle_since_us = 0;
-  leg->unreachable = 0;
-  leg->call = gather(std::move(request),
-                     [=](const Result<http::Response>& reply) { self->prefill_ended(leg, reply); });
-  if (leg->to_its_end) return;
-  call_ = leg->call;
-  watch(leg, leg->attempt);
+  prefill_call->span = trace_.begin(request.headers);
+  prefill_call->sent_us = now_us();
+  prefill_call->idle_since_us = 0;
+  prefill_call->unreachable = 0;
+  prefill_call->call = gather(std::move(request), [=](const Result<http::Response>& reply) {
+    self->prefill_ended(prefill_call, reply);
+  });
+  if (prefill_call->to_its_end) return;
+  call_ = prefill_call->call;
+  watch(prefill_call, prefill_call->attempt);
 }
 
-void TwoLegs::prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply) {
-  const int attempt = leg->attempt++;
-  trace_.end(leg->span, "prefill", prefiller().url(), reply ? reply->status : 0);
-  if ((reply && !worth_a_retry(reply->status)) || attempt >= options_.prefill_retries_max) return leg->then(reply);
-  loop_.after(options_.prefill_retry_backoff_ms, [self = shared_from_this(), leg] {
-    if (leg->to_its_end || !self->over_) self->prefill(leg);
+void SplitRequest::prefill_ended(const std::shared_ptr<Prefill>& prefill_call,
+                                 const Result<http::Response>& reply) {
+  const int attempt = prefill_call->attempt++;
+  trace_.end(prefill_call->span, "prefill", prefiller().url(), reply ? reply->status : 0);
+  if ((reply && !worth_a_retry(reply->status)) || attempt >= options_.prefill_retries_max)
+    return prefill_call->then(reply);
+  loop_.after(options_.prefill_retry_backoff_ms, [self = shared_from_this(), prefill_call] {
+    if (prefill_call->to_its_end || !self->over_) self->prefill(prefill_call);
   });
 }
 
 // Checks the engine regularly until this attempt ends.
-void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
+void SplitRequest::watch(const std::shared_ptr<Prefill>& prefill_call, int attempt) {
   const auto self = shared_from_this();
-  const auto open = [=] { return !self->over_ && leg->attempt == attempt; };
+  const auto open = [=] { return !self->over_ && prefill_call->attempt == attempt; };
   loop_.after(kLookMs, [=] {
     if (!open()) return;
     self->gather({.address = self->prefiller(), .target = "/metrics", .timeout_ms = kLookTimeoutMs},
                  [=](const Result<http::Response>& metrics) {
                    if (!open()) return;
-                   self->judge(leg, look_of(metrics));
-                   if (open()) self->watch(leg, attempt);
+                   self->judge(prefill_call, look_of(metrics));
+                   if (open()) self->watch(prefill_call, attempt);
                  });
   });
 }
 
 // An idle engine has lost the request, so the request is sent again. An engine that does not respond to
 // checks will not respond to the request, either.
-void TwoLegs::judge(const std::shared_ptr<Prefill>& leg, Look look) {
+void SplitRequest::judge(const std::shared_ptr<Prefill>& prefill_call, Look look) {
   const std::int64_t now = now_us();
   const auto ms_since = [now](std::int64_t begun_us) { return (now - begun_us) / 1000; };
-  leg->unreachable = look == Look::unreachable ? leg->unreachable + 1 : 0;
+  prefill_call->unreachable = look == Look::unreachable ? prefill_call->unreachable + 1 : 0;
   if (look != Look::idle)
-    leg->idle_since_us = 0;
-  else if (leg->idle_since_us == 0)
-    leg->idle_since_us = now;
-  if (leg->unreachable == kUnreachableMax) return give_up(leg, "the engine does not answer", false);
+    prefill_call->idle_since_us = 0;
+  else if (prefill_call->idle_since_us == 0)
+    prefill_call->idle_since_us = now;
+  if (prefill_call->unreachable == kUnreachableMax)
+    return give_up(prefill_call, "the engine does not answer", false);
   if (look == Look::blind &&
-      ms_since(leg->sent_us) >= blind_wait_ms(options_.blind_wait_ms, leg->body->size()))
-    return give_up(leg, "the engine reports no load and does not answer", false);
+      ms_since(prefill_call->sent_us) >= blind_wait_ms(options_.blind_wait_ms, prefill_call->body->size()))
+    return give_up(prefill_call, "the engine reports no load and does not answer", false);
   if (look == Look::idle &&
-      ms_since(leg->idle_since_us) >= blind_wait_ms(kIdleMs - kLookMs, leg->body->size()))
-    give_up(leg, "the engine reports no running request, but did not answer", true);
+      ms_since(prefill_call->idle_since_us) >= blind_wait_ms(kIdleMs - kLookMs, prefill_call->body->size()))
+    give_up(prefill_call, "the engine reports no running request, but did not answer", true);
 }
 
-void TwoLegs::give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason, bool may_retry) {
-  if (const auto call = leg->call.lock()) call->cancel();
+void SplitRequest::give_up(const std::shared_ptr<Prefill>& prefill_call, std::string_view reason,
+                           bool may_retry) {
+  if (const auto call = prefill_call->call.lock()) call->cancel();
   const Result<http::Response> lost = failure(ErrorCode::io, "{}", reason);
-  if (may_retry) return prefill_ended(leg, lost);
-  ++leg->attempt;
-  trace_.end(leg->span, "prefill", prefiller().url(), 0);
-  leg->then(lost);
+  if (may_retry) return prefill_ended(prefill_call, lost);
+  ++prefill_call->attempt;
+  trace_.end(prefill_call->span, "prefill", prefiller().url(), 0);
+  prefill_call->then(lost);
 }
 
-void TwoLegs::ask_prefiller(int port, std::string target, Then then) {
+void SplitRequest::call_prefiller(int port, std::string target, Then then) {
   http::Address address = prefiller();
   address.port = static_cast<std::uint16_t>(port);
   call_ = gather({.address = std::move(address), .target = std::move(target)}, std::move(then));
 }
 
-std::weak_ptr<http::Call> TwoLegs::gather(http::CallRequest request, Then then) {
+std::weak_ptr<http::Call> SplitRequest::gather(http::CallRequest request, Then then) {
   const auto reply = std::make_shared<http::Response>();
   return loop_.call(std::move(request),
                     {.head = [reply](http::Response head) { *reply = std::move(head); },
@@ -176,8 +182,8 @@ std::weak_ptr<http::Call> TwoLegs::gather(http::CallRequest request, Then then) 
                          }});
 }
 
-http::CallRequest TwoLegs::call_request(const http::Address& address,
-                                        std::shared_ptr<const std::string> body) const {
+http::CallRequest SplitRequest::call_request(const http::Address& address,
+                                             std::shared_ptr<const std::string> body) const {
   const http::Request& request = exchange_->request();
   http::CallRequest call{.address = address,
                          .method = request.method,
@@ -188,23 +194,23 @@ http::CallRequest TwoLegs::call_request(const http::Address& address,
   return call;
 }
 
-void TwoLegs::decode_alone() {
+void SplitRequest::decode_alone() {
   const http::Request& request = exchange_->request();
   const bool bodiless = request.body.empty() && request.method != "POST";
   decode(bodiless ? nullptr : std::shared_ptr<const std::string>(exchange_, &request.body));
 }
 
-void TwoLegs::decode(std::string body, std::optional<std::int64_t> cached_tokens) {
+void SplitRequest::decode(std::string body, std::optional<std::int64_t> cached_tokens) {
   cached_tokens_ = cached_tokens;
   decode(std::make_shared<const std::string>(std::move(body)));
 }
 
-void TwoLegs::decode_if_cached(std::string body, Otherwise otherwise) {
+void SplitRequest::decode_if_cached(std::string body, Otherwise otherwise) {
   otherwise_ = std::move(otherwise);
   decode(std::make_shared<const std::string>(std::move(body)));
 }
 
-void TwoLegs::decode(std::shared_ptr<const std::string> body) {
+void SplitRequest::decode(std::shared_ptr<const std::string> body) {
   if (over_) return;
   const auto self = shared_from_this();
   http::CallRequest request = call_request(*http::parse_base_url(options_.decoder_url), std::move(body));
@@ -216,7 +222,7 @@ void TwoLegs::decode(std::shared_ptr<const std::string> body) {
                       .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
 }
 
-void TwoLegs::on_head(http::Response head) {
+void SplitRequest::on_head(http::Response head) {
   status_ = head.status;
   response_ = {.status = head.status,
                .content_type = std::move(head.content_type),
@@ -224,7 +230,7 @@ void TwoLegs::on_head(http::Response head) {
   event_stream_ = response_.content_type.starts_with("text/event-stream");
 }
 
-void TwoLegs::on_body(std::string_view piece) {
+void SplitRequest::on_body(std::string_view piece) {
   if (!event_stream_) {
     if (streaming_) return void(exchange_->write(piece));
     response_.body += piece;
@@ -241,7 +247,7 @@ void TwoLegs::on_body(std::string_view piece) {
 
 // Holds the stream back until its events show whether it is an answer or a refusal. Above kHeldBytesMax,
 // the stream counts as an answer.
-void TwoLegs::hold(std::string_view piece) {
+void SplitRequest::hold(std::string_view piece) {
   Beginning beginning = Beginning::unknown;
   for (const std::string& event : events_.push(piece)) {
     if (beginning == Beginning::unknown) beginning = beginning_of(event);
@@ -259,12 +265,12 @@ void TwoLegs::hold(std::string_view piece) {
   events_.clear();
 }
 
-void TwoLegs::pass_on(const std::string& bytes) {
+void SplitRequest::pass_on(const std::string& bytes) {
   if (!std::exchange(streaming_, true)) exchange_->start_stream(std::exchange(response_, {}));
   if (!bytes.empty()) exchange_->write(bytes);
 }
 
-void TwoLegs::on_end(const Result<>& result) {
+void SplitRequest::on_end(const Result<>& result) {
   trace_.end(decode_span_, "decode", options_.decoder_url, result ? status_ : 0);
   if (!result) {
     if (!streaming_) return refuse(502, fmt::format("the engine did not answer: {}", result.error().message));
@@ -284,15 +290,17 @@ void TwoLegs::on_end(const Result<>& result) {
   answer(std::move(response_));
 }
 
-void TwoLegs::answer(http::Response response) {
+void SplitRequest::answer(http::Response response) {
   if (std::exchange(over_, true)) return;
   status_ = response.status;
   exchange_->respond(std::move(response));
 }
 
-void TwoLegs::refuse(int status, std::string_view message) { answer(proxy_error(path(), status, message)); }
+void SplitRequest::refuse(int status, std::string_view message) {
+  answer(proxy_error(path(), status, message));
+}
 
-void TwoLegs::client_gone() {
+void SplitRequest::client_disconnected() {
   if (std::exchange(over_, true)) return;
   if (const auto call = call_.lock()) call->cancel();
 }
