@@ -19,7 +19,7 @@ inline constexpr int kFewer = 1;
 
 inline bool long_tests() { return std::getenv("OCTAVO_LONG_TESTS") != nullptr; }
 
-// Returns `all` in a long run, otherwise all / one_of (and fewer under sanitizers).
+// Returns the number of cases to run: `all` in a long run, otherwise all / one_of; fewer under sanitizers.
 inline int rounds(int all, int one_of) { return long_tests() ? all : std::max(1, all / (one_of * kFewer)); }
 
 // For tests of all pairs of cases and variants: returns true if the pair runs. A short run tests each case

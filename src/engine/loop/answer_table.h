@@ -14,7 +14,8 @@
 
 namespace octavo {
 
-using AnswerIndex = std::uint64_t;  // also the value of SequenceSpec::tag
+// index of an answer in the table; SequenceSpec::tag has the same value
+using AnswerIndex = std::uint64_t;
 
 // Exactly one of these calls ends an answer: deliver() (if it returns true), deliver_pooled(), stop(),
 // fail() or abort(). The call frees the index of the answer. The end of the last answer also frees the

@@ -16,7 +16,7 @@ class OwnedProcess {
   static Result<OwnedProcess> start(const std::string& command);
   OwnedProcess(OwnedProcess&& other) noexcept;
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
-  ~OwnedProcess();  // calls kill()
+  ~OwnedProcess();  // kills the process
 
   bool running();
   // Returns how the process has ended, as text with its exit status or signal.

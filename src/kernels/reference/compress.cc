@@ -11,7 +11,7 @@ namespace {
 // Weighted mean over tokens. `most` is the logarithm of the greatest weight so far, and the sums are
 // divided by this weight. Members are in single precision, which is the format of states.
 struct Mean {
-  float most = 0, weights = 0, values = 0;  // weights 0: no tokens yet
+  float most = 0, weights = 0, values = 0;  // sums; with weights == 0 no token was added
 
   void add(double value, double gate) {
     const double before = weights > 0 ? most : static_cast<float>(gate);

@@ -1,4 +1,5 @@
-// Adds projection(gate(x) * vector) to the residual after a layer, where a token has one vector per layer.
+// Adds projection(gate(x) * v) to the residual after a layer. v is the token's embedding for this layer
+// (Gemma 3n's per-layer embeddings).
 #include "model/blocks/block.h"
 #include "model/inputs/layer_inputs.h"
 

@@ -1,5 +1,5 @@
 // Llama-3.x-Nemotron Super and Ultra (Bercovich et al., "Puzzle: Distillation-Based NAS", 2024): Llama whose
-// layers have different numbers of KV heads and MLP widths. Some layers lack a half.
+// layers have different numbers of KV heads and MLP widths. Some layers have no attention or no MLP.
 #include <cmath>
 
 #include "model/families/bases.h"

@@ -20,7 +20,7 @@ namespace octavo {
 struct Lease {
   std::vector<KvLocation> blocks{};
   std::vector<Hash128> keys{};
-  std::uint64_t owner = 0;  // the engine's id for the blocks
+  std::uint64_t owner = 0;  // the id with which the engine releases the blocks
   // See KvPrompt. A consumer with another block size needs these fields to compute its own keys.
   std::vector<TokenId> text{};
   Hash128 identity{};

@@ -89,7 +89,7 @@ const Codec* codec_of(const BlockFormat& format, BlockCompression by) {
   return found == kCodecs.end() ? nullptr : &*found;
 }
 
-// Position of a vector in a plain and in a compressed block.
+// Where a vector is in a plain or in a compressed block, in bytes.
 struct Extent {
   std::size_t begin = 0, bytes = 0;
 };

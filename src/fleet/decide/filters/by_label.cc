@@ -1,5 +1,5 @@
 // by-label: keeps endpoints whose label has one of the given values and, if configured, endpoints without
-// the label. May remove all endpoints.
+// the label. If no endpoint is left, the request fails.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <vector>
