@@ -156,9 +156,10 @@ const SessionStats& SessionTable::stats() {
   return stats_;
 }
 
-SessionTable::Session* SessionTable::find_or_add(const SessionKey& key) {
+// Adding a session may remove another one, but not `kept`.
+SessionTable::Session* SessionTable::find_or_add(const SessionKey& key, const Session* kept) {
   if (const auto found = sessions_.find(key); found != sessions_.end()) return &found->second;
-  if (std::ssize(sessions_) >= limits_.sessions_max) forget_one();
+  if (std::ssize(sessions_) >= limits_.sessions_max) forget_one(kept);
   if (std::ssize(sessions_) >= limits_.sessions_max) return nullptr;
   Session& s = sessions_[key];
   s.created_us = s.ended_us = now_us_;
@@ -168,13 +169,13 @@ SessionTable::Session* SessionTable::find_or_add(const SessionKey& key) {
 }
 
 // Removes the name that has paused longest, of the owner with the most names.
-void SessionTable::forget_one() {
+void SessionTable::forget_one(const Session* kept) {
   const auto most =
       std::ranges::max_element(owners_, {}, [](const auto& each) { return each.second.sessions; });
   auto oldest = sessions_.end();
   for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
     const Session& s = it->second;
-    if (it->first.owner != most->first || s.active() || s.pinned_until_us > 0) continue;
+    if (it->first.owner != most->first || &s == kept || s.active() || s.pinned_until_us > 0) continue;
     if (oldest == sessions_.end() || s.ended_us < oldest->second.ended_us) oldest = it;
   }
   if (oldest != sessions_.end()) remove(oldest);
@@ -307,7 +308,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
   const SessionKey key{session->first.owner, id};
   if (sessions_.contains(key))
     return invalid("session_id", "the session {} exists: choose another name for the fork", name_of(key));
-  if (find_or_add(key) == nullptr)
+  if (find_or_add(key, &session->second) == nullptr)
     return failure(ErrorCode::resource_exhausted, "all {} sessions are in use: release a session",
                    limits_.sessions_max);
   const Session& from = session->second;

@@ -68,9 +68,9 @@ class SessionTable final : public BlockReserve {
     ReuseEstimate pauses;
   };
 
-  Session* find_or_add(const SessionKey& key);
+  Session* find_or_add(const SessionKey& key, const Session* kept = nullptr);
   Sessions::iterator remove(Sessions::iterator session);
-  void forget_one();
+  void forget_one(const Session* kept);
   void hold(Sessions::iterator session, PrefixHold* hold);
   void let_go(Sessions::iterator session);
   void count(const SessionKey& key, const Session& session, int sign);

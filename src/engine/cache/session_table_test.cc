@@ -69,6 +69,16 @@ struct Desk {
   std::int64_t now_us = kOneSecond;
 };
 
+TEST(Sessions, AForkNeverRemovesItsSource) {
+  Desk desk(100, {.sessions_max = 2});
+  desk.turn_of("source", count_from(0, 40));
+  desk.now_us += kOneSecond;
+  desk.turn_of("newer", count_from(1000, 40));
+  ASSERT_TRUE(desk.command(SessionVerb::fork, "source", 0, "fork"));
+  EXPECT_EQ(desk.info("fork").tokens, desk.info("source").tokens);
+  EXPECT_EQ(desk.command(SessionVerb::list, "newer").error().code, ErrorCode::not_found);
+}
+
 TEST(Sessions, HoldTheirBlocksWhileOthersEvictEachOther) {
   Desk desk(100);
   desk.turn_of("s", count_from(0, 60));
