@@ -37,7 +37,8 @@ bool is_anthropic(const json::object& usage) { return usage.contains(kCacheRead)
 
 // Returns the name of the object with cached_tokens. Returns "" if the usage has no number of prompt tokens.
 std::string_view details_name(const json::object& usage) {
-  if (usage.contains("prompt_tokens")) return "prompt_tokens_details";
+  constexpr std::string_view kOpenai = "prompt_tokens_details";
+  if (usage.contains("prompt_tokens") || usage.contains(kOpenai)) return kOpenai;
   return usage.contains("input_tokens_details") ? "input_tokens_details" : "";
 }
 
