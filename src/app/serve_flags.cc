@@ -71,7 +71,6 @@ Result<> take_prices(const std::string& path, ServeCommand& c) {
 }
 
 using ServeFlag = FlagRow<ServeCommand>;
-RuntimeOptions& runtime_of(ServeCommand& c) { return c.runtime; }
 ServeOptions& serving_of(ServeCommand& c) { return c.runtime.serve; }
 openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; }
 ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
