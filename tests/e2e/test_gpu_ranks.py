@@ -101,7 +101,7 @@ def test_ranks_of_one_gpu_have_the_logprobs_of_a_cpu(model, one):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("-tp", "2", "--kv-transfer-config", '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}'),
+        (("-tp", "2", "--kv-offloading-size", "1"),
          "kv_transfer_config: the transfer of KV blocks is not supported with several ranks on GPUs"),
         (("-tp", "2", "-ep", "--enable-eplb"), "enable_eplb: moving experts is not supported with several ranks on GPUs"),
         (("-dp", "2", "-ep"), "device: is cuda; it cannot be combined with --enable-expert-parallel and --data-parallel-size 2"),
