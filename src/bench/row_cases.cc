@@ -112,6 +112,27 @@ Result<> copy_cases(const Rows& r) {
   return {};
 }
 
+// Operators of a rank that has half of the rows of a table, or half of the heads.
+void rank_cases(const Rows& r) {
+  const Ops& ops = r.backend.ops;
+  Stream& stream = *r.backend.stream;
+  const OwnRows half{.first = 0, .count = static_cast<std::int32_t>((r.n + 1) / 2)};
+  const View sums = r.wide.view(DType::f32, {r.n, 1});
+  r.run("own_ids", "i32", 1, 1, [&] {
+    ops.own_ids(stream, {.ids = r.position(), .rows = half, .own = r.narrow.view(DType::i32, {r.n})});
+  });
+  r.run("keep_own_rows", "f32", r.s.dim, 1, [&] {
+    ops.keep_own_rows(stream, {.ids = r.position(), .rows = half, .x = r.f32_rows(r.residual)});
+  });
+  r.run("sum_squares", "bf16", r.s.dim, 2,
+        [&] { ops.sum_squares(stream, {.x = r.rows(r.narrow), .sums = sums}); });
+  r.run("norm_by_squares", "bf16", r.s.dim, 2, [&] {
+    ops.norm_by_squares(
+        stream,
+        {.x = r.rows(r.narrow), .sums = sums, .count = 2 * r.s.dim, .eps = 1e-5f, .weight = r.weights()});
+  });
+}
+
 Result<> embed_case(const Rows& r) {
   // The table is zero, because its values do not change the time.
   std::vector<std::uint16_t> zeros(size(kTokens[3] * r.s.dim));
@@ -183,6 +204,7 @@ Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& vi
     TRY(const Rows rows, rows_of(backend, shapes, n, visitor));
     norm_cases(rows);
     TRY_VOID(copy_cases(rows));
+    rank_cases(rows);
     TRY_VOID(embed_case(rows));
     TRY_VOID(store_cases(rows));
   }
