@@ -20,7 +20,8 @@ Result<> check_prompt_logprobs(const Request& request) {
   const LogprobRequest& requested = request.sampling.logprobs;
   constexpr std::string_view kListed = "prompt_logprob_token_ids";
   if (request.has_embeds() && requested.of_prompt())
-    return invalid(requested.prompt ? "prompt_logprobs" : kListed, "cannot be combined with prompt_embeds, because the prompt has no tokens");
+    return invalid(requested.prompt ? "prompt_logprobs" : kListed,
+                   "cannot be combined with prompt_embeds, because the prompt has no tokens");
   if (requested.prompt_token_ids.empty()) return {};
   const std::int64_t rows =
       std::max<std::int64_t>(std::ssize(request.prompt) - 1 - requested.prompt_start, 0);

@@ -31,7 +31,10 @@ TEST_F(ServeTest, FieldsThatARequestDidNotAskForAreNull) {
 TEST_F(ServeTest, TheLogprobsOfACompletionMayBeABoolean) {
   serve_text("Hi");
   const auto logprobs = [&](const std::string& value) {
-    return reply("/v1/completions", kCompletion + R"(,"logprobs":)" + value + "}").at("choices").at(0).at("logprobs");
+    return reply("/v1/completions", kCompletion + R"(,"logprobs":)" + value + "}")
+        .at("choices")
+        .at(0)
+        .at("logprobs");
   };
   EXPECT_TRUE(logprobs("false").is_null());
   EXPECT_EQ(logprobs("true").at("top_logprobs").at(0).as_object().size(), 1U);
