@@ -18,14 +18,15 @@ Result<> check_ids(std::string_view field, std::span<const TokenId> ids, int voc
 
 Result<> check_prompt_logprobs(const Request& request) {
   const LogprobRequest& requested = request.sampling.logprobs;
-  const std::string_view field = requested.prompt ? "prompt_logprobs" : "prompt_logprob_token_ids";
+  constexpr std::string_view kListed = "prompt_logprob_token_ids";
   if (request.has_embeds() && requested.of_prompt())
-    return invalid(field, "cannot be combined with prompt_embeds, because the prompt has no tokens");
+    return invalid(requested.prompt ? "prompt_logprobs" : kListed,
+                   "cannot be combined with prompt_embeds, because the prompt has no tokens");
   if (requested.prompt_token_ids.empty()) return {};
   const std::int64_t rows =
       std::max<std::int64_t>(std::ssize(request.prompt) - 1 - requested.prompt_start, 0);
   if (rows == std::ssize(requested.prompt_token_ids)) return {};
-  return invalid(field,
+  return invalid(kListed,
                  "has {} rows, but the prompt has {} scored rows: its {} tokens, less 1, less "
                  "prompt_logprob_start = {}",
                  requested.prompt_token_ids.size(), rows, request.prompt.size(), requested.prompt_start);

@@ -28,6 +28,19 @@ TEST_F(ServeTest, FieldsThatARequestDidNotAskForAreNull) {
     EXPECT_TRUE(completion.at("choices").at(0).at(name).is_null()) << name;
 }
 
+TEST_F(ServeTest, TheLogprobsOfACompletionMayBeABoolean) {
+  serve_text("Hi");
+  const auto logprobs = [&](const std::string& value) {
+    return reply("/v1/completions", kCompletion + R"(,"logprobs":)" + value + "}")
+        .at("choices")
+        .at(0)
+        .at("logprobs");
+  };
+  EXPECT_TRUE(logprobs("false").is_null());
+  EXPECT_EQ(logprobs("true").at("top_logprobs").at(0).as_object().size(), 1U);
+  EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"logprobs":"x"})").status, 400);
+}
+
 TEST_F(ServeTest, AnEchoedMessageBeginsTheAnswer) {
   serve_text(" a day");
   const std::string body = R"({"model":"demo","messages":[{"role":"user","content":"Hi"},)"

@@ -102,6 +102,14 @@ Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
   return invalid("prompt", "must not be empty: send a text, token ids or prompt_embeds");
 }
 
+// Reads the number of log-probabilities. As in vLLM, clients may send the boolean of chats: true means 1.
+Result<> read_logprob_count(Fields& fields, LogprobRequest& out) {
+  const json::value* given = fields.any("logprobs");
+  if (!given || !given->is_bool()) return fields.integer("logprobs", out.output);
+  if (given->get_bool()) out.output = 1;
+  return {};
+}
+
 Result<> refuse_other(Fields& f, int n) {
   TRY_VOID(f.refuse("mm_processor_kwargs", "needs images, which only chats can contain"));
   std::optional<int> best_of;
@@ -154,7 +162,7 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   }
   TRY_VOID(fields.boolean("echo", request.echo));
   TRY_VOID(read_max_tokens(fields, rules, request));
-  TRY_VOID(fields.integer("logprobs", out.sampling.logprobs.output));
+  TRY_VOID(read_logprob_count(fields, out.sampling.logprobs));
   TRY_VOID(read_prompt_scores(fields, rules, out.sampling.logprobs));
   TRY_VOID(read_suffix(fields, request));
   TRY_VOID(check_prompt(fields, request));
