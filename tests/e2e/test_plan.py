@@ -116,7 +116,7 @@ def test_a_measured_timing_replaces_the_roofline_of_its_replicas(trace, tmp_path
     (["--devices", "h100", "--device", "h100"], "--device"),
     (["--prices", "3"], "--devices"),
     (["--devices", "h100", "--timings", "h100=timing.json"], "must be DEVICE:SIZE=FILE"),
-    (["--devices", "h100", "--timings", "l40s:2=timing.json"], "l40s' is not one of --devices"),
+    (["--devices", "h100", "--timings", "l40s:2=timing.json"], 'l40s" is not one of --devices'),
     (["--devices", "h100", "--timings", "h100:3=timing.json"], "not one of --tensor-parallel-sizes"),
     (["--devices", "h100", "--timings", "h100:2=/nowhere.json"], "/nowhere.json"),
 ])
