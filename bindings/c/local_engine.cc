@@ -164,8 +164,8 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
     // a pooling request, or a request that a stop string has ended
     return take_text(std::move(arrival), out);
   Active& active = found->second;
+  if (!active.generation->owns(arrival)) return;
   Output& output = arrival.output;
-  if (!active.generation->owns(output)) return;
   const int index = output.index, engine = output.engine;
   Progress& answer = active.answers[static_cast<std::size_t>(index)];
   if (answer.ended) return;

@@ -10,13 +10,13 @@
 
 namespace octavo {
 
-class Arrivals::Sink final : public OutputSink {
+class Arrivals::Sink final : public OutputSink, public std::enable_shared_from_this<Sink> {
  public:
   Sink(std::size_t job, std::shared_ptr<Queue> queue) : job_(job), queue_(std::move(queue)) {}
   void deliver(Output&& output) noexcept override {
     {
       const std::lock_guard lock(queue_->mutex);
-      queue_->arrivals.push_back({job_, std::move(output), now_us()});
+      queue_->arrivals.push_back({job_, std::move(output), now_us(), shared_from_this()});
     }
     queue_->came.notify_one();
   }
@@ -56,8 +56,9 @@ LocalGeneration::LocalGeneration(Service& service, const GenerationPlan& plan)
 Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan& plan, std::size_t job,
                                                Arrivals& arrivals) {
   LocalGeneration generation(service, plan);
+  generation.sink_ = arrivals.sink(job);
   TRY(generation.id_,
-      service.engine.submit(make_request(plan, 0, service.options.eos_ids), arrivals.sink(job)));
+      service.engine.submit(make_request(plan, 0, service.options.eos_ids), generation.sink_));
   return generation;
 }
 

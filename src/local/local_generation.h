@@ -26,7 +26,8 @@ class Arrivals {
   struct Arrival {
     std::size_t job = 0;
     Output output;
-    std::int64_t at_us = 0;  // time of the delivery
+    std::int64_t at_us = 0;                       // time of the delivery
+    std::shared_ptr<const OutputSink> sink = {};  // through which the output arrived
   };
 
   // Returns a sink that adds each output to the queue, with the number of the job.
@@ -55,7 +56,7 @@ class LocalGeneration {
                                        Arrivals& arrivals);
 
   // Returns false for an output of an earlier request with the same job.
-  bool owns(const Output& output) const { return output.id == id_; }
+  bool owns(const Arrivals::Arrival& arrival) const { return arrival.sink == sink_; }
   openai::AnswerPart take(Output&& output);
   bool finished() const { return unfinished_ == 0; }
   void abort() const { service_->engine.abort(id_); }
@@ -67,6 +68,7 @@ class LocalGeneration {
   LocalGeneration(Service& service, const GenerationPlan& plan);
 
   Service* service_;
+  std::shared_ptr<OutputSink> sink_;
   RequestId id_ = 0;
   std::vector<openai::OutputProcessor> processors_;
   int unfinished_;

@@ -26,6 +26,7 @@ TEST(Arrivals, ComeInOrderWithTheirJobs) {
     EXPECT_EQ(arrival.job, job);
     EXPECT_EQ(arrival.output.id, static_cast<RequestId>(id));
     EXPECT_GT(arrival.at_us, 0);
+    EXPECT_EQ(arrival.sink, job == 7 ? first : second);
   }
   EXPECT_FALSE(arrivals.pop(arrival, 0));
 }
