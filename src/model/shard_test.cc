@@ -221,7 +221,7 @@ TEST_P(ShardOnGpus, EveryLayoutIsTheModel) {
     return run_on({.layout = layout, .whole_experts = whole_experts, .on_gpus = true}, golden,
                   ModelDType::float32, chunks);
   };
-  for (const auto [tensor, whole_experts] : {std::pair(1, false), std::pair(2, false), std::pair(2, true)}) {
+  for (const auto& [tensor, whole_experts] : {std::pair(1, false), std::pair(2, false), std::pair(2, true)}) {
     const Ranked one = run({tensor, 1}, whole_experts, whole);
     ASSERT_FALSE(one.error) << one.error->message;
     EXPECT_LE(golden::max_difference(one.logits, golden.logits), 1e-4F);

@@ -154,7 +154,12 @@ def test_engines_have_their_host_memory_and_share_the_folder(plain, tmp_path):
         with serve(NAME, "--data-parallel-size=2", tiers) as base:
             assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
             stored_blocks = lambda tier: of_each_engine(base, "vllm:kv_tier_stored_blocks_total", tier)
-            assert eventually(lambda: len(stored_blocks("CPU")) == 2 and stored_blocks("CPU") == stored_blocks("STORAGE") and min(stored_blocks("CPU")) > 10)
+
+            def all_are_stored():
+                blocks = stored_blocks("STORAGE")
+                return len(blocks) == 2 and blocks[0] == blocks[1] > 10 and blocks == stored_blocks("CPU")
+
+            assert eventually(all_are_stored)
             blocks = stored_blocks("STORAGE")
         files = list(tmp_path.rglob("*.kv"))
         assert len({file.parents[1].name for file in files}) == 1 and len(files) == blocks[0] == blocks[1]

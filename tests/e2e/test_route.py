@@ -300,8 +300,8 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
         prompt = f"Story {i}, please."
         fields = dict(model=model, temperature=i % 2, seed=i, stream=True, ignore_eos=True)
         if path == "/v1/messages":
-            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=700)  # so that the replica is killed before it has sent all
-        return fields | dict(input=prompt, max_output_tokens=700)
+            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=1500)  # so that the replica is killed before it has sent all
+        return fields | dict(input=prompt, max_output_tokens=1500)
 
     def ask(base, i, seen=lambda: None):
         events = []
@@ -358,7 +358,7 @@ def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
     model = client_of(replica).models.list().data[0].id
     prompts = [f"Story {i}, please." if chat else f"Once upon a time there were {i}" for i in range(12)]
     bodies = [
-        dict(model=model, max_tokens=700, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
+        dict(model=model, max_tokens=1500, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
              stream=True, stream_options={"include_usage": True})
         | (dict(messages=[{"role": "user", "content": prompt}]) if chat else dict(prompt=prompt))
         for i, prompt in enumerate(prompts)

@@ -140,7 +140,7 @@ def test_a_rank_dies_with_its_server():
 
 def test_what_ranks_cannot_do_is_refused_by_name():
     for flags, said in [
-        (("--device", "reference"), "must be 1 on devices other than cpu"),
+        (("--device", "reference"), "must be 1 on the device reference, got 2"),
         (("--device", "cpu", "--no-engine-process"), "must be 1 for an engine without a separate process, got 2"),
     ]:
         command = ["build/release/octavo", "serve", "--port", "0", "--tensor-parallel-size", "2", *flags]
