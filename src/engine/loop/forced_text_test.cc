@@ -1,5 +1,5 @@
 // Tests that text which a grammar forces is appended without sampling, in every mode of the engine.
-#include "engine/loop/guided_rig.h"
+#include "engine/testing/guided_rig.h"
 
 namespace octavo {
 namespace {

@@ -2,7 +2,7 @@
 #include <future>
 #include <new>
 
-#include "engine/loop/guided_rig.h"
+#include "engine/testing/guided_rig.h"
 
 namespace octavo {
 namespace {
