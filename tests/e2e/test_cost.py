@@ -160,8 +160,8 @@ def test_a_killed_engine_costs_the_prompt_once(tmp_path, keeps_blocks):
     cost = entry["cost"]
     assert cost["output_tokens"] == 1500
     assert cost["prompt_tokens_computed"] + cost.get("prompt_tokens_cached", 0) == entry["prompt_tokens"]
-    # The new engine computes the tokens of the block that was not full, or all.
-    assert (cost.get("tokens_recomputed", 0) > entry["prompt_tokens"]) != keeps_blocks
+    # The new engine computes the tokens of the block that was not full (at most 16), or all (at least those of 20 events).
+    assert (cost.get("tokens_recomputed", 0) > 16) != keeps_blocks
 
 
 def test_an_embedding_has_a_cost(tmp_path):

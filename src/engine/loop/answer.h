@@ -81,6 +81,9 @@ struct Answer {
     return accepted->request.prompt;
   }
   // Returns the grammar state, or null if the grammar allows any next token.
+  // Whether forced tokens of the grammar are appended without sampling. With logprobs, biases or bans, every
+  // token is sampled.
+  bool takes_forced_tokens() const { return !params().logprobs.output && !sampling.restricts(); }
   GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
   // Starts the grammar. Returns false if the output so far does not match the grammar.
   bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {

@@ -118,8 +118,19 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
               {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
 }
 
-// Cuts the draft before the first token that the grammar forbids or cannot check within the step. Also cuts
-// it after a token that changes the grammar's masks.
+// Returns false if the token is forbidden, if the grammar forces the text after it, or if checking that takes
+// too long for a step. The row after a draft token is sampled, but without drafts forced text is not.
+bool Drafting::may_follow(Answer& answer, grammar::Matcher& rule, TokenId token) {
+  if (!rule.try_accept(token).value_or(false)) return false;
+  if (!answer.takes_forced_tokens()) return true;
+  const std::optional<std::vector<TokenId>> forced = rule.try_forced_tokens();
+  if (forced && forced->empty()) return true;
+  rule.rollback(1);
+  return false;
+}
+
+// Cuts the draft before the first token that may not follow under the grammar, and after a token that changes
+// the grammar's masks.
 void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {
     draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());
@@ -130,7 +141,7 @@ void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) 
   } else if (answer.guided) {
     grammar::Matcher& rule = answer.guided->matcher();
     std::size_t allowed = 0;
-    while (allowed < draft_tokens.size() && rule.try_accept(draft_tokens[allowed]).value_or(false)) ++allowed;
+    while (allowed < draft_tokens.size() && may_follow(answer, rule, draft_tokens[allowed])) ++allowed;
     rule.rollback(allowed);
     draft_tokens.resize(allowed);
   }

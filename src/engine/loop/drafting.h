@@ -57,6 +57,7 @@ class Drafting {
 
  private:
   static bool takes_drafts(const Answer& answer);
+  static bool may_follow(Answer& answer, grammar::Matcher& rule, TokenId token);
   static void keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens);
   Draft draft_for(const RowOwner& owner, int sequences);
   Result<std::int64_t> draft_texts(int sequences);

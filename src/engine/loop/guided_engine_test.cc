@@ -2,72 +2,13 @@
 #include <future>
 #include <new>
 
-#include "engine/testing/rig.h"
-#include "grammar/grammar_cache.h"
+#include "engine/testing/guided_rig.h"
 
 namespace octavo {
 namespace {
 
 class GuidedEngine : public EngineModes {};
 INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all(), EngineModes::name);
-
-constexpr TokenId kEndOfText = 999;
-
-// Returns a vocabulary of tokens with one to three letters. Token 999 ends a text.
-MakeVocabulary letters(grammar::Vocabulary::Encode encode = {}) {
-  return [encode] {
-    std::vector<std::string> tokens;
-    for (int id = 0; id < kVocab; ++id) {
-      const std::string letter(1, static_cast<char>('a' + id % 26));
-      tokens.push_back(id < 26 ? letter : letter + std::to_string(id / 26));
-    }
-    return grammar::Vocabulary::make(std::move(tokens), {}, {kEndOfText}, 1 << 20, encode);
-  };
-}
-
-grammar::GrammarSource regex(const std::string& text) {
-  return {.kind = grammar::GrammarKind::regex, .text = text, .field = "structured_outputs.regex"};
-}
-
-std::shared_ptr<const grammar::CompiledGrammar> compiled(const grammar::GrammarSource& source,
-                                                         const MakeVocabulary& vocabulary = letters()) {
-  return grammar::GrammarCache(vocabulary().value(), 1 << 20).compile(source).value();
-}
-
-std::vector<TokenId> spelled(std::string_view text) {
-  std::vector<TokenId> ids;
-  for (const char c : text) ids.push_back(c - 'a');
-  return ids;
-}
-
-Setup tight(Mode mode, MakeVocabulary vocabulary = letters()) {
-  return {.num_blocks = 24,
-          .max_tokens = 48,
-          .max_model_len = 320,
-          .mode = mode,
-          .vocabulary = std::move(vocabulary)};
-}
-
-// Returns the tokens that the simulated device outputs under the grammar, with or without forced tokens.
-// Stops at the end of the text or after `count` tokens.
-std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
-                                    std::vector<TokenId> tokens, int count, bool jumps = false) {
-  const std::size_t prompt = tokens.size();
-  grammar::Matcher matcher(grammar);
-  std::vector<std::int32_t> mask((kVocab + 31) / 32);
-  const auto full = [&] { return tokens.size() == prompt + static_cast<std::size_t>(count); };
-  while (!full() && !matcher.is_terminated()) {
-    EXPECT_TRUE(matcher.fill_mask(mask).has_value());
-    tokens.push_back(SimulatedExecutor::allowed_from(SimulatedExecutor::next(tokens, kVocab), mask, kVocab));
-    EXPECT_TRUE(matcher.accept(tokens.back()));
-    for (const TokenId token : jumps ? matcher.forced_tokens() : std::vector<TokenId>{}) {
-      if (full()) break;
-      tokens.push_back(token);
-      EXPECT_TRUE(matcher.accept(token));
-    }
-  }
-  return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
-}
 
 TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
   Rig rig(tight(GetParam()));
@@ -170,38 +111,6 @@ TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
     }
   }
   EXPECT_GE(tried, 4);
-  rig.expect_empty();
-}
-
-TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
-  const MakeVocabulary vocabulary = letters(spelled);
-  Rig rig(tight(GetParam(), vocabulary));
-  const auto grammar = regex("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}");
-  const bool jumps = GetParam() != Mode::asynchronous;  // while a step is in flight, every token is sampled
-  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
-  for (unsigned i = 0; i < 24; ++i) {
-    const int count = 20 + static_cast<int>(i % 5) * 30;
-    Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), count);
-    request.eos_ids = {kEndOfText};
-    request.grammar = grammar;
-    const auto& entry =
-        all.emplace_back(std::make_shared<Recorder>(),
-                         expected_under(compiled(grammar, vocabulary), request.prompt, count, jumps));
-    rig.learn(request.prompt, entry.second);
-    ASSERT_TRUE(rig.engine->submit(std::move(request), entry.first).has_value());
-  }
-  std::int64_t tokens = 0;
-  for (const auto& [sink, expectation] : all) {
-    sink->wait_ended(1);
-    EXPECT_EQ(sink->record().tokens, expectation);
-    tokens += static_cast<std::int64_t>(expectation.size());
-  }
-  const std::int64_t sampled = rig.engine->own_stats().grammars.masks;
-  if (jumps) {
-    EXPECT_LT(sampled, tokens / 2);
-  } else {
-    EXPECT_GE(sampled, tokens);
-  }
   rig.expect_empty();
 }
 

@@ -196,14 +196,13 @@ bool StepLoop::reports(const RowOwner& owner) const {
 }
 
 // Appends the tokens that the grammar forces, which the next step computes together. Then starts to compute
-// the next mask. With logprobs, biases or bans, and on an asynchronous executor, every token is sampled
-// instead. Returns true if the answer has ended.
+// the next mask. On an asynchronous executor, every token is sampled instead. Returns true if the answer has
+// ended.
 bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
   GuidedText* const rule = answer.rule();
   if (!rule) return false;
-  const bool jumps =
-      !executor_.asynchronous() && !answer.params().logprobs.output && !answer.sampling.restricts();
+  const bool jumps = !executor_.asynchronous() && answer.takes_forced_tokens();
   if (jumps && append(owner.sequence, owner.answer, rule->try_jump(), now_us)) return true;
   guidance_.mask_is_ready(owner.sequence, answer);
   return false;
