@@ -164,8 +164,10 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
     for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
     began = now_us();
   }));
+  constexpr auto embed = static_cast<std::size_t>(std::ranges::find(kOpNames, "embed") - kOpNames.begin());
+  static_assert(embed < kOpNames.size());
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[0])};  // a step calls the embedding once
+                    .steps = static_cast<double>(times.calls[embed])};  // a step calls the embedding once
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
