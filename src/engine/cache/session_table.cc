@@ -326,23 +326,26 @@ void SessionTable::keep_limits() {
   give_up_until([&] { return stats_.held_blocks <= held_max_ && states_ <= states_max_; });
 }
 
+bool SessionTable::can_free(BlockId block) const {
+  const auto at = static_cast<std::size_t>(block);
+  return holders_[at] > 0 && pins_[at] == 0 &&
+         scheduler_.cache().pool.references(block) == holders_[at];
+}
+
 int SessionTable::reclaimable() const {
-  const BlockPool& pool = scheduler_.cache().pool;
   int sum = 0;
-  for (BlockId block = 0; block < pool.total(); ++block) {
-    const auto at = static_cast<std::size_t>(block);
-    sum += holders_[at] > 0 && pins_[at] == 0 && pool.references(block) == holders_[at];
-  }
+  for (BlockId block = 0; block < scheduler_.cache().pool.total(); ++block) sum += can_free(block);
   return sum;
 }
 
 bool SessionTable::reclaim(int blocks) {
   const BlockPool& pool = scheduler_.cache().pool;
-  const int before = pool.free(), held = stats_.held_blocks;
+  const auto usable = [&] { return pool.free() - scheduler_.lent(); };
+  const int before = usable(), held = stats_.held_blocks;
   const int wanted = before + blocks + pool.total() / kReclaimPart;
-  give_up_until([&] { return pool.free() >= wanted; });
+  give_up_until([&] { return usable() >= wanted; });
   stats_.reclaimed_blocks += held - stats_.held_blocks;
-  return pool.free() > before;
+  return usable() > before;
 }
 
 // Takes blocks from the sessions until done() returns true. Owners that hold more than an equal share give

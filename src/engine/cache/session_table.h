@@ -38,6 +38,7 @@ class SessionTable final : public BlockReserve {
   const SessionStats& stats();
   // Returns the number of blocks that only sessions use and that requests can take.
   int reclaimable() const override;
+  bool can_free(BlockId block) const override;
   bool reclaim(int blocks) override;
 
  private:

@@ -101,6 +101,34 @@ TEST(Sessions, GiveTheirBlocksToARequestThatNeedsThem) {
   EXPECT_GT(desk.table.stats().reclaimed_blocks, 60);
 }
 
+// The request continues the session "s", so the blocks of "s" are no gain for it.
+TEST(Sessions, GiveNothingToARequestThatCouldNotRunWithAllTheirBlocks) {
+  Desk desk(100);
+  Scheduler& scheduler = *desk.engine.scheduler;
+  desk.turn_of("", count_from(5000, 164));
+  PrefixHold* const elsewhere = scheduler.hold(count_from(5000, 164), {}, 0);
+  ASSERT_NE(elsewhere, nullptr);
+  desk.turn_of("s", count_from(0, 80));
+  desk.turn_of("other", count_from(1000, 60));
+  const auto expect_untouched = [&] {
+    EXPECT_EQ(desk.info("s").blocks, 21);
+    EXPECT_EQ(desk.info("other").blocks, 16);
+    EXPECT_EQ(scheduler.stats().blocks_used, 40 + 21 + 16);
+  };
+  expect_untouched();
+  std::vector<TokenId> longer = count_from(0, 80);  // 20 blocks of "s" and 48 more
+  for (const TokenId token : count_from(9000, 192)) longer.push_back(token);
+  const SequenceId waiting = desk.engine.add(longer, 2);
+  EXPECT_TRUE(desk.engine.plan().empty());
+  expect_untouched();
+  EXPECT_EQ(scheduler.hold(count_from(7000, 321), {}, 80), nullptr);
+  expect_untouched();
+  scheduler.let_go(elsewhere);
+  EXPECT_EQ(desk.engine.plan()[waiting], 192);
+  desk.engine.complete(desk.engine.step);
+  scheduler.finish(waiting);
+}
+
 TEST(Sessions, HoldAtMostTheirFraction) {
   Desk desk(100, {.held_fraction = 0.5});
   for (int i = 0; i < 20; ++i) {
