@@ -1,15 +1,19 @@
 // Blocks that the scheduler may take back from holds when sequences need them.
 #pragma once
 
+#include "kv/block_pool.h"
+
 namespace octavo {
 
 class BlockReserve {
  public:
-  // Lets go of holds until at least `blocks` more blocks of the pool are free. Returns whether any block
-  // became free; fewer blocks than requested may be.
+  // Lets go of holds until sequences can use at least `blocks` more blocks: free blocks that no sequence
+  // has lent (Scheduler::lent). Returns whether they can use any more; fewer than requested may be.
   virtual bool reclaim(int blocks) = 0;
   // Returns the number of blocks that reclaim() can free.
   virtual int reclaimable() const = 0;
+  // Returns whether reclaimable() counts this block.
+  virtual bool can_free(BlockId block) const = 0;
 
  protected:
   ~BlockReserve() = default;

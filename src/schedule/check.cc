@@ -49,7 +49,7 @@ void Scheduler::check() const {
     for (const Flight& flight : in_flight_.steps)
       writing += static_cast<int>(
           std::ranges::count_if(flight.sequences, [](const Launched& l) { return l.state_to != kNoState; }));
-    for (const PrefixHold& hold : holds_.all) writing += hold.state_slot != kNoState && !hold.is_whole();
+    for (const auto& [hold, owned] : holds_.all) writing += hold->state_slot != kNoState && !hold->is_whole();
     CHECK(writing == cache_.saved_states->writing(), "{} states of {} are being written", writing,
           cache_.saved_states->writing());
   }
@@ -58,10 +58,15 @@ void Scheduler::check() const {
       waiting_, [&](Slot s) { return at(s).recurrent.slot == kNoState && at(s).recurrent.drafts.empty(); }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
-  for (const PrefixHold& hold : holds_.all)
+  std::vector<int> held(references.size(), 0);
+  for (const auto& [hold, owned] : holds_.all)
     for (int g = 0; g < cache_.group_count(); ++g)
-      for (const BlockId block : hold.blocks.table(g))
-        if (block != kNoBlock) ++references[static_cast<std::size_t>(block)];
+      for (const BlockId block : hold->blocks.table(g)) {
+        if (block == kNoBlock) continue;
+        ++references[static_cast<std::size_t>(block)];
+        if (cache_.group(g).window != 0) ++held[static_cast<std::size_t>(block)];
+      }
+  CHECK(held == holds_.of_block, "the holds of blocks are not counted");
   for (const DeferredBlock& d : in_flight_.blocks) ++references[static_cast<std::size_t>(d.block)];
   for (BlockId b = 0; b < cache_.pool.total(); ++b)
     CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),
@@ -69,6 +74,8 @@ void Scheduler::check() const {
           references[static_cast<std::size_t>(b)]);
   for (int g = 0; g < cache_.group_count(); ++g)
     if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
+  for (const int holds : held) lent -= std::max(holds - 1, 0);
+  CHECK(lent == this->lent(), "{} blocks lent, {} counted", lent, this->lent());
   CHECK(promised + lent <= cache_.pool.free(), "{} blocks promised, {} lent, {} free", promised, lent,
         cache_.pool.free());
   CHECK(!in_flight_.steps.empty() || in_flight_.blocks.empty());

@@ -1,5 +1,6 @@
 // Prefix holds: blocks that the scheduler keeps in the cache although no sequence uses them.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "schedule/scheduler.h"
@@ -20,7 +21,7 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
     CHECK(wanted <= static_cast<int>(keys.size()), "{} blocks of {}", wanted, keys.size());
     const int added = SequenceBlocks::missing_of_prefix(cache_, match_, wanted * options_.block_size);
     needed = match_.unreferenced + match_.lent + added;
-  } while (needed > spare() && reclaim(needed - spare()));
+  } while (needed > spare() && can_reclaim(needed - spare()) && reclaim(needed - spare()));
   if (needed > spare()) return nullptr;
   const int tokens = wanted * options_.block_size;
   int state_slot = match_.state_slot;
@@ -31,7 +32,7 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
     cache_.saved_states->pin(state_slot);
   }
 
-  PrefixHold& hold = holds_.all.emplace_back();
+  PrefixHold& hold = keep(std::make_unique<PrefixHold>());
   hold.tokens.assign(prompt.begin(), prompt.begin() + tokens);
   hold.identity = identity;
   hold.extras.assign(extras.begin(), extras.end());
@@ -42,7 +43,28 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
   hold.state_slot = state_slot;
   hold.blocks.adopt(match_);
   CHECK(hold.blocks.reserve_prefix(tokens));
+  count_held(hold, 1);
   return &hold;
+}
+
+PrefixHold& Scheduler::keep(std::unique_ptr<PrefixHold> hold) {
+  PrefixHold& kept = *hold;
+  holds_.all.emplace(&kept, std::move(hold));
+  return kept;
+}
+
+// Adds (sign 1) or removes (sign -1) the hold's blocks of sliding-window groups to the counts of lent().
+void Scheduler::count_held(const PrefixHold& hold, int sign) {
+  for (int g = 0; g < cache_.group_count(); ++g) {
+    if (cache_.group(g).window == 0) continue;
+    for (const BlockId block : hold.blocks.table(g)) {
+      if (block == kNoBlock) continue;
+      int& holds = holds_.of_block[static_cast<std::size_t>(block)];
+      const int others = sign > 0 ? holds : holds - 1;
+      if (others > 0) holds_.extra += sign;
+      holds += sign;
+    }
+  }
 }
 
 void Scheduler::publish(PrefixHold& hold, int blocks) {
@@ -56,10 +78,11 @@ void Scheduler::publish(PrefixHold& hold, int blocks) {
 
 PrefixHold* Scheduler::share(const PrefixHold& hold) {
   CHECK(hold.is_whole(), "{} of {} blocks", hold.cached, hold.keys.size());
-  PrefixHold& other = holds_.all.emplace_back(hold);
+  PrefixHold& other = keep(std::make_unique<PrefixHold>(hold));
   for (int g = 0; g < cache_.group_count(); ++g)
     for (const BlockId block : other.blocks.table(g))
       if (block != kNoBlock) cache_.pool.acquire(block);
+  count_held(other, 1);
   if (other.state_slot != kNoState) cache_.saved_states->pin(other.state_slot);
   return &other;
 }
@@ -85,10 +108,11 @@ void Scheduler::let_go(PrefixHold* hold) {
     SavedStates& states = *cache_.saved_states;
     hold->is_whole() ? states.unpin(hold->state_slot) : states.give_back(hold->state_slot);
   }
+  count_held(*hold, -1);
   given_up_.clear();
   hold->blocks.give_up(given_up_);
   for (const BlockId block : given_up_) cache_.pool.release(block);
-  std::erase_if(holds_.all, [&](const PrefixHold& other) { return &other == hold; });
+  holds_.all.erase(hold);
 }
 
 }  // namespace octavo

@@ -60,15 +60,15 @@ int Scheduler::tokens_wanted(const Sequence& s) const {
 // were promised at admission.
 int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
 
-// Returns the number of free blocks that are not promised. It subtracts one block for each block of a
-// sliding-window group that two sequences share: when the first sequence moves past the shared block, it
-// allocates a new block, but frees none.
-int Scheduler::spare() const {
-  int lent = 0;
+int Scheduler::lent() const {
+  int references = 0;
   for (int g = 0; g < cache_.group_count(); ++g)
-    if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
-  return cache_.pool.free() - promised_ - lent;
+    if (cache_.group(g).window != 0) references += cache_.pool.extra_references(g);
+  return references - holds_.extra;
 }
+
+// Returns the number of free blocks that are neither promised nor lent.
+int Scheduler::spare() const { return cache_.pool.free() - promised_ - lent(); }
 
 // Plans one token for each sequence that needs exactly one token. These sequences are planned before the
 // long prefills of older sequences, so that decoding continues while a prompt is computed. The budget has a
@@ -318,12 +318,25 @@ bool Scheduler::have_blocks(Sequence& s, int promised) {
   };
   int more = missing();
   if (more <= 0) return true;
-  if (holds_.reserve == nullptr || more > holds_.reserve->reclaimable()) return false;
+  if (!can_reclaim(more)) return false;
   while (more > 0 && reclaim(more)) {
     look_up_prefix(s);
     more = missing();
   }
   return more <= 0;
+}
+
+// Returns whether the user of match_ can get `blocks` more blocks from the reserve. A block of match_ that
+// the reserve frees is of no use, because the user of match_ takes it again. In a sliding-window group it
+// is: match_ counts such a block as lent before, and as unreferenced afterwards.
+bool Scheduler::can_reclaim(int blocks) const {
+  if (holds_.reserve == nullptr) return false;
+  int most = holds_.reserve->reclaimable();
+  for (int g = 0; g < cache_.group_count() && blocks <= most; ++g)
+    if (cache_.group(g).window == 0)
+      for (const BlockId block : match_.tables[static_cast<std::size_t>(g)])
+        most -= block != kNoBlock && holds_.reserve->can_free(block);
+  return blocks <= most;
 }
 
 // Finds the cached prefix of the sequence and stores the result in match_.

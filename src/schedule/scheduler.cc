@@ -32,6 +32,7 @@ Scheduler::Scheduler(SchedulerOptions options)
   in_flight_.spare.resize(depth);
   for (Flight& flight : in_flight_.spare) flight.sequences.reserve(seqs);
   in_flight_.blocks.reserve(static_cast<std::size_t>(options_.num_blocks));
+  holds_.of_block.assign(static_cast<std::size_t>(options_.num_blocks), 0);
   given_up_.reserve(static_cast<std::size_t>(options_.num_blocks));
   const auto blocks = static_cast<std::size_t>(cache_.blocks_for(options_.max_model_len));
   match_.chain.reserve(blocks);

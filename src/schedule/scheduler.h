@@ -14,7 +14,7 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -138,6 +138,10 @@ class Scheduler {
   SchedulerStats stats() const;
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return cache_; }
+  // Returns the number of free blocks that sequences may need because they share blocks of sliding-window
+  // groups: a sequence that moves past a shared block allocates a new block, but frees none. Holds never
+  // move past a block, so of all holds of a block, only one counts as a user.
+  int lent() const;
 
   // CHECKs all invariants of queues, blocks and promises. Takes linear time, so only tests and fuzzers call
   // it.
@@ -204,6 +208,9 @@ class Scheduler {
   int promise(const Sequence& s) const;
   int spare() const;
   bool have_blocks(Sequence& s, int promised);
+  bool can_reclaim(int blocks) const;
+  PrefixHold& keep(std::unique_ptr<PrefixHold> hold);
+  void count_held(const PrefixHold& hold, int sign);
   bool reclaim(int blocks) { return blocks > 0 && holds_.reserve != nullptr && holds_.reserve->reclaim(blocks); }
   void look_up_prefix(Sequence& s);
   void order_by_prefix();
@@ -231,8 +238,10 @@ class Scheduler {
   std::vector<BlockId> given_up_;  // scratch memory
   PrefixMatch match_;              // scratch memory: result of the last look-up
   struct {
-    std::list<PrefixHold> all;
+    std::map<const PrefixHold*, std::unique_ptr<PrefixHold>> all;
     BlockReserve* reserve = nullptr;
+    std::vector<int> of_block;  // [block]: number of holds, only for sliding-window groups
+    int extra = 0;              // sum of (of_block - 1) over all blocks with holds
   } holds_;
   std::vector<Frontier> frontier_;  // next blocks that the step being planned computes
 

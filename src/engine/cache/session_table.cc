@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -16,6 +18,9 @@ namespace {
 constexpr double kWaits = std::numeric_limits<double>::infinity();  // value while a request waits
 // Requests take more blocks than they need, because the order of the sessions costs time.
 constexpr int kReclaimPart = 128;
+// Shared blocks need no memory of the cache, but each session has its own table. So all sessions together
+// have at most this many times the blocks that they may hold, and one owner reaches half of it by forks.
+constexpr int kReferencesPart = 8;
 constexpr std::int64_t kCountUs = 20'000;  // interval of the count of idle blocks, which takes linear time
 
 int part_of(int blocks, double fraction) { return static_cast<int>(fraction * blocks); }
@@ -29,9 +34,13 @@ SessionTable::SessionTable(Scheduler& scheduler, int engine, const SessionLimits
   const SchedulerOptions& o = scheduler.options();
   held_max_ = o.enable_prefix_caching ? part_of(o.num_blocks, limits.held_fraction) : 0;
   const int longest = blocks_of_sequence(o, longest_sequence(o));
-  pinned_max_ = std::clamp(o.num_blocks - longest, 0, part_of(o.num_blocks, limits.pinned_fraction));
-  pinned_max_ = std::min(pinned_max_, held_max_);
+  const int pinnable = std::clamp(o.num_blocks - longest, 0, part_of(o.num_blocks, limits.pinned_fraction));
+  references_max_ = static_cast<int>(
+      std::min<std::int64_t>(std::int64_t{kReferencesPart} * held_max_, std::numeric_limits<int>::max() / 2));
   states_max_ = o.saved_states / 2;
+  pinned_max_ = {.blocks = std::min(pinnable, held_max_),
+                 .states = std::min(part_of(o.saved_states, limits.pinned_fraction), states_max_),
+                 .sessions = part_of(limits.sessions_max, std::min(limits.pinned_fraction, 0.5))};
   holders_.assign(static_cast<std::size_t>(o.num_blocks), 0);
   pins_.assign(static_cast<std::size_t>(o.num_blocks), 0);
   if (held_max_ > 0) scheduler.take_from(*this);
@@ -89,12 +98,14 @@ void SessionTable::end(const Accepted& accepted, std::span<const TokenId> text, 
       media_identities(accepted.identity, accepted.request.media, scheduler_.options().block_size));
   if (held == nullptr) return;
   const bool pinned = s.pinned_until_us > 0;
-  if (pinned && !check_pin(it->first, s, held->blocks.held())) {
+  if (pinned && !check_pin(it->first, s, *held)) {
     ++stats_.refused_pins;  // the blocks of the earlier turn stay pinned
     return scheduler_.let_go(held);
   }
+  const std::int64_t pinned_until_us = s.pinned_until_us;
   hold(it, held);
-  if (use->pin && !pinned && !pin(it, s.ttl_s)) ++stats_.refused_pins;
+  if (use->pin && !pin(it, s.ttl_s)) ++stats_.refused_pins;
+  s.pinned_until_us = std::max(s.pinned_until_us, pinned_until_us);  // a turn never ends a pin earlier
   keep_limits();
 }
 
@@ -168,17 +179,20 @@ SessionTable::Session* SessionTable::find_or_add(const SessionKey& key, const Se
   return &s;
 }
 
-// Removes the name that has paused longest, of the owner with the most names.
+// Removes the name that has paused longest, of the owner with the most names among the owners that have a
+// name without a pin or request.
 void SessionTable::forget_one(const Session* kept) {
-  const auto most =
-      std::ranges::max_element(owners_, {}, [](const auto& each) { return each.second.sessions; });
-  auto oldest = sessions_.end();
+  const auto order = [&](Sessions::iterator it) {
+    return std::tuple(-owners_.at(it->first.owner).sessions, std::string_view(it->first.owner),
+                      it->second.ended_us);
+  };
+  auto first = sessions_.end();
   for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
     const Session& s = it->second;
-    if (it->first.owner != most->first || &s == kept || s.active() || s.pinned_until_us > 0) continue;
-    if (oldest == sessions_.end() || s.ended_us < oldest->second.ended_us) oldest = it;
+    if (&s == kept || s.active() || s.pinned_until_us > 0) continue;
+    if (first == sessions_.end() || order(it) < order(first)) first = it;
   }
-  if (oldest != sessions_.end()) remove(oldest);
+  if (first != sessions_.end()) remove(first);
 }
 
 SessionTable::Sessions::iterator SessionTable::remove(Sessions::iterator session) {
@@ -205,12 +219,19 @@ void SessionTable::count(const SessionKey& key, const Session& session, int sign
       if (pinned) pins = static_cast<std::uint16_t>(pins + sign);
     }
   const int blocks = sign * session.hold->blocks.held();
-  owners_[key.owner].held += blocks;
-  if (session.hold->state_slot != kNoState) states_ += sign;
+  const int states = session.hold->state_slot != kNoState ? sign : 0;
+  Owner& owner = owners_[key.owner];
+  owner.held += blocks;
+  references_ += blocks;
+  states_ += states;
   if (!pinned) return;
-  owners_[key.owner].pinned += blocks;
-  stats_.pinned_blocks += blocks;
-  stats_.pinned += sign;
+  for (Pins* const pins : {&owner.pinned, &pinned_}) {
+    pins->blocks += blocks;
+    pins->states += states;
+    pins->sessions += sign;
+  }
+  stats_.pinned_blocks = pinned_.blocks;
+  stats_.pinned = pinned_.sessions;
 }
 
 // Replaces the blocks of the session.
@@ -242,6 +263,7 @@ void SessionTable::shorten(Sessions::iterator session) {
   if (blocks <= 0 || !scheduler_.can_shorten()) return let_go(session);
   for (int g = 0; g < scheduler_.cache().group_count(); ++g) count_block(s.hold->blocks.table(g).back(), -1);
   owners_[session->first.owner].held -= scheduler_.cache().group_count();
+  references_ -= scheduler_.cache().group_count();
   scheduler_.shorten(*s.hold, blocks);
 }
 
@@ -252,24 +274,37 @@ void SessionTable::unpin(Sessions::iterator session) {
   if (s.hold != nullptr) count(session->first, s, 1);
 }
 
-// Returns an error if the session cannot have `blocks` pinned blocks.
-Result<> SessionTable::check_pin(const SessionKey& key, const Session& session, int blocks) const {
-  const int own = session.pinned_until_us > 0 && session.hold != nullptr ? session.hold->blocks.held() : 0;
-  const int all = stats_.pinned_blocks - own + blocks;
-  const int of_owner = owners_.at(key.owner).pinned - own + blocks;
-  const int owner_max = pinned_max_ / 2;
-  if (of_owner > owner_max)
-    return failure(
-        ErrorCode::resource_exhausted,
-        "the pinned blocks of this tenant would be {}, and the limit is {} of {} blocks: release a "
-        "session, or set a larger --session-pin-fraction",
-        of_owner, owner_max, scheduler_.options().num_blocks);
-  if (all > pinned_max_)
+// Returns an error if the session cannot be pinned with this hold.
+Result<> SessionTable::check_pin(const SessionKey& key, const Session& session, const PrefixHold& hold) const {
+  if (hold.blocks.held() == 0)
     return failure(ErrorCode::resource_exhausted,
-                   "the pinned blocks of all tenants would be {}, and the limit is {} of {} blocks: retry "
-                   "later, or set a larger --session-pin-fraction",
-                   all, pinned_max_, scheduler_.options().num_blocks);
-  return {};
+                   "the session {} is shorter than a block of {} tokens, so it has no blocks to pin: pin it "
+                   "after a longer turn",
+                   name_of(key), scheduler_.options().block_size);
+  const auto pins_of = [](const PrefixHold& of) {
+    return Pins{.blocks = of.blocks.held(), .states = of.state_slot != kNoState, .sessions = 1};
+  };
+  const Pins added = pins_of(hold);
+  const Pins own = session.pinned_until_us > 0 && session.hold != nullptr ? pins_of(*session.hold) : Pins();
+  const auto check = [&](std::string_view what, int Pins::*count, int exist) -> Result<> {
+    const int change = added.*count - own.*count;
+    const int all = pinned_.*count + change, of_owner = owners_.at(key.owner).pinned.*count + change;
+    const int limit = pinned_max_.*count;
+    if (added.*count > 0 && of_owner > limit / 2)
+      return failure(ErrorCode::resource_exhausted,
+                     "the pinned {} of this tenant would be {}, and the limit is {} of {} {}: release a "
+                     "session, or set a larger --session-pin-fraction",
+                     what, of_owner, limit / 2, exist, what);
+    if (added.*count > 0 && all > limit)
+      return failure(ErrorCode::resource_exhausted,
+                     "the pinned {} of all tenants would be {}, and the limit is {} of {} {}: retry later, "
+                     "or set a larger --session-pin-fraction",
+                     what, all, limit, exist, what);
+    return {};
+  };
+  TRY_VOID(check("blocks", &Pins::blocks, scheduler_.options().num_blocks));
+  TRY_VOID(check("states", &Pins::states, scheduler_.options().saved_states));
+  return check("sessions", &Pins::sessions, limits_.sessions_max);
 }
 
 Result<> SessionTable::pin(Sessions::iterator session, int ttl_s) {
@@ -278,7 +313,7 @@ Result<> SessionTable::pin(Sessions::iterator session, int ttl_s) {
     return failure(ErrorCode::resource_exhausted,
                    "the session {} has no cached blocks to pin: send its next turn, then pin it",
                    name_of(session->first));
-  TRY_VOID(check_pin(session->first, s, s.hold->blocks.held()));
+  TRY_VOID(check_pin(session->first, s, *s.hold));
   count(session->first, s, -1);
   s.pinned_until_us = now_us_ + std::int64_t{ttl_s} * 1'000'000;
   count(session->first, s, 1);
@@ -308,10 +343,17 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
   const SessionKey key{session->first.owner, id};
   if (sessions_.contains(key))
     return invalid("session_id", "the session {} exists: choose another name for the fork", name_of(key));
+  const Session& from = session->second;
+  const int blocks = from.hold != nullptr ? from.hold->blocks.held() : 0;
+  const int held = owners_.at(key.owner).held + blocks, held_max = references_max_ / 2;
+  if (held > held_max)
+    return failure(ErrorCode::resource_exhausted,
+                   "the sessions of this tenant would hold {} blocks, where each fork counts fully, and the "
+                   "limit is {}: release a session, or set a larger --session-fraction",
+                   held, held_max);
   if (find_or_add(key, &session->second) == nullptr)
     return failure(ErrorCode::resource_exhausted, "all {} sessions are in use: release a session",
                    limits_.sessions_max);
-  const Session& from = session->second;
   const auto added = sessions_.find(key);
   Session& s = added->second;
   s.ttl_s = from.ttl_s;
@@ -323,26 +365,31 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
 }
 
 void SessionTable::keep_limits() {
-  give_up_until([&] { return stats_.held_blocks <= held_max_ && states_ <= states_max_; });
+  give_up_until([&] {
+    return stats_.held_blocks <= held_max_ && references_ <= references_max_ && states_ <= states_max_;
+  });
+}
+
+bool SessionTable::can_free(BlockId block) const {
+  const auto at = static_cast<std::size_t>(block);
+  return holders_[at] > 0 && pins_[at] == 0 &&
+         scheduler_.cache().pool.references(block) == holders_[at];
 }
 
 int SessionTable::reclaimable() const {
-  const BlockPool& pool = scheduler_.cache().pool;
   int sum = 0;
-  for (BlockId block = 0; block < pool.total(); ++block) {
-    const auto at = static_cast<std::size_t>(block);
-    sum += holders_[at] > 0 && pins_[at] == 0 && pool.references(block) == holders_[at];
-  }
+  for (BlockId block = 0; block < scheduler_.cache().pool.total(); ++block) sum += can_free(block);
   return sum;
 }
 
 bool SessionTable::reclaim(int blocks) {
   const BlockPool& pool = scheduler_.cache().pool;
-  const int before = pool.free(), held = stats_.held_blocks;
+  const auto usable = [&] { return pool.free() - scheduler_.lent(); };
+  const int before = usable(), held = stats_.held_blocks;
   const int wanted = before + blocks + pool.total() / kReclaimPart;
-  give_up_until([&] { return pool.free() >= wanted; });
+  give_up_until([&] { return usable() >= wanted; });
   stats_.reclaimed_blocks += held - stats_.held_blocks;
-  return pool.free() > before;
+  return usable() > before;
 }
 
 // Takes blocks from the sessions until done() returns true. Owners that hold more than an equal share give

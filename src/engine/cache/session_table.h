@@ -38,6 +38,7 @@ class SessionTable final : public BlockReserve {
   const SessionStats& stats();
   // Returns the number of blocks that only sessions use and that requests can take.
   int reclaimable() const override;
+  bool can_free(BlockId block) const override;
   bool reclaim(int blocks) override;
 
  private:
@@ -61,10 +62,15 @@ class SessionTable final : public BlockReserve {
     Sessions::iterator session;
     double value;
   };
+  struct Pins {
+    int blocks = 0;    // sum over pinned sessions
+    int states = 0;    // number of pinned sessions with a recurrent state
+    int sessions = 0;  // number of pinned sessions
+  };
   struct Owner {
     int sessions = 0;
-    int held = 0;    // sum over sessions
-    int pinned = 0;  // sum over pinned sessions
+    int held = 0;  // sum over sessions
+    Pins pinned;
     ReuseEstimate pauses;
   };
 
@@ -77,7 +83,7 @@ class SessionTable final : public BlockReserve {
   void count_block(BlockId block, int sign);
   void shorten(Sessions::iterator session);
   void unpin(Sessions::iterator session);
-  Result<> check_pin(const SessionKey& key, const Session& session, int blocks) const;
+  Result<> check_pin(const SessionKey& key, const Session& session, const PrefixHold& hold) const;
   Result<> pin(Sessions::iterator session, int ttl_s);
   Result<Sessions::iterator> restore(const SessionCommand& command);
   Result<Sessions::iterator> fork(Sessions::iterator session, const std::string& id);
@@ -94,12 +100,15 @@ class SessionTable final : public BlockReserve {
   Scheduler& scheduler_;
   const int engine_;
   const SessionLimits limits_;
-  int held_max_, pinned_max_, states_max_;
+  int held_max_, references_max_, states_max_;
+  Pins pinned_max_;
   Sessions sessions_;
   std::map<std::string, Owner> owners_;
   std::vector<std::uint16_t> holders_;  // [block]: number of sessions that hold the block
   std::vector<std::uint16_t> pins_;     // [block]: the part of them that is pinned
+  int references_ = 0;                  // sum of the blocks of all sessions
   int states_ = 0;                      // number of holds with a recurrent state
+  Pins pinned_;
   std::int64_t now_us_ = 0;
   std::int64_t next_end_us_ = 0;  // no session ends before
   std::uint64_t last_arrival_ = 0;

@@ -101,6 +101,34 @@ TEST(Sessions, GiveTheirBlocksToARequestThatNeedsThem) {
   EXPECT_GT(desk.table.stats().reclaimed_blocks, 60);
 }
 
+// The request continues the session "s", so the blocks of "s" are no gain for it.
+TEST(Sessions, GiveNothingToARequestThatCouldNotRunWithAllTheirBlocks) {
+  Desk desk(100);
+  Scheduler& scheduler = *desk.engine.scheduler;
+  desk.turn_of("", count_from(5000, 164));
+  PrefixHold* const elsewhere = scheduler.hold(count_from(5000, 164), {}, 0);
+  ASSERT_NE(elsewhere, nullptr);
+  desk.turn_of("s", count_from(0, 80));
+  desk.turn_of("other", count_from(1000, 60));
+  const auto expect_untouched = [&] {
+    EXPECT_EQ(desk.info("s").blocks, 21);
+    EXPECT_EQ(desk.info("other").blocks, 16);
+    EXPECT_EQ(scheduler.stats().blocks_used, 40 + 21 + 16);
+  };
+  expect_untouched();
+  std::vector<TokenId> longer = count_from(0, 80);  // 20 blocks of "s" and 48 more
+  for (const TokenId token : count_from(9000, 192)) longer.push_back(token);
+  const SequenceId waiting = desk.engine.add(longer, 2);
+  EXPECT_TRUE(desk.engine.plan().empty());
+  expect_untouched();
+  EXPECT_EQ(scheduler.hold(count_from(7000, 321), {}, 80), nullptr);
+  expect_untouched();
+  scheduler.let_go(elsewhere);
+  EXPECT_EQ(desk.engine.plan()[waiting], 192);
+  desk.engine.complete(desk.engine.step);
+  scheduler.finish(waiting);
+}
+
 TEST(Sessions, HoldAtMostTheirFraction) {
   Desk desk(100, {.held_fraction = 0.5});
   for (int i = 0; i < 20; ++i) {
@@ -180,6 +208,107 @@ TEST(Sessions, AForkSharesItsBlocks) {
   EXPECT_EQ(desk.table.stats().held_blocks, 26 + 1);
   EXPECT_TRUE(desk.command(SessionVerb::release, "s"));
   EXPECT_EQ(desk.turn_of("f", longer), 96);
+}
+
+TEST(Sessions, AForkBeyondTheLimitOfItsOwnerIsRefused) {
+  Desk desk(100);  // 80 blocks may be held, so 320 by one owner with forks
+  desk.turn_of("s", count_from(0, 60));
+  for (int i = 0; i < 19; ++i) ASSERT_TRUE(desk.command(SessionVerb::fork, "s", 0, std::to_string(i)));
+  const auto refused = desk.command(SessionVerb::fork, "s", 0, "one too many");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+  EXPECT_NE(refused.error().message.find("hold 336 blocks"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("limit is 320"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(desk.table.stats().sessions, 20);
+  EXPECT_EQ(desk.table.stats().held_blocks, 16);
+  ASSERT_TRUE(desk.command(SessionVerb::release, "7"));
+  EXPECT_TRUE(desk.command(SessionVerb::fork, "s", 0, "one too many"));
+}
+
+TEST(Sessions, WithEqualTextsHoldABoundedNumberOfReferences) {
+  Desk desk(100);
+  for (int i = 0; i < 60; ++i) desk.turn_of(std::to_string(i), count_from(0, 60));
+  const auto infos = desk.command(SessionVerb::list, "");
+  ASSERT_TRUE(infos);
+  int references = 0;
+  for (const SessionInfo& info : *infos) references += static_cast<int>(info.blocks);
+  EXPECT_EQ(references, 8 * 80);
+}
+
+TEST(Sessions, AnEmptySessionIsNotPinned) {
+  Desk desk(200);
+  desk.turn({.key = {"o", "short"}, .ttl_s = 60, .pin = true}, count_from(0, 2), 1);
+  EXPECT_FALSE(desk.info("short").pinned);
+  EXPECT_EQ(desk.table.stats().refused_pins, 1);
+  const auto refused = desk.command(SessionVerb::pin, "short", 60);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("shorter than a block of 4 tokens"), std::string::npos)
+      << refused.error().message;
+}
+
+TEST(Sessions, PinnedNamesAreLimited) {
+  Desk desk(200, {.sessions_max = 16});  // 4 pins of all owners, 2 of one
+  for (const char* id : {"a", "b", "c"}) desk.turn_of(id, count_from(id[0] * 1000, 8));
+  ASSERT_TRUE(desk.command(SessionVerb::pin, "a", 60));
+  ASSERT_TRUE(desk.command(SessionVerb::pin, "b", 60));
+  const auto refused = desk.command(SessionVerb::pin, "c", 60);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("pinned sessions of this tenant would be 3, and the limit is 2 of 16"),
+            std::string::npos)
+      << refused.error().message;
+  desk.turn({.key = {"p", "other"}, .pin = true}, count_from(50'000, 8));
+  EXPECT_EQ(desk.table.stats().pinned, 3);
+}
+
+TEST(Sessions, ANameOfAnotherOwnerIsForgottenIfTheFirstOwnerUsesAllItsNames) {
+  Desk desk(200, {.sessions_max = 4});
+  desk.turn({.key = {"b", "idle"}}, count_from(1000, 8));
+  desk.now_us += kOneSecond;
+  std::vector<std::shared_ptr<Accepted>> running;
+  for (const char* id : {"1", "2", "3"}) {
+    running.push_back(std::make_shared<Accepted>());
+    running.back()->request.session = SessionUse{.key = {"a", id}};
+    desk.table.begin(running.back());
+  }
+  desk.turn({.key = {"c", "new"}}, count_from(2000, 8));
+  EXPECT_TRUE(desk.command(SessionVerb::list, "new", 0, "", "c"));
+  EXPECT_FALSE(desk.command(SessionVerb::list, "idle", 0, "", "b"));
+  EXPECT_EQ(desk.command(SessionVerb::list, "", 0, "", "a")->size(), 3u);
+}
+
+TEST(Sessions, PinsLeaveRecurrentStatesToOthers) {
+  SchedulerOptions o = table_scheduler(400);
+  o.saved_states = 16;
+  o.mamba_block_size = 8;
+  Desk desk(0, {.pinned_fraction = 0.5}, o);  // 8 pinned states of all owners, 4 of one
+  for (int i = 0; i < 4; ++i) {
+    desk.turn_of(std::to_string(i), count_from(1000 * i, 40));
+    EXPECT_TRUE(desk.command(SessionVerb::pin, std::to_string(i), 60));
+  }
+  desk.turn_of("4", count_from(4000, 40));
+  const auto refused = desk.command(SessionVerb::pin, "4", 60);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("pinned states of this tenant would be 5, and the limit is 4 of 16"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_GT(desk.info("4").blocks, 0);
+}
+
+TEST(Sessions, APinHintOfALaterTurnExtendsThePin) {
+  Desk desk(200, {.pinned_fraction = 0.5});
+  const SessionUse use{.key = {"o", "s"}, .ttl_s = 10, .pin = true};
+  desk.turn(use, count_from(0, 40));
+  desk.now_us += 8 * kOneSecond;
+  desk.turn(use, count_from(0, 40));
+  desk.now_us += 8 * kOneSecond;
+  EXPECT_TRUE(desk.info("s").pinned);
+  ASSERT_TRUE(desk.command(SessionVerb::pin, "s", 60));
+  desk.turn(use, count_from(0, 40));
+  desk.now_us += 50 * kOneSecond;
+  EXPECT_TRUE(desk.info("s").pinned) << "a shorter hint does not end the pin";
+  desk.now_us += 11 * kOneSecond;
+  EXPECT_EQ(desk.command(SessionVerb::list, "s").error().code, ErrorCode::not_found);
+  EXPECT_EQ(desk.table.stats().pinned_blocks, 0);
 }
 
 TEST(Sessions, OwnersDoNotShareNames) {

@@ -114,11 +114,13 @@ class Simulation final : public BlockReserve {
   }
 
   bool reclaim(int blocks) override {
-    const int before = scheduler_->cache().pool.free();
-    while (scheduler_->cache().pool.free() < before + blocks && (shorten() || let_go())) continue;
-    return scheduler_->cache().pool.free() > before;
+    const auto usable = [&] { return scheduler_->cache().pool.free() - scheduler_->lent(); };
+    const int before = usable();
+    while (usable() < before + blocks && (shorten() || let_go())) continue;
+    return usable() > before;
   }
   int reclaimable() const override { return scheduler_->options().num_blocks; }  // an upper bound
+  bool can_free(BlockId) const override { return false; }
   Scheduler& scheduler() { return *scheduler_; }
   int finished() const { return finished_; }
   int refused() const { return refused_; }
@@ -265,6 +267,8 @@ class Simulation final : public BlockReserve {
     }
     scheduler_->publish(*hold, hold->cached + choose_(held - hold->cached + 1));
     holds_.push_back(hold);
+    for (int forks = choose_(4); forks > 0 && hold->is_whole(); --forks)
+      holds_.push_back(scheduler_->share(*hold));
   }
 
   bool shorten() {
