@@ -187,7 +187,8 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, c
   return {.command = std::move(command),
           .seed = engine.seed,
           .keeps_cache = engine.cache.survives_engine || !file.empty(),
-          .kept_file = std::move(file)};
+          .kept_file = std::move(file),
+          .sessions = {.sessions_max = engine.sessions.sessions_max, .ttl_s = engine.sessions.ttl_s}};
 }
 
 // Allows an engine process to restart with other weights. Not allowed with ranks and engines on other

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ostream>
+#include <string>
 #include <vector>
 
 #include "remote/adapter_ledger.h"
@@ -92,6 +94,8 @@ TEST(PauseLedger, APauseInForceIsSentBeforeRequestsAndAPendingOneAfter) {
   EXPECT_EQ(results[1].error().message, "the engine was resumed before it paused");
 }
 
+constexpr std::int64_t kSecond = 1'000'000;
+
 Request turn_of(const std::string& id, std::vector<TokenId> prompt) {
   Request request;
   request.prompt = std::move(prompt);
@@ -100,12 +104,11 @@ Request turn_of(const std::string& id, std::vector<TokenId> prompt) {
 }
 
 TEST(SessionLedger, ANewEngineGetsTheSessionsInTheOrderOfTheirTurns) {
-  constexpr std::int64_t kSecond = 1'000'000;
   SessionLedger ledger;
-  for (const char* id : {"a", "b", "c", "a"}) ledger.turn_ended(turn_of(id, {1, 2}), {1, 2, 3}, kSecond);
+  for (const char* id : {"a", "b", "c", "a"}) ledger.turn_ended(turn_of(id, {1, 2}), {1, 2, 3}, 1, kSecond);
   Request adapted = turn_of("d", {1});
   adapted.identity.adapter = "x";
-  ledger.turn_ended(adapted, {1, 2}, kSecond);
+  ledger.turn_ended(adapted, {1, 2}, 1, kSecond);
   std::vector<Result<std::vector<SessionInfo>>> results;
   const auto run = [&](SessionCommand command) {
     const CommandSessions sent = ledger.add(command, [&](auto result) { results.push_back(std::move(result)); });
@@ -132,10 +135,116 @@ TEST(SessionLedger, ANewEngineGetsTheSessionsInTheOrderOfTheirTurns) {
 TEST(SessionLedger, ForgetsTheOldestTexts) {
   SessionLedger ledger;
   for (const char* id : {"a", "b", "c"})
-    ledger.turn_ended(turn_of(id, {1}), std::vector<TokenId>(SessionLedger::kTokensMax / 2, 1), 1);
+    ledger.turn_ended(turn_of(id, {1}), std::vector<TokenId>(SessionLedger::kTokensMax / 2, 1), 1, 1);
   std::string frames;
   ledger.append_all(frames, 1);
   EXPECT_EQ(read_all(frames).size(), 2u);
+}
+
+// A session that a new engine gets.
+struct Restored {
+  std::string id;
+  std::int64_t idle_s = 0;
+  int ttl_s = 0, pin_ttl_s = 0;
+  bool operator==(const Restored&) const = default;
+  friend void PrintTo(const Restored& r, std::ostream* out) {
+    *out << r.id << " idle " << r.idle_s << " ttl " << r.ttl_s << " pin " << r.pin_ttl_s;
+  }
+};
+
+// A ledger, and turns and commands at a time in seconds.
+struct LedgerDesk {
+  void turn(const std::string& id, std::int64_t at_s, SessionUse use = {}, std::int64_t arrived_s = -1) {
+    Request request;
+    request.prompt = {1};
+    use.key = {"o", id};
+    request.session = use;
+    ledger.turn_ended(request, {1, 2}, (arrived_s < 0 ? at_s : arrived_s) * kSecond, at_s * kSecond);
+  }
+  void run(SessionVerb verb, const std::string& id, std::int64_t at_s, const std::string& fork_id = "") {
+    const CommandSessions sent =
+        ledger.add({.verb = verb, .key = {"o", id}, .fork_id = fork_id}, [](const auto&) {});
+    ledger.take({.id = sent.id, .sessions = {{.key = {"o", id}}}}, at_s * kSecond);
+  }
+  std::vector<Restored> restored(std::int64_t at_s) const {
+    std::string frames;
+    ledger.append_all(frames, at_s * kSecond);
+    std::vector<Restored> all;
+    for (const ToEngine& message : read_all(frames)) {
+      const SessionCommand& command = std::get<CommandSessions>(message).command;
+      all.push_back({command.key.id, command.text->idle_us / kSecond, command.ttl_s, command.text->pin_ttl_s});
+    }
+    return all;
+  }
+
+  SessionLedger ledger{{.sessions_max = 3, .ttl_s = 100}};
+};
+
+// The engine has ended the session b, because its time was over.
+TEST(SessionLedger, AForkReplacesASessionOfTheSameName) {
+  LedgerDesk desk;
+  desk.turn("b", 10, {.ttl_s = 1});
+  desk.turn("a", 10);
+  desk.run(SessionVerb::fork, "a", 13, "b");
+  EXPECT_EQ(desk.restored(15), (std::vector<Restored>{{"a", 5, 0, 0}, {"b", 2, 0, 0}}));
+  desk.run(SessionVerb::release, "b", 16);
+  EXPECT_EQ(desk.restored(20), (std::vector<Restored>{{"a", 10, 0, 0}}));
+}
+
+TEST(SessionLedger, ATextAboveTheLimitIsForgotten) {
+  SessionLedger ledger;
+  ledger.turn_ended(turn_of("a", {1}), std::vector<TokenId>(SessionLedger::kTokensMax + 1, 1), 1, 1);
+  std::string frames;
+  ledger.append_all(frames, 1);
+  EXPECT_EQ(frames, "");
+}
+
+TEST(SessionLedger, KeepsTheNewestNames) {
+  LedgerDesk desk;
+  for (const char* id : {"a", "b", "c", "a", "d"}) desk.turn(id, 10);
+  EXPECT_EQ(desk.restored(10), (std::vector<Restored>{{"c", 0, 0, 0}, {"a", 0, 0, 0}, {"d", 0, 0, 0}}));
+}
+
+TEST(SessionLedger, SessionsWhoseTimeIsOverStayEnded) {
+  LedgerDesk desk;
+  desk.turn("default", 10);
+  desk.turn("short", 10, {.ttl_s = 5});
+  desk.turn("pinned", 10, {.ttl_s = 5, .pin = true});
+  EXPECT_EQ(desk.restored(14),
+            (std::vector<Restored>{{"default", 4, 0, 0}, {"short", 4, 5, 0}, {"pinned", 4, 5, 1}}));
+  EXPECT_EQ(desk.restored(15), (std::vector<Restored>{{"default", 5, 0, 0}}));
+  EXPECT_TRUE(desk.restored(110).empty());
+  desk.turn("short", 20);  // a new session of this name
+  EXPECT_EQ(desk.restored(20).back(), (Restored{"short", 0, 0, 0}));
+}
+
+TEST(SessionLedger, ARequestDoesNotReviveASessionThatEndedMeanwhile) {
+  LedgerDesk desk;
+  desk.run(SessionVerb::release, "first", 12);
+  desk.turn("first", 14, {}, 10);
+  desk.turn("a", 10);
+  desk.run(SessionVerb::release, "a", 12);
+  desk.turn("a", 14, {}, 11);
+  EXPECT_TRUE(desk.restored(15).empty());
+  desk.turn("a", 16, {}, 13);
+  EXPECT_EQ(desk.restored(16), (std::vector<Restored>{{"a", 0, 0, 0}}));
+}
+
+TEST(SessionLedger, LaterPinsExtendTheFirst) {
+  LedgerDesk desk;
+  desk.turn("a", 10, {.ttl_s = 60, .pin = true});
+  desk.turn("a", 40, {.ttl_s = 60, .pin = true});
+  EXPECT_EQ(desk.restored(40), (std::vector<Restored>{{"a", 0, 60, 60}}));
+  desk.turn("a", 50, {.ttl_s = 5, .pin = true});
+  EXPECT_EQ(desk.restored(50), (std::vector<Restored>{{"a", 0, 5, 50}}));
+}
+
+TEST(SessionLedger, AnEmptiedCacheEndsPins) {
+  LedgerDesk desk;
+  desk.turn("a", 10, {.pin = true});
+  EXPECT_EQ(desk.restored(10).front().pin_ttl_s, 100);
+  desk.ledger.cache_emptied();
+  EXPECT_EQ(desk.restored(10).front().pin_ttl_s, 0);
 }
 
 }  // namespace

@@ -20,9 +20,10 @@ EngineProcess::EngineProcess(EngineProcessOptions options)
         const std::lock_guard lock(mutex_);
         shared_.answers -= answers;
         if (shared_.answers == 0) emptied_.notify_all();
-      }) {
-  requests_.tell_turns([this](const Request& request, std::vector<TokenId> text) {
-    sessions_.turn_ended(request, std::move(text), now_us());
+      }),
+      sessions_(options_.sessions) {
+  requests_.tell_turns([this](const Request& request, std::vector<TokenId> text, std::int64_t arrived_us) {
+    sessions_.turn_ended(request, std::move(text), arrived_us, now_us());
   });
 }
 

@@ -58,6 +58,7 @@ struct EngineProcessOptions {
   bool on_several_hosts = false;
   // Called with (bytes read, total bytes) during the first load of the weights.
   std::function<void(std::size_t, std::size_t)> progress{};
+  SessionLedgerLimits sessions{};
   // Flag in `command` that sets the folder of weights; "": reload_weights() returns an error.
   std::string weights_flag{};
   // Checks a folder before reload_weights() uses it; empty: no check.
@@ -167,6 +168,7 @@ class EngineProcess final : public EngineClient {
   void take(const Abort& abort);
   void take(AdapterCommand&& command);
   void take(SessionsCommand&& command);
+  void take(const ResetPrefixCache& reset);
   void take(PauseCommand&& command);
   void take(const Resume& resume);
   void take(const auto& message) { send(message); }

@@ -144,11 +144,13 @@ std::optional<EngineEvent> EngineProcess::end_due() {
   const int level = shared_.sleep.due();
   if (level == 0 || shared_.answers > 0 || !shared_.commands.empty()) return std::nullopt;
   if (level == 2) {
+    sessions_.cache_emptied();
     shared_.sleep.begin_end();
     return event::FellAsleep{};
   }
   if (is_up->sleep_ordered == 0) {
     is_up->sleep_ordered = shared_.sleep.number();
+    sessions_.cache_emptied();
     append_frame(child_.socket.out, Sleep{});
   }
   return std::nullopt;

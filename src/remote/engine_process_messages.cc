@@ -45,6 +45,11 @@ void EngineProcess::take(SessionsCommand&& command) {
   send(sessions_.add(std::move(command.command), std::move(command.done)));
 }
 
+void EngineProcess::take(const ResetPrefixCache& reset) {
+  sessions_.cache_emptied();
+  send(reset);
+}
+
 void EngineProcess::take(PauseCommand&& command) { send(pauses_.add(command.mode, std::move(command.done))); }
 
 void EngineProcess::take(const Resume& resume) {

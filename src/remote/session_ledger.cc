@@ -18,8 +18,15 @@ void SessionLedger::take(SessionsChanged&& changed, std::int64_t now_us) {
   command->tell(std::move(changed.sessions));
 }
 
+// Returns the time at which the engine ends the session if no request of it arrives.
+std::int64_t SessionLedger::ends_us(const Known& known) const {
+  return std::max(known.pinned_until_us, known.ended_us + ttl_of(known) * kSecondUs);
+}
+
 // Applies a command that the engine has executed.
 void SessionLedger::follow(const SessionCommand& command, const SessionInfo& info, std::int64_t now_us) {
+  if (command.verb == SessionVerb::release)  // the first turn may not have ended
+    return add_known(command.key, {.ended_us = now_us, .released_us = now_us});
   const auto known = sessions_.find(command.key);
   if (known == sessions_.end()) return;
   switch (command.verb) {
@@ -31,45 +38,52 @@ void SessionLedger::follow(const SessionCommand& command, const SessionInfo& inf
       known->second.ttl_s = info.ttl_s;
       break;
     case SessionVerb::demote:
-    case SessionVerb::release:
       return forget(known);
     case SessionVerb::fork: {
-      Known copy = known->second;
-      copy.pinned_until_us = 0;
+      Known copy{.text = known->second.text, .ttl_s = known->second.ttl_s, .ended_us = now_us};
       return add_known({command.key.owner, command.fork_id}, std::move(copy));
     }
     case SessionVerb::list:
+    case SessionVerb::release:
     case SessionVerb::restore:
       break;
   }
 }
 
-void SessionLedger::turn_ended(const Request& request, std::vector<TokenId> text, std::int64_t now_us) {
+void SessionLedger::turn_ended(const Request& request, std::vector<TokenId> text, std::int64_t arrived_us,
+                               std::int64_t now_us) {
   const SessionUse& use = *request.session;
   const auto before = sessions_.find(use.key);
-  Known known;
+  Known known{.ended_us = now_us};
   if (before != sessions_.end()) {
-    known.ttl_s = before->second.ttl_s;
-    known.pinned_until_us = before->second.pinned_until_us;
+    const Known& last = before->second;
+    if (arrived_us <= last.released_us) return;
+    if (last.released_us == 0 && arrived_us < ends_us(last)) {
+      known.ttl_s = last.ttl_s;
+      known.pinned_until_us = last.pinned_until_us;
+    }
     forget(before);
   }
   if (use.demote || !request.identity.adapter.empty() || !request.media.empty()) return;
   if (use.ttl_s > 0) known.ttl_s = use.ttl_s;
-  // The engine's default time to live is not known here, so a pin without a time is granted again for an
-  // hour.
-  constexpr int kPinTtlS = 3600;
-  if (use.pin && known.pinned_until_us <= now_us)
-    known.pinned_until_us = now_us + (known.ttl_s > 0 ? known.ttl_s : kPinTtlS) * kSecondUs;
+  if (use.pin) known.pinned_until_us = std::max(known.pinned_until_us, now_us + ttl_of(known) * kSecondUs);
   known.text = {.tokens = std::move(text), .identity = request.identity, .priority = use.priority};
   add_known(use.key, std::move(known));
 }
 
+void SessionLedger::cache_emptied() {
+  for (auto& [key, known] : sessions_) known.pinned_until_us = 0;
+}
+
+// Replaces the entry of the key. order_ has exactly one entry for each session.
 void SessionLedger::add_known(const SessionKey& key, Known known) {
+  if (const auto before = sessions_.find(key); before != sessions_.end()) forget(before);
   known.turn = ++last_turn_;
   tokens_ += known.text.tokens.size();
   order_.emplace(known.turn, key);
-  sessions_.insert_or_assign(key, std::move(known));
-  while (tokens_ > kTokensMax) forget(sessions_.find(order_.begin()->second));
+  sessions_.emplace(key, std::move(known));
+  while (!order_.empty() && (tokens_ > kTokensMax || std::ssize(order_) > limits_.sessions_max))
+    forget(sessions_.find(order_.begin()->second));
 }
 
 void SessionLedger::forget(Sessions::iterator session) {
@@ -81,10 +95,12 @@ void SessionLedger::forget(Sessions::iterator session) {
 void SessionLedger::append_all(std::string& out, std::int64_t now_us) const {
   for (const auto& [turn, key] : order_) {
     const Known& known = sessions_.at(key);
+    if (known.text.tokens.empty() || ends_us(known) <= now_us) continue;
     CommandSessions message{.command = {.verb = SessionVerb::restore, .key = key, .ttl_s = known.ttl_s}};
     message.command.text = known.text;
     message.command.text->pin_ttl_s =
         static_cast<int>(std::max<std::int64_t>(0, (known.pinned_until_us - now_us) / kSecondUs));
+    message.command.text->idle_us = now_us - known.ended_us;
     append_frame(out, message);
   }
   for (const auto& [number, command] : commands_) append_frame(out, CommandSessions{number, command.command});

@@ -52,7 +52,7 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
     std::vector<TokenId> text = request.prompt;
     text.insert(text.end(), answer->tokens.begin(), answer->tokens.end());
     text.insert(text.end(), output.token_ids.begin(), output.token_ids.end());
-    turned_(request, std::move(text));
+    turned_(request, std::move(text), mine.times.arrived_us);
   }
   answers.erase(answer);
   mine.sink->deliver(std::move(output));

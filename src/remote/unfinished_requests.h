@@ -32,8 +32,9 @@ class UnfinishedRequests {
   void set_engine(int engine) { engine_ = engine; }
 
   // `turned` is called when the last answer of a request with a session ends without an error. `text` has the
-  // tokens of prompt and output.
-  using Turned = std::function<void(const Request& request, std::vector<TokenId> text)>;
+  // tokens of prompt and output; `arrived_us` is the arrival of the request.
+  using Turned =
+      std::function<void(const Request& request, std::vector<TokenId> text, std::int64_t arrived_us)>;
   void tell_turns(Turned turned) { turned_ = std::move(turned); }
 
   // Returns the message to send, valid until the request ends.

@@ -44,6 +44,7 @@ struct SessionText {
   CacheIdentity identity{};
   int priority = 0;
   int pin_ttl_s = 0;  // remaining time of the pin; 0: not pinned
+  std::int64_t idle_us = 0;  // time since the last turn ended
 };
 
 struct SessionCommand {

@@ -129,6 +129,28 @@ TEST_F(SessionRoutes, AnthropicsCacheControlNamesTheConversation) {
   EXPECT_NE(wrong.body.find("system[0].cache_control.type"), std::string::npos) << wrong.body;
 }
 
+// Clients put the breakpoint on the newest message, so it leaves the first message after the first turn.
+TEST_F(SessionRoutes, AMovedBreakpointDoesNotChangeTheDerivedName) {
+  const auto name_of = [&](const std::string& system, const std::string& content, http::Headers headers = {},
+                           const std::string& fields = "") {
+    return session_of("/v1/messages",
+                      R"({"model":"demo","max_tokens":5,"cache_control":{"type":"ephemeral"},"system":)" +
+                          system + R"(,"messages":[{"role":"user","content":)" + content + "}]" + fields + "}",
+                      std::move(headers))
+        ->key.id;
+  };
+  const std::string with = R"([{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}])";
+  const std::string without = R"([{"type":"text","text":"Hi"}])";
+  const std::string name = name_of(R"("s")", with);
+  EXPECT_EQ(name.substr(0, 6), "cache-");
+  EXPECT_EQ(name_of(R"("s")", without), name);
+  EXPECT_EQ(name_of(R"("s")", R"("Hi")"), name);
+  EXPECT_EQ(name_of(R"([{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}])", without), name);
+  EXPECT_NE(name_of(R"("other")", without), name);
+  EXPECT_EQ(name_of(R"("s")", with, {{"X-Claude-Code-Session-Id", "code"}}), "code");
+  EXPECT_EQ(name_of(R"("s")", with, {}, R"(,"nvext":{"session_id":"n"})"), "n");
+}
+
 TEST_F(SessionRoutes, TenantsHaveSeparateSessions) {
   serve([](const Request&, int) { return Script{.tokens = ending("yes")}; },
         [](ServeOptions& o, http::ServerOptions&) { o.access.client_header = "X-Tenant"; });

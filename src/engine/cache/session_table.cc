@@ -330,6 +330,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::restore(const SessionComm
   Session& s = it->second;
   const SessionText& text = *command.text;
   if (command.ttl_s > 0) s.ttl_s = command.ttl_s;
+  s.created_us = s.ended_us = now_us_ - text.idle_us;
   s.priority = text.priority;
   s.length = std::ssize(text.tokens);
   if (PrefixHold* held = scheduler_.hold(text.tokens, text.identity.digest(), 0)) hold(it, held);

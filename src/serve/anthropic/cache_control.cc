@@ -36,9 +36,41 @@ Result<> read_longest_in(const json::object& object, std::string_view list, cons
   return {};
 }
 
+// Clients move cache_control from turn to turn.
+void remove_cache_control(json::value& value) {
+  if (json::array* const items = value.if_array()) {
+    for (json::value& item : *items) remove_cache_control(item);
+  } else if (json::object* const object = value.if_object()) {
+    object->erase("cache_control");
+    for (auto& [key, member] : *object) remove_cache_control(member);
+  }
+}
+
+// A text is the same content as a list with one block of this text.
+void write_as_blocks(json::value& content) {
+  if (content.is_string()) content = json::array{json::object{{"type", "text"}, {"text", content}}};
+}
+
+std::string derived_name(const json::value* system, const json::value* messages) {
+  json::array beginning;
+  if (system != nullptr) {
+    beginning.push_back(*system);
+    write_as_blocks(beginning.back());
+  }
+  if (messages && messages->is_array() && !messages->get_array().empty()) {
+    beginning.push_back(messages->get_array().front());
+    if (json::object* const first = beginning.back().if_object())
+      if (json::value* const content = first->if_contains("content")) write_as_blocks(*content);
+  }
+  for (json::value& part : beginning) remove_cache_control(part);
+  const std::string text = json::serialize(beginning);
+  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
+  return fmt::format("cache-{:016x}{:016x}", hash.high, hash.low);
+}
+
 }  // namespace
 
-Result<> convert_cache_control(const json::object& body, json::object& chat) {
+Result<std::string> convert_cache_control(const json::object& body, json::object& chat) {
   int ttl_s = 0;
   TRY_VOID(read_longest(body, "", ttl_s));
   TRY_VOID(read_longest_in(body, "system", "", ttl_s));
@@ -47,16 +79,9 @@ Result<> convert_cache_control(const json::object& body, json::object& chat) {
   for (std::size_t i = 0; messages && messages->is_array() && i < messages->get_array().size(); ++i)
     if (const json::value& message = messages->get_array()[i]; message.is_object())
       TRY_VOID(read_longest_in(message.get_object(), "content", fmt::format("messages[{}].", i), ttl_s));
-  if (ttl_s == 0) return {};
+  if (ttl_s == 0) return std::string();
   chat["cache_control"] = json::object{{"type", "ephemeral"}, {"ttl", ttl_s > 300 ? "1h" : "5m"}};
-  if (chat.contains("session_id") || chat.contains("prompt_cache_key")) return {};
-  std::string beginning;
-  if (const json::value* system = body.if_contains("system")) beginning = json::serialize(*system);
-  if (messages && messages->is_array() && !messages->get_array().empty())
-    beginning += json::serialize(messages->get_array().front());
-  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(beginning)), 0);
-  chat["prompt_cache_key"] = fmt::format("cache-{:016x}{:016x}", hash.high, hash.low);
-  return {};
+  return derived_name(body.if_contains("system"), messages);
 }
 
 }  // namespace octavo::anthropic

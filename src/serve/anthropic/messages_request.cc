@@ -459,7 +459,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   }
   if (const json::value* most = fields.any("max_tokens")) chat["max_tokens"] = *most;
   if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
-  TRY_VOID(convert_cache_control(body, chat));
+  TRY(std::string session, convert_cache_control(body, chat));
   TRY_VOID(refuse_servers(fields));
   TRY_VOID(convert_tools(fields, chat, unknown));
   TRY_VOID(convert_output(fields, rules, chat));
@@ -472,6 +472,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
     read = openai::format_reported_as(
         std::move(read), body.contains("output_format") ? "output_format" : "output_config.format");
   TRY(openai::ChatRequest request, std::move(read));
+  request.generation.derived_session = std::move(session);
   for (std::size_t i = 0; i < images.size(); ++i) request.prompt.media[i].field = std::move(images[i]);
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;

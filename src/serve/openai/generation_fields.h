@@ -106,6 +106,7 @@ struct GenerationRequest {
   std::optional<KvTransferParams> kv_transfer;
   // plan_generation() drops hints without a session name, which a header may add before.
   std::optional<SessionUse> session;
+  std::string derived_session;  // name of the session if neither a field nor a header names it; "": none
   std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them
   std::vector<std::string> unknown_fields;
 };

@@ -109,6 +109,7 @@ Result<> read_session_header(const http::Request& request, openai::GenerationReq
       TRY_VOID(openai::check_session_id(name, *given));
       id = *given;
     }
+  if (id.empty()) id = generation.derived_session;
   return {};
 }
 

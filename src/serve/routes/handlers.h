@@ -74,7 +74,8 @@ Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
 // Reads the header X-Request-Timeout, in seconds, which overrides the body's timeout.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
-// Reads the header with the name of the session. Fields of the body override the header.
+// Reads the header with the name of the session. Fields of the body override the header, and the header
+// overrides GenerationRequest::derived_session.
 Result<> read_session_header(const http::Request& request, openai::GenerationRequest& generation);
 // Reads the headers X-Request-Timeout, X-Request-Id and the session. The body's request id overrides
 // X-Request-Id.
