@@ -275,7 +275,8 @@ void SessionTable::unpin(Sessions::iterator session) {
 }
 
 // Returns an error if the session cannot be pinned with this hold.
-Result<> SessionTable::check_pin(const SessionKey& key, const Session& session, const PrefixHold& hold) const {
+Result<> SessionTable::check_pin(const SessionKey& key, const Session& session,
+                                 const PrefixHold& hold) const {
   if (hold.blocks.held() == 0)
     return failure(ErrorCode::resource_exhausted,
                    "the session {} is shorter than a block of {} tokens, so it has no blocks to pin: pin it "
@@ -286,7 +287,7 @@ Result<> SessionTable::check_pin(const SessionKey& key, const Session& session, 
   };
   const Pins added = pins_of(hold);
   const Pins own = session.pinned_until_us > 0 && session.hold != nullptr ? pins_of(*session.hold) : Pins();
-  const auto check = [&](std::string_view what, int Pins::*count, int exist) -> Result<> {
+  const auto check = [&](std::string_view what, int Pins::* count, int exist) -> Result<> {
     const int change = added.*count - own.*count;
     const int all = pinned_.*count + change, of_owner = owners_.at(key.owner).pinned.*count + change;
     const int limit = pinned_max_.*count;
@@ -373,8 +374,7 @@ void SessionTable::keep_limits() {
 
 bool SessionTable::can_free(BlockId block) const {
   const auto at = static_cast<std::size_t>(block);
-  return holders_[at] > 0 && pins_[at] == 0 &&
-         scheduler_.cache().pool.references(block) == holders_[at];
+  return holders_[at] > 0 && pins_[at] == 0 && scheduler_.cache().pool.references(block) == holders_[at];
 }
 
 int SessionTable::reclaimable() const {

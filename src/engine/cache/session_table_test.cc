@@ -253,8 +253,9 @@ TEST(Sessions, PinnedNamesAreLimited) {
   ASSERT_TRUE(desk.command(SessionVerb::pin, "b", 60));
   const auto refused = desk.command(SessionVerb::pin, "c", 60);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("pinned sessions of this tenant would be 3, and the limit is 2 of 16"),
-            std::string::npos)
+  EXPECT_NE(
+      refused.error().message.find("pinned sessions of this tenant would be 3, and the limit is 2 of 16"),
+      std::string::npos)
       << refused.error().message;
   desk.turn({.key = {"p", "other"}, .pin = true}, count_from(50'000, 8));
   EXPECT_EQ(desk.table.stats().pinned, 3);

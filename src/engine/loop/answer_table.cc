@@ -136,7 +136,7 @@ void AnswerTable::end(AnswerIndex index, FinishReason reason, std::int64_t now_u
   answer->account.blocks.settle(now_us * 1000, answer->account.cost);
   answer->account.cost += std::exchange(answer->accepted->shared_cost, {});
   const bool whole = reason != FinishReason::abort && reason != FinishReason::error;
-  if (whole) answer->news.kv_transfer = offer_(*answer);
+  answer->news.kv_transfer = offer_(*answer, whole);
   send(*answer);
   if (--answer->accepted->unfinished == 0) inbox_.finished(answer->accepted->id);
 }

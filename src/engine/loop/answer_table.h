@@ -22,10 +22,10 @@ using AnswerIndex = std::uint64_t;
 // request's slots in the inbox.
 class AnswerTable {
  public:
-  using Offer = std::function<std::optional<KvTransferParams>(const Answer&)>;
+  using Offer = std::function<std::optional<KvTransferParams>(const Answer&, bool whole)>;
 
-  // `engine` is EngineInfo::index. `offer` is called when an answer ends, except after an abort or a
-  // failure.
+  // `engine` is EngineInfo::index. `offer` is called when an answer ends for any reason. `whole` is false
+  // after an abort or a failure.
   AnswerTable(Inbox& inbox, int engine, Offer offer)
       : inbox_(inbox), engine_(engine), offer_(std::move(offer)) {}
 

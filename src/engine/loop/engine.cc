@@ -63,9 +63,9 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
           std::move(parts.vocabulary),
           [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
       answers_(inbox_, info_.index,
-               [this](const Answer& answer) -> std::optional<KvTransferParams> {
+               [this](const Answer& answer, bool whole) -> std::optional<KvTransferParams> {
                  end_turn(answer);
-                 if (!transfers_) return std::nullopt;
+                 if (!transfers_ || !whole) return std::nullopt;
                  const Sequence* sequence = scheduler_->find(answer.sequence);
                  return transfers_->offer(*answer.accepted,
                                           sequence != nullptr ? sequence->tokens : std::span<const TokenId>(),
@@ -398,19 +398,24 @@ void Engine::advance_media() {
 void Engine::abort_request(RequestId id) {
   grammars_.cancel(id);
   answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
-    end_turn(answer);
-    steps_.finish(answer.sequence);
+    const SequenceId sequence = answer.sequence;
     answers_.abort(index, now_us());
+    steps_.finish(sequence);
   });
 }
 
-// The session holds the blocks of the last answer that ends. Call it while the sequence exists.
+// The session holds the blocks of the last answer that ends. The sequence of a failed answer may be gone:
+// the session then holds the cached blocks of the prompt.
 void Engine::end_turn(const Answer& answer) {
   const Accepted& accepted = *answer.accepted;
   if (!accepted.request.session || accepted.unfinished > 1) return;
-  const Sequence* sequence = scheduler_->find(answer.sequence);
-  sessions_.end(accepted, sequence != nullptr ? sequence->tokens : std::span<const TokenId>(),
-                answer.cached_tokens);
+  std::span<const TokenId> text;
+  if (const Sequence* sequence = scheduler_->find(answer.sequence)) {
+    text = sequence->tokens;
+  } else if (accepted.scheduled) {
+    text = accepted.request.prompt;
+  }
+  sessions_.end(accepted, text, answer.cached_tokens);
 }
 
 void Engine::fail_everything(const Error& error) {

@@ -75,6 +75,26 @@ TEST(SessionEngine, AnAbortedTurnIsHeldToo) {
   EXPECT_GE(order(*rig.engine, SessionVerb::list, "s")->front().tokens, 192);
 }
 
+TEST_P(SessionModes, AFailedTurnEndsToo) {
+  Rig rig({.num_blocks = 200, .mode = GetParam()});
+  const std::vector<TokenId> prompt = some_prompt(1, 50);
+  const std::vector<TokenId> tokens = expected(prompt, 5);
+  rig.device->break_after(tokens[2]);
+  rig.learn(prompt, tokens);
+  Request request = request_for(prompt, 20);
+  request.session = SessionUse{.key = {"o", "s"}};
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(std::move(request), sink));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().ends.at(0).finished, FinishReason::error);
+  const SessionInfo s = order(*rig.engine, SessionVerb::list, "s")->front();
+  EXPECT_EQ(s.turns, 1);
+  EXPECT_FALSE(s.active);
+  EXPECT_EQ(s.tokens, 48) << "the cached blocks of the prompt";
+  EXPECT_EQ(order(*rig.engine, SessionVerb::release, "s")->size(), 1u);
+  rig.expect_empty();
+}
+
 TEST(SessionEngine, AnEmptiedCacheAndSleepReleaseTheBlocksButKeepTheNames) {
   Rig rig;
   turn_of(rig, some_prompt(1, 100), "s");

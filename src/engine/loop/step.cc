@@ -119,8 +119,9 @@ void StepLoop::choose_rows() {
       continue;
     }
     rows_.cut(rows_before);
-    finish(s.sequence);
+    // The answer ends first, because its session and its transfer use the sequence.
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
+    finish(s.sequence);
   }
 }
 
