@@ -1,24 +1,38 @@
 #include "accounts/unread_costs.h"
 
-#include <utility>
+#include <memory>
 
 namespace octavo {
 
-void UnreadCosts::put(std::string id, const AnswerCost& cost) {
-  const std::lock_guard lock(mutex_);
-  costs_[id] += cost;  // a response with tools on servers is several generations
-  ids_.push_back(std::move(id));
-  if (ids_.size() <= kMost) return;
-  costs_.erase(ids_.front());
-  ids_.pop_front();
+UnreadCosts::Open UnreadCosts::open(const std::string& id) const {
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->open[id];
+  }
+  const auto close = [state = state_, id](const void*) {
+    const std::lock_guard lock(state->mutex);
+    if (const auto found = state->open.find(id); --found->second == 0) state->open.erase(found);
+  };
+  return Open(state_.get(), close);
+}
+
+void UnreadCosts::put(const std::string& id, const AnswerCost& cost) {
+  const std::lock_guard lock(state_->mutex);
+  const auto [entry, is_new] = state_->costs.try_emplace(id);
+  entry->second += cost;  // a response with tools on servers is several generations
+  if (!is_new) return;
+  state_->ids.push_back(id);
+  if (state_->ids.size() <= kMost) return;
+  state_->costs.erase(state_->ids.front());
+  state_->ids.pop_front();
 }
 
 std::optional<AnswerCost> UnreadCosts::take(std::string_view id) {
-  const std::lock_guard lock(mutex_);
-  const auto found = costs_.find(std::string(id));
-  if (found == costs_.end()) return std::nullopt;
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->costs.find(std::string(id));
+  if (found == state_->costs.end() || state_->open.contains(found->first)) return std::nullopt;
   const AnswerCost cost = found->second;
-  costs_.erase(found);
+  state_->costs.erase(found);
   return cost;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -21,17 +22,27 @@ inline constexpr std::size_t kCostIdBytesMax = 64;
 // Any thread may call the functions.
 class UnreadCosts {
  public:
+  // While a copy of it exists, the request may still get costs.
+  using Open = std::shared_ptr<const void>;
+
   // Maximum number of costs; above it, the oldest is forgotten.
   static constexpr std::size_t kMost = 4096;
 
-  void put(std::string id, const AnswerCost& cost);
-  // Returns the cost and forgets it. Returns nullopt if the request has not ended, or if the id is unknown.
+  // A request with several generations opens its id for each of them, and for the time between them.
+  Open open(const std::string& id) const;
+  void put(const std::string& id, const AnswerCost& cost);
+  // Returns the cost and forgets it. Returns nullopt while the id is open, and if it is unknown.
   std::optional<AnswerCost> take(std::string_view id);
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<std::string, AnswerCost> costs_;
-  std::deque<std::string> ids_;  // oldest first; may contain ids that were taken
+  struct State {
+    std::mutex mutex;
+    std::unordered_map<std::string, AnswerCost> costs;
+    std::deque<std::string> ids;                // oldest first; may contain ids that were taken
+    std::unordered_map<std::string, int> open;  // [id]: number of Open objects
+  };
+
+  const std::shared_ptr<State> state_ = std::make_shared<State>();  // an Open may outlive this object
 };
 
 }  // namespace octavo

@@ -317,7 +317,10 @@ void Generation::take(Mail&& mail, std::string& out) {
   const bool refused = error && error->code == ErrorCode::invalid_argument;
   choice.ended = ended.has_value();
   if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
-  if (ended && all_ended()) log_end(*ended, mail.at_us);
+  if (ended && all_ended()) {
+    log_end(*ended, mail.at_us);
+    plan_.account.cost_open.reset();
+  }
   if (!last) return;
   // The metrics are updated before the answer is sent, so that a client with a complete answer finds it
   // there.

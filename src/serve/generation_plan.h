@@ -29,6 +29,7 @@ struct RequestAccount {
   std::string path{};
   bool in_header = false;
   std::string cost_id{};  // value of kCostIdHeader; "": nobody reads the cost later
+  UnreadCosts::Open cost_open{};  // of cost_id, until the request has ended
 };
 
 struct GenerationPlan {

@@ -110,8 +110,11 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
     last = unfinished_ > 0 && --unfinished_ == 0;
   }
   service_->metrics.accounts.charge(plan_.account.tenant, cost, last ? 1 : 0);
-  if (last) log_end(reason);
-  if (last) service_->delivery.post([self = shared_from_this()] { self->conclude(); });
+  if (last) {
+    log_end(reason);
+    plan_.account.cost_open.reset();
+    service_->delivery.post([self = shared_from_this()] { self->conclude(); });
+  }
 }
 
 // Called after the last deliver().

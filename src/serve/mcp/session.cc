@@ -91,6 +91,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void run_calls();
   void run(const ServerTool& tool, json::object& item);
   void add_result(Call call);
+  void close_cost() {
+    const std::lock_guard lock(mutex_);
+    cost_open_.reset();
+  }
   void finish();
   void refuse(http::Response response);
   void fail(const Error& error) { refuse(openai::error_response(error)); }
@@ -117,6 +121,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::mutex mutex_;  // guards all members below
   std::shared_ptr<Turn> turn_{};
   bool closed_ = false;
+  UnreadCosts::Open cost_open_{};  // until the last turn has begun
 };
 
 Result<> Session::start() {
@@ -134,6 +139,7 @@ Result<> Session::start() {
     input_ = input->get_array();
   else
     input_.push_back(json::object{{"role", "user"}, {"content", *input}});
+  cost_open_ = routes::account_of(*service_, exchange_->request()).cost_open;
   exchange_->on_close([weak = weak_from_this()](http::CloseReason) {
     const auto self = weak.lock();
     if (!self) return;
@@ -141,6 +147,7 @@ Result<> Session::start() {
     {
       const std::lock_guard lock(self->mutex_);
       self->closed_ = true;
+      self->cost_open_.reset();
       turn = self->turn_;
     }
     if (turn) turn->close();
@@ -255,10 +262,12 @@ void Session::start_turn() {
                              TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
                                         .ended = [self] { self->turn_ended(); },
                                         .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
+  UnreadCosts::Open open;  // stays open until the turn's generation has opened it
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return turn->close();
     turn_ = turn;
+    open = cost_open_;
   }
   if (const auto begun = routes::create_response(service_, turn); !begun)
     turn->respond(openai::error_response(begun.error()));
@@ -426,6 +435,7 @@ void Session::add_result(Call call) {
 }
 
 void Session::finish() {
+  close_cost();
   for (const std::string_view name : {"status", "incomplete_details", "error"})
     if (const json::value* value = now_.response.if_contains(name)) response_[name] = *value;
   for (Call& call : std::exchange(now_.calls, {}))  // the answer was cut off within a call
@@ -451,6 +461,7 @@ void Session::finish() {
 
 // Answers with an error. If the stream has begun, ends it with the error.
 void Session::refuse(http::Response response) {
+  close_cost();
   if (!events_.begun()) return exchange_->respond(std::move(response));
   boost::system::error_code broken;
   const json::value body = parse_exact_json(response.body, broken);

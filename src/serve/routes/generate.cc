@@ -143,7 +143,10 @@ RequestAccount account_of(const Service& service, const http::Request& request) 
   RequestAccount account{.path = request.path,
                          .in_header = request.headers.find(kCostHeader) == std::string_view("1")};
   const std::string_view id = request.headers.find(kCostIdHeader).value_or("");
-  if (id.size() <= kCostIdBytesMax) account.cost_id = id;
+  if (!id.empty() && id.size() <= kCostIdBytesMax) {
+    account.cost_id = id;
+    account.cost_open = service.metrics.accounts.unread.open(account.cost_id);
+  }
   if (request.origin != http::Request::Origin::client) {
     if (client.size() > kLine.size()) account.tenant = "tenant-" + client.substr(kLine.size(), 12);
     return account;
