@@ -408,8 +408,7 @@ void Engine::abort_request(RequestId id) {
 void Engine::end_turn(const Answer& answer) {
   const Accepted& accepted = *answer.accepted;
   if (!accepted.request.session || accepted.unfinished > 1) return;
-  std::span<const TokenId> text;
-  if (accepted.scheduled) text = accepted.request.prompt;
+  std::span<const TokenId> text = accepted.scheduled ? accepted.request.prompt : std::span<const TokenId>();
   if (const Sequence* sequence = scheduler_->find(answer.sequence)) text = sequence->tokens;
   sessions_.end(accepted, text, answer.cached_tokens);
 }
