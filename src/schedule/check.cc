@@ -18,7 +18,7 @@ void Scheduler::check() const {
   // Each reference to a block belongs to a block table, a prefix hold or a deferred block. The free blocks
   // suffice for all promises.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
-  int promised = 0, lent = 0;
+  int promised = 0;
   std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs + options_.draft_states));
   int states_used = 0;
   const auto use_state = [&](int slot) {
@@ -58,6 +58,19 @@ void Scheduler::check() const {
       waiting_, [&](Slot s) { return at(s).recurrent.slot == kNoState && at(s).recurrent.drafts.empty(); }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
+  check_holds(references);
+  for (const DeferredBlock& d : in_flight_.blocks) ++references[static_cast<std::size_t>(d.block)];
+  for (BlockId b = 0; b < cache_.pool.total(); ++b)
+    CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),
+          "block {} has {} users, {} counted", b, cache_.pool.references(b),
+          references[static_cast<std::size_t>(b)]);
+  CHECK(promised + lent() <= cache_.pool.free(), "{} blocks promised, {} lent, {} free", promised, lent(),
+        cache_.pool.free());
+  CHECK(!in_flight_.steps.empty() || in_flight_.blocks.empty());
+}
+
+// Adds the references of all holds, and CHECKs the counts of lent().
+void Scheduler::check_holds(std::vector<int>& references) const {
   std::vector<int> held(references.size(), 0);
   for (const auto& [hold, owned] : holds_.all)
     for (int g = 0; g < cache_.group_count(); ++g)
@@ -67,18 +80,9 @@ void Scheduler::check() const {
         if (cache_.group(g).window != 0) ++held[static_cast<std::size_t>(block)];
       }
   CHECK(held == holds_.of_block, "the holds of blocks are not counted");
-  for (const DeferredBlock& d : in_flight_.blocks) ++references[static_cast<std::size_t>(d.block)];
-  for (BlockId b = 0; b < cache_.pool.total(); ++b)
-    CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),
-          "block {} has {} users, {} counted", b, cache_.pool.references(b),
-          references[static_cast<std::size_t>(b)]);
-  for (int g = 0; g < cache_.group_count(); ++g)
-    if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
-  for (const int holds : held) lent -= std::max(holds - 1, 0);
-  CHECK(lent == this->lent(), "{} blocks lent, {} counted", lent, this->lent());
-  CHECK(promised + lent <= cache_.pool.free(), "{} blocks promised, {} lent, {} free", promised, lent,
-        cache_.pool.free());
-  CHECK(!in_flight_.steps.empty() || in_flight_.blocks.empty());
+  int extra = 0;
+  for (const int holds : held) extra += std::max(holds - 1, 0);
+  CHECK(extra == holds_.extra, "{} more holds than blocks, {} counted", extra, holds_.extra);
 }
 
 }  // namespace octavo

@@ -404,17 +404,12 @@ void Engine::abort_request(RequestId id) {
   });
 }
 
-// The session holds the blocks of the last answer that ends. The sequence of a failed answer may be gone:
-// the session then holds the cached blocks of the prompt.
+// The session holds the blocks of the last answer that ends, or of the prompt if its sequence is gone.
 void Engine::end_turn(const Answer& answer) {
   const Accepted& accepted = *answer.accepted;
   if (!accepted.request.session || accepted.unfinished > 1) return;
-  std::span<const TokenId> text;
-  if (const Sequence* sequence = scheduler_->find(answer.sequence)) {
-    text = sequence->tokens;
-  } else if (accepted.scheduled) {
-    text = accepted.request.prompt;
-  }
+  std::span<const TokenId> text = accepted.scheduled ? accepted.request.prompt : std::span<const TokenId>();
+  if (const Sequence* sequence = scheduler_->find(answer.sequence)) text = sequence->tokens;
   sessions_.end(accepted, text, answer.cached_tokens);
 }
 

@@ -1,7 +1,6 @@
 // A simulation that tests the scheduler with random operations. Clients arrive and leave, and a simulated
 // device stores the content of each block. After each operation, the simulation CHECKs that the invariants
 // hold, that every sequence reads only its own content from the cache, and that every client is served.
-//
 // simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc provide the random choices.
 #pragma once
 
@@ -227,8 +226,7 @@ class Simulation final : public BlockReserve {
 
   void abort_someone() {
     if (clients_.empty()) return;
-    auto it = clients_.begin();
-    std::advance(it, choose_(static_cast<int>(clients_.size())));
+    const auto it = std::next(clients_.begin(), choose_(static_cast<int>(clients_.size())));
     end(*it->second);
     clients_.erase(it);
   }
@@ -239,9 +237,7 @@ class Simulation final : public BlockReserve {
     const auto& o = scheduler_->options();
     if (choose_(2) == 0 && let_go()) return;
     if (!o.enable_prefix_caching || clients_.empty()) return;
-    auto it = clients_.begin();
-    std::advance(it, choose_(static_cast<int>(clients_.size())));
-    const Client& client = *it->second;
+    const Client& client = *std::next(clients_.begin(), choose_(static_cast<int>(clients_.size())))->second;
     const int blocks = choose_(2) == 0 ? choose_((client.prompt - 1) / o.block_size + 1) : 0;
     PrefixHold* hold = scheduler_->hold(
         std::span(client.tokens).first(static_cast<std::size_t>(client.prompt)), client.identity, blocks);
