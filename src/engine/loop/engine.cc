@@ -13,6 +13,11 @@
 #include "request/check_request.h"
 
 namespace octavo {
+namespace {
+
+constexpr int kSessionCommandsEach = 32;  // maximum number in one iteration
+
+}  // namespace
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
   options.max_sequences = options.max_num_seqs + info.max_queued;
   options.max_steps_in_flight = parts.executor->steps_in_flight();
@@ -144,14 +149,15 @@ void Engine::thread_main() {
   bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first iteration arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
-        media_.encoding())
+        media_.encoding() || !waiting_.sessions.empty())
       return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
     sessions_.advance(now_us());
     if (mail.reset_prefix_cache) empty_cache();
-    for (SessionRequest& request : mail.sessions) request.done(sessions_.command(request.command));
+    for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
+    run_session_commands(kSessionCommandsEach);
     for (AdapterCommand& command : mail.adapters) take(command);
     for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
@@ -187,7 +193,8 @@ void Engine::thread_main() {
   }
   // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
-  for (SessionRequest& request : mail.sessions) request.done(sessions_.command(request.command));
+  for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
+  while (!waiting_.sessions.empty()) run_session_commands(kSessionCommandsEach);
   // every request must get a final output
   for (Submission& submission : mail.submissions) admit(submission);
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
@@ -338,6 +345,22 @@ bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
+}
+
+// Runs at most `most` of the waiting commands, so that many clients do not stall the requests. A list takes
+// linear time and is the last command of an iteration. A restart needs all `restore` commands before the
+// first request.
+void Engine::run_session_commands(int most) {
+  for (int run = 0; run < most && !waiting_.sessions.empty();) {
+    const SessionRequest request = std::move(waiting_.sessions.front());
+    waiting_.sessions.pop_front();
+    const SessionVerb verb = request.command.verb;
+    if (verb == SessionVerb::list && request.command.key.id.empty())
+      run = most;
+    else if (verb != SessionVerb::restore)
+      ++run;
+    request.done(sessions_.command(request.command));
+  }
 }
 
 // Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.
