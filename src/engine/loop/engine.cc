@@ -13,11 +13,6 @@
 #include "request/check_request.h"
 
 namespace octavo {
-namespace {
-
-constexpr int kSessionCommandsEach = 32;  // maximum number in one iteration
-
-}  // namespace
 Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
   options.max_sequences = options.max_num_seqs + info.max_queued;
   options.max_steps_in_flight = parts.executor->steps_in_flight();
@@ -157,7 +152,7 @@ void Engine::thread_main() {
     sessions_.advance(now_us());
     if (mail.reset_prefix_cache) empty_cache();
     for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
-    run_session_commands(kSessionCommandsEach);
+    run_session_commands();
     for (AdapterCommand& command : mail.adapters) take(command);
     for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
@@ -194,7 +189,7 @@ void Engine::thread_main() {
   // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
   for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
-  while (!waiting_.sessions.empty()) run_session_commands(kSessionCommandsEach);
+  while (!waiting_.sessions.empty()) run_session_commands();
   // every request must get a final output
   for (Submission& submission : mail.submissions) admit(submission);
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
@@ -345,60 +340,6 @@ bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
-}
-
-// Runs at most `most` of the waiting commands, so that many clients do not stall the requests. A list takes
-// linear time and is the last command of an iteration. A restart needs all `restore` commands before the
-// first request.
-void Engine::run_session_commands(int most) {
-  for (int run = 0; run < most && !waiting_.sessions.empty();) {
-    const SessionRequest request = std::move(waiting_.sessions.front());
-    waiting_.sessions.pop_front();
-    const SessionVerb verb = request.command.verb;
-    if (verb == SessionVerb::list && request.command.key.id.empty())
-      run = most;
-    else if (verb != SessionVerb::restore)
-      ++run;
-    request.done(sessions_.command(request.command));
-  }
-}
-
-// Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.
-void Engine::fall_asleep() {
-  if (!inbox_.asleep())
-    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
-  if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
-  empty_cache();
-  const Result<> released = executor_->release_cache();
-  if (!released) inbox_.wake_up();
-  end_sleeps(released);
-}
-
-void Engine::empty_cache() {
-  sessions_.let_go_all();
-  scheduler_->reset_prefix_cache();
-}
-
-void Engine::end_sleeps(const Result<>& result) {
-  for (const SleepDone& done : std::exchange(waiting_.sleeps, {})) done(result);
-}
-
-void Engine::begin_pause(Pause&& wanted) {
-  if (wanted.mode == PauseMode::abort)
-    answers_.for_all(
-        [&](AnswerIndex, const Answer& answer) { abort_request(RequestId{answer.accepted->id}); });
-  waiting_.pauses.push_back(std::move(wanted));
-}
-
-// Completes pending pause() calls if no step is in flight.
-void Engine::end_pauses_once_still(bool frozen) {
-  if (!inbox_.paused())
-    return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
-  if (frozen || answers_.open_count() == 0) end_pauses({});
-}
-
-void Engine::end_pauses(const Result<>& result) {
-  for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
 // A slice has at most max_num_batched_tokens rows. While answers are decoding, slices are small and

@@ -101,7 +101,7 @@ class Engine final : public EngineClient {
   void advance_transfers();
   bool must_give_way() const;
   bool assist_engines(Result<bool>& ran);
-  void run_session_commands(int most);
+  void run_session_commands();
   void fall_asleep();
   void empty_cache();
   void begin_pause(Pause&& wanted);
