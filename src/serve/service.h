@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -91,7 +90,6 @@ struct Service {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();  // seconds since 1970
   UnknownFields unknown_fields;
-  std::atomic<int> session_commands = 0;  // commands for sessions without a result
   // Adds the adapter to the names that requests may use.
   void offer_adapter(AdapterCard card) const {
     if (card.parent.empty()) card.parent = options.rules.model_names.front();

@@ -1,6 +1,7 @@
 // Commands of an Engine that wait: for sessions, sleep() and pause().
 #include <utility>
 
+#include "base/clock.h"
 #include "engine/loop/engine.h"
 
 namespace octavo {

@@ -52,9 +52,9 @@ TEST_P(SessionModes, ManyCommandsRunInTheirOrder) {
     rig.engine->command_sessions(
         {.verb = SessionVerb::fork, .key = {"o", "s"}, .fork_id = "f" + std::to_string(i)},
         [](const auto& result) { EXPECT_TRUE(result); });
-    rig.engine->command_sessions(
-        {.verb = SessionVerb::list, .key = {"o", ""}},
-        [&, i](const auto& result) { told[static_cast<std::size_t>(i)].set_value(result->size()); });
+    rig.engine->command_sessions({.verb = SessionVerb::list, .key = {"o", ""}}, [&, i](const auto& result) {
+      told[static_cast<std::size_t>(i)].set_value(result->size());
+    });
   }
   for (int i = 0; i < kForks; ++i)
     EXPECT_EQ(told[static_cast<std::size_t>(i)].get_future().get(), static_cast<std::size_t>(i) + 2);

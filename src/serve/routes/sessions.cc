@@ -61,8 +61,8 @@ json::object session_json(const SessionInfo& s) {
 class PendingCommand {
  public:
   explicit PendingCommand(ServicePtr service)
-      : service_(std::move(service)), before_(service_->session_commands++) {}
-  ~PendingCommand() { --service_->session_commands; }
+      : service_(std::move(service)), before_(service_->admission.session_commands()++) {}
+  ~PendingCommand() { --service_->admission.session_commands(); }
   PendingCommand(const PendingCommand&) = delete;
   PendingCommand& operator=(const PendingCommand&) = delete;
 
@@ -190,7 +190,8 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   const auto pending = std::make_shared<const PendingCommand>(service);
   if (pending->before() >= kPendingMax)
     return failure(ErrorCode::resource_exhausted,
-                   "{} commands for sessions wait for the engine, which is the limit: retry later", kPendingMax);
+                   "{} commands for sessions wait for the engine, which is the limit: retry later",
+                   kPendingMax);
   service->engine.command_sessions(std::move(command), respond_sessions(exchange, path.id.empty(), pending));
   return {};
 }
