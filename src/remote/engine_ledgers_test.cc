@@ -172,7 +172,8 @@ struct LedgerDesk {
     std::vector<Restored> all;
     for (const ToEngine& message : read_all(frames)) {
       const SessionCommand& command = std::get<CommandSessions>(message).command;
-      all.push_back({command.key.id, command.text->idle_us / kSecond, command.ttl_s, command.text->pin_ttl_s});
+      all.push_back(
+          {command.key.id, command.text->idle_us / kSecond, command.ttl_s, command.text->pin_ttl_s});
     }
     return all;
   }

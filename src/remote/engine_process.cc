@@ -16,7 +16,8 @@ Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks o
 Error asleep() { return {ErrorCode::unavailable, "the engine is asleep; POST /wake_up wakes it", {}}; }
 
 EngineProcess::EngineProcess(EngineProcessOptions options)
-    : options_(std::move(options)), requests_([this](int answers) {
+    : options_(std::move(options)),
+      requests_([this](int answers) {
         const std::lock_guard lock(mutex_);
         shared_.answers -= answers;
         if (shared_.answers == 0) emptied_.notify_all();

@@ -86,6 +86,9 @@ class Admission {
   // end.
   int retry_after_s(const Price& price) const;
 
+  // Number of commands for sessions without a result.
+  std::atomic<int>& session_commands() { return session_commands_; }
+
  private:
   bool take(const std::string& client, const Price& price);
   void give_back(const std::string& client, const Price& price);
@@ -94,6 +97,7 @@ class Admission {
   const Price budget_, client_max_;
   const std::function<std::int64_t()> clock_us_;
   std::atomic<int> tickets_ = 0;
+  std::atomic<int> session_commands_ = 0;
   mutable std::mutex mutex_;
   Price used_;
   std::int64_t last_end_us_ = 0;

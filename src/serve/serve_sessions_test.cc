@@ -135,7 +135,8 @@ TEST_F(SessionRoutes, AMovedBreakpointDoesNotChangeTheDerivedName) {
                            const std::string& fields = "") {
     return session_of("/v1/messages",
                       R"({"model":"demo","max_tokens":5,"cache_control":{"type":"ephemeral"},"system":)" +
-                          system + R"(,"messages":[{"role":"user","content":)" + content + "}]" + fields + "}",
+                          system + R"(,"messages":[{"role":"user","content":)" + content + "}]" + fields +
+                          "}",
                       std::move(headers))
         ->key.id;
   };

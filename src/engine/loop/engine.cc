@@ -144,14 +144,15 @@ void Engine::thread_main() {
   bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first iteration arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
-        media_.encoding())
+        media_.encoding() || !waiting_.sessions.empty())
       return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
     sessions_.advance(now_us());
     if (mail.reset_prefix_cache) empty_cache();
-    for (SessionRequest& request : mail.sessions) request.done(sessions_.command(request.command));
+    for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
+    run_session_commands();
     for (AdapterCommand& command : mail.adapters) take(command);
     for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
@@ -187,7 +188,8 @@ void Engine::thread_main() {
   }
   // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
-  for (SessionRequest& request : mail.sessions) request.done(sessions_.command(request.command));
+  for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
+  while (!waiting_.sessions.empty()) run_session_commands();
   // every request must get a final output
   for (Submission& submission : mail.submissions) admit(submission);
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
@@ -338,44 +340,6 @@ bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
-}
-
-// Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.
-void Engine::fall_asleep() {
-  if (!inbox_.asleep())
-    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
-  if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
-  empty_cache();
-  const Result<> released = executor_->release_cache();
-  if (!released) inbox_.wake_up();
-  end_sleeps(released);
-}
-
-void Engine::empty_cache() {
-  sessions_.let_go_all();
-  scheduler_->reset_prefix_cache();
-}
-
-void Engine::end_sleeps(const Result<>& result) {
-  for (const SleepDone& done : std::exchange(waiting_.sleeps, {})) done(result);
-}
-
-void Engine::begin_pause(Pause&& wanted) {
-  if (wanted.mode == PauseMode::abort)
-    answers_.for_all(
-        [&](AnswerIndex, const Answer& answer) { abort_request(RequestId{answer.accepted->id}); });
-  waiting_.pauses.push_back(std::move(wanted));
-}
-
-// Completes pending pause() calls if no step is in flight.
-void Engine::end_pauses_once_still(bool frozen) {
-  if (!inbox_.paused())
-    return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
-  if (frozen || answers_.open_count() == 0) end_pauses({});
-}
-
-void Engine::end_pauses(const Result<>& result) {
-  for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
 // A slice has at most max_num_batched_tokens rows. While answers are decoding, slices are small and

@@ -2,6 +2,7 @@
 // commits steps. Other threads communicate with it through an inbox.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -100,6 +101,7 @@ class Engine final : public EngineClient {
   void advance_transfers();
   bool must_give_way() const;
   bool assist_engines(Result<bool>& ran);
+  void run_session_commands();
   void fall_asleep();
   void empty_cache();
   void begin_pause(Pause&& wanted);
@@ -143,7 +145,8 @@ class Engine final : public EngineClient {
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
-  } waiting_;  // pending sleep() and pause() calls
+    std::deque<SessionRequest> sessions;
+  } waiting_;  // pending calls
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

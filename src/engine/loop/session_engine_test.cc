@@ -42,6 +42,24 @@ TEST_P(SessionModes, KeepsASessionWhileOtherPromptsEvictEachOther) {
   rig.expect_empty();
 }
 
+// An iteration of the engine runs only some of the commands.
+TEST_P(SessionModes, ManyCommandsRunInTheirOrder) {
+  Rig rig({.mode = GetParam()});
+  turn_of(rig, some_prompt(1, 64), "s");
+  constexpr int kForks = 100;
+  std::vector<std::promise<std::size_t>> told(kForks);
+  for (int i = 0; i < kForks; ++i) {
+    rig.engine->command_sessions(
+        {.verb = SessionVerb::fork, .key = {"o", "s"}, .fork_id = "f" + std::to_string(i)},
+        [](const auto& result) { EXPECT_TRUE(result); });
+    rig.engine->command_sessions({.verb = SessionVerb::list, .key = {"o", ""}}, [&, i](const auto& result) {
+      told[static_cast<std::size_t>(i)].set_value(result->size());
+    });
+  }
+  for (int i = 0; i < kForks; ++i)
+    EXPECT_EQ(told[static_cast<std::size_t>(i)].get_future().get(), static_cast<std::size_t>(i) + 2);
+}
+
 // Requests of sessions and other requests compete for few blocks: outputs stay correct, and all end.
 TEST_P(SessionModes, ManySessionsInAShortCacheGiveCorrectOutputs) {
   Rig rig({.num_blocks = 40, .mode = GetParam()});

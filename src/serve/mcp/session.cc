@@ -262,12 +262,12 @@ void Session::start_turn() {
                              TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
                                         .ended = [self] { self->turn_ended(); },
                                         .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
-  UnreadCosts::Open open;  // stays open until the turn's generation has opened it
+  UnreadCosts::Open cost_open;  // stays open until the turn's generation has opened it
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return turn->close();
     turn_ = turn;
-    open = cost_open_;
+    cost_open = cost_open_;
   }
   if (const auto begun = routes::create_response(service_, turn); !begun)
     turn->respond(openai::error_response(begun.error()));

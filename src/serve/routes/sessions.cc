@@ -1,5 +1,6 @@
 // /v1/sessions: lists, changes and prefills sessions (request/session.h).
 #include <boost/json/serialize.hpp>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::string_view kSessions = "/v1/sessions";
+constexpr int kPendingMax = 256;  // commands without a result, of all clients
 
 // The parts of a path after /v1/sessions: /ID or /ID/ACTION.
 struct SessionPath {
@@ -55,9 +57,26 @@ json::object session_json(const SessionInfo& s) {
           {"usage", {{"prompt_tokens", s.prompt_tokens}, {"cached_tokens", s.cached_tokens}}}};
 }
 
+// Counts a command until this object is destroyed.
+class PendingCommand {
+ public:
+  explicit PendingCommand(ServicePtr service)
+      : service_(std::move(service)), before_(service_->admission.session_commands()++) {}
+  ~PendingCommand() { --service_->admission.session_commands(); }
+  PendingCommand(const PendingCommand&) = delete;
+  PendingCommand& operator=(const PendingCommand&) = delete;
+
+  int before() const { return before_; }  // number of earlier commands without a result
+
+ private:
+  const ServicePtr service_;
+  const int before_;
+};
+
 // Responds with all sessions, or with the only one.
-SessionsDone respond_sessions(const ExchangePtr& exchange, bool all) {
-  return [exchange, all](const Result<std::vector<SessionInfo>>& sessions) {
+SessionsDone respond_sessions(const ExchangePtr& exchange, bool all,
+                              std::shared_ptr<const PendingCommand> pending) {
+  return [exchange, all, pending](const Result<std::vector<SessionInfo>>& sessions) {
     if (!sessions) return exchange->respond(openai::error_response(sessions.error()));
     if (!all && !sessions->empty())
       return exchange->respond({.body = json::serialize(session_json(sessions->front()))});
@@ -168,7 +187,12 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   if (!reads && request.method != "DELETE") {
     TRY(command, read_command(exchange, path, std::move(owner)));
   }
-  service->engine.command_sessions(std::move(command), respond_sessions(exchange, path.id.empty()));
+  const auto pending = std::make_shared<const PendingCommand>(service);
+  if (pending->before() >= kPendingMax)
+    return failure(ErrorCode::resource_exhausted,
+                   "{} commands for sessions wait for the engine, which is the limit: retry later",
+                   kPendingMax);
+  service->engine.command_sessions(std::move(command), respond_sessions(exchange, path.id.empty(), pending));
   return {};
 }
 

@@ -1,0 +1,64 @@
+// Commands of an Engine that wait: for sessions, sleep() and pause().
+#include <utility>
+
+#include "base/clock.h"
+#include "engine/loop/engine.h"
+
+namespace octavo {
+
+// Runs some of the waiting commands, so that many clients do not stall the requests. A list takes
+// linear time and is the last command of an iteration. A restart needs all `restore` commands before the
+// first request.
+void Engine::run_session_commands() {
+  constexpr int kMost = 32;
+  for (int run = 0; run < kMost && !waiting_.sessions.empty();) {
+    const SessionRequest request = std::move(waiting_.sessions.front());
+    waiting_.sessions.pop_front();
+    const SessionVerb verb = request.command.verb;
+    if (verb == SessionVerb::list && request.command.key.id.empty())
+      run = kMost;
+    else if (verb != SessionVerb::restore)
+      ++run;
+    request.done(sessions_.command(request.command));
+  }
+}
+
+// Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.
+void Engine::fall_asleep() {
+  if (!inbox_.asleep())
+    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
+  if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
+  empty_cache();
+  const Result<> released = executor_->release_cache();
+  if (!released) inbox_.wake_up();
+  end_sleeps(released);
+}
+
+void Engine::empty_cache() {
+  sessions_.let_go_all();
+  scheduler_->reset_prefix_cache();
+}
+
+void Engine::end_sleeps(const Result<>& result) {
+  for (const SleepDone& done : std::exchange(waiting_.sleeps, {})) done(result);
+}
+
+void Engine::begin_pause(Pause&& wanted) {
+  if (wanted.mode == PauseMode::abort)
+    answers_.for_all(
+        [&](AnswerIndex, const Answer& answer) { abort_request(RequestId{answer.accepted->id}); });
+  waiting_.pauses.push_back(std::move(wanted));
+}
+
+// Completes pending pause() calls if no step is in flight.
+void Engine::end_pauses_once_still(bool frozen) {
+  if (!inbox_.paused())
+    return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
+  if (frozen || answers_.open_count() == 0) end_pauses({});
+}
+
+void Engine::end_pauses(const Result<>& result) {
+  for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
+}
+
+}  // namespace octavo
