@@ -53,7 +53,7 @@ TEST_P(ForcedText, IsSpelledTheSameAfterDraftTokens) {
   };
   if (GetParam() == Mode::asynchronous) GTEST_SKIP() << "every token is sampled";
   Rig rig(tight(GetParam(), vocabulary));
-  const auto grammar = regex("([a-c]{4}longforcedtext[x-z]{2}){1,6}");
+  const auto grammar = regex("([a-c]{24}longforcedtext[x-z]{6}){1,3}");
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
   for (unsigned i = 0; i < 24; ++i) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 80);
