@@ -27,18 +27,18 @@ fleet::ServerLoad some_load() {
 TEST(TopFrame, HasALineAServerAndOneOfAll) {
   const fleet::ServerLoad load = some_load();
   const std::string one = top_frame({{.name = "http://a:8000", .load = load}}, 2);
-  EXPECT_EQ(one,
-            "SERVER          RUN  WAIT   KV%  HIT% SESS/pin  REQ/s  PROMPT/s     GEN/s  TTFT p50/p95 ITL p50/p95\n"
-            "http://a:8000     7     2  75.0    25     12/3    5.0       250       500       100/190           -\n");
+  EXPECT_EQ(
+      one,
+      "SERVER          RUN  WAIT   KV%  HIT% SESS/pin  REQ/s  PROMPT/s     GEN/s  TTFT p50/p95 ITL p50/p95\n"
+      "http://a:8000     7     2  75.0    25     12/3    5.0       250       500       100/190           "
+      "-\n");
   const std::string fleet = top_frame({{.name = "http://a:8000", .load = load},
                                        {.name = "http://b:8000", .load = load},
                                        {.name = "c", .problem = "refused"}},
                                       2);
   EXPECT_THAT(fleet, HasSubstr("\nc             refused\n"));
-  EXPECT_THAT(
-      fleet,
-      HasSubstr(
-          "\nall              14     4  75.0    25     24/6   10.0       500      1000       100/190           -\n"));
+  EXPECT_THAT(fleet, HasSubstr("\nall              14     4  75.0    25     24/6   10.0       500      1000  "
+                               "     100/190           -\n"));
   EXPECT_THAT(top_frame({{.name = std::string(60, 'x') + ":8000", .problem = "?"}}, 1), HasSubstr("\n..xxx"));
 }
 

@@ -121,9 +121,8 @@ void rank_cases(const Rows& r) {
   r.run("own_ids", "i32", 1, 1, [&] {
     ops.own_ids(stream, {.ids = r.position(), .rows = half, .own = r.narrow.view(DType::i32, {r.n})});
   });
-  r.run("keep_own_rows", "f32", r.s.dim, 1, [&] {
-    ops.keep_own_rows(stream, {.ids = r.position(), .rows = half, .x = r.f32_rows(r.residual)});
-  });
+  r.run("keep_own_rows", "f32", r.s.dim, 1,
+        [&] { ops.keep_own_rows(stream, {.ids = r.position(), .rows = half, .x = r.f32_rows(r.residual)}); });
   r.run("sum_squares", "bf16", r.s.dim, 2,
         [&] { ops.sum_squares(stream, {.x = r.rows(r.narrow), .sums = sums}); });
   r.run("norm_by_squares", "bf16", r.s.dim, 2, [&] {

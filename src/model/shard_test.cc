@@ -296,7 +296,8 @@ TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
 TEST(Shard, AdaptersWorkOnGpus) {
   if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
   Golden golden = golden::read("qwen3", "tests/data/adapters");
-  const std::string adapter = std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  const std::string adapter =
+      std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
   for (const int stages : {1, 2}) {
     const Ranked found = run_on({.layout = {2, stages}, .adapter = adapter, .on_gpus = true}, golden,
                                 ModelDType::float32, {13, 1, 2, 16});

@@ -1,6 +1,6 @@
 // Data parallelism: a client that distributes requests over several engines with the same model. A request
-// goes to the engine with the least load, to the engine of its session, or to the engine in Request::engine. Engines can be added and
-// removed at run time.
+// goes to the engine with the least load, to the engine of its session, or to the engine in Request::engine.
+// Engines can be added and removed at run time.
 #pragma once
 
 #include <atomic>

@@ -111,13 +111,15 @@ TEST(SessionLedger, ANewEngineGetsTheSessionsInTheOrderOfTheirTurns) {
   ledger.turn_ended(adapted, {1, 2}, 1, kSecond);
   std::vector<Result<std::vector<SessionInfo>>> results;
   const auto run = [&](SessionCommand command) {
-    const CommandSessions sent = ledger.add(command, [&](auto result) { results.push_back(std::move(result)); });
+    const CommandSessions sent =
+        ledger.add(command, [&](auto result) { results.push_back(std::move(result)); });
     ledger.take({.id = sent.id, .sessions = {{.key = command.key}}}, kSecond);
   };
   run({.verb = SessionVerb::pin, .key = {"o", "c"}, .ttl_s = 60});
   run({.verb = SessionVerb::fork, .key = {"o", "c"}, .fork_id = "f"});
   run({.verb = SessionVerb::release, .key = {"o", "b"}});
-  const CommandSessions pending = ledger.add({.verb = SessionVerb::list, .key = {"o", ""}}, [](const auto&) {});
+  const CommandSessions pending =
+      ledger.add({.verb = SessionVerb::list, .key = {"o", ""}}, [](const auto&) {});
   std::string frames;
   ledger.append_all(frames, 11 * kSecond);
   std::vector<std::pair<std::string, int>> restored;

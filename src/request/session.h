@@ -43,7 +43,7 @@ struct SessionText {
   std::vector<TokenId> tokens;  // prompt and output of the last turn
   CacheIdentity identity{};
   int priority = 0;
-  int pin_ttl_s = 0;  // remaining time of the pin; 0: not pinned
+  int pin_ttl_s = 0;         // remaining time of the pin; 0: not pinned
   std::int64_t idle_us = 0;  // time since the last turn ended
 };
 

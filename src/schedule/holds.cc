@@ -88,9 +88,8 @@ PrefixHold* Scheduler::share(const PrefixHold& hold) {
 }
 
 bool Scheduler::can_shorten() const {
-  return !cache_.saved_states && std::ranges::all_of(options_.groups, [](const CacheGroup& group) {
-    return group.window == 0;
-  });
+  return !cache_.saved_states &&
+         std::ranges::all_of(options_.groups, [](const CacheGroup& group) { return group.window == 0; });
 }
 
 void Scheduler::shorten(PrefixHold& hold, int blocks) {

@@ -212,7 +212,9 @@ class Scheduler {
   PrefixHold& keep(std::unique_ptr<PrefixHold> hold);
   void count_held(const PrefixHold& hold, int sign);
   void check_holds(std::vector<int>& references) const;
-  bool reclaim(int blocks) { return blocks > 0 && holds_.reserve != nullptr && holds_.reserve->reclaim(blocks); }
+  bool reclaim(int blocks) {
+    return blocks > 0 && holds_.reserve != nullptr && holds_.reserve->reclaim(blocks);
+  }
   void look_up_prefix(Sequence& s);
   void order_by_prefix();
   bool computed_elsewhere(const Sequence& s) const;

@@ -28,7 +28,7 @@ struct RequestAccount {
   std::string tenant{kAnonymous};  // tenant label in metrics and logs
   std::string path{};
   bool in_header = false;
-  std::string cost_id{};  // value of kCostIdHeader; "": nobody reads the cost later
+  std::string cost_id{};          // value of kCostIdHeader; "": nobody reads the cost later
   UnreadCosts::Open cost_open{};  // of cost_id, until the request has ended
 };
 

@@ -449,7 +449,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   write_grammars(engines, out);
   write_sleep_states(engines, out);
   if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
-  if (std::ranges::any_of(engines, [](auto& e) { return e.kv_transfer.enabled; })) write_kv_transfers(engines, out);
+  if (std::ranges::any_of(engines, [](auto& e) { return e.kv_transfer.enabled; }))
+    write_kv_transfers(engines, out);
   if (std::ranges::any_of(engines, has_tiers)) write_kv_tiers(engines, out);
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.kv_residency.enabled; }))
     write_residency(engines, out);

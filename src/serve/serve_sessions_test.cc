@@ -9,12 +9,12 @@ class SessionRoutes : public ServeTest {
   void SetUp() override {
     serve([](const Request&, int) { return Script{.tokens = ending("yes")}; });
     engine_->sessions.result = std::vector<SessionInfo>{{.key = {"anonymous", "s"},
-                                                  .tokens = 64,
-                                                  .length = 70,
-                                                  .blocks = 4,
-                                                  .pinned = true,
-                                                  .ttl_s = 300,
-                                                  .turns = 2}};
+                                                         .tokens = 64,
+                                                         .length = 70,
+                                                         .blocks = 4,
+                                                         .pinned = true,
+                                                         .ttl_s = 300,
+                                                         .turns = 2}};
   }
   http::Response ask(const std::string& method, const std::string& path, const std::string& body = "",
                      http::Headers headers = {}) {

@@ -178,7 +178,8 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   const auto something = [&] {
     return stopped_ || mail_.reset_prefix_cache || (!paused_ && !mail_.submissions.empty()) ||
            !mail_.grammars.empty() || !mail_.masks.empty() || !mail_.aborts.empty() ||
-           !mail_.adapters.empty() || !mail_.sessions.empty() || !mail_.sleeps.empty() || !mail_.pauses.empty() || mail_.woken;
+           !mail_.adapters.empty() || !mail_.sessions.empty() || !mail_.sleeps.empty() ||
+           !mail_.pauses.empty() || mail_.woken;
   };
   if (until_us == kForever)
     mail_arrived_.wait(lock, something);
