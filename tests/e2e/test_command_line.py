@@ -18,8 +18,8 @@ from conftest import PATIENCE, serve, tiny
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
 
-def run(*arguments, stdin=""):
-    return subprocess.run([OCTAVO, *arguments], input=stdin, capture_output=True, text=True, timeout=PATIENCE)
+def run(*arguments, stdin="", timeout=PATIENCE):
+    return subprocess.run([OCTAVO, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout)
 
 
 def test_generate_is_repeatable_and_takes_suffixes():
