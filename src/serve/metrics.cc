@@ -449,11 +449,10 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   write_grammars(engines, out);
   write_sleep_states(engines, out);
   if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
-  if (std::ranges::any_of(engines, [](auto& e) { return e.kv_transfer.enabled; }))
-    write_kv_transfers(engines, out);
-  if (std::ranges::any_of(engines, has_tiers)) write_kv_tiers(engines, out);
-  if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.kv_residency.enabled; }))
-    write_residency(engines, out);
+  const auto any = [&](auto&& is) { return std::ranges::any_of(engines, is); };
+  if (any([](const EngineStats& e) { return e.kv_transfer.enabled; })) write_kv_transfers(engines, out);
+  if (any(has_tiers)) write_kv_tiers(engines, out);
+  if (any([](const EngineStats& e) { return e.kv_residency.enabled; })) write_residency(engines, out);
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
     write_work(engines, out);
 
