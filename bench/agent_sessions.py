@@ -62,22 +62,8 @@ class Load:
             return self.left >= 0
 
     def turn(self, agent):
-        body = dict(prompt=agent.text, max_tokens=OUTPUT, temperature=0, ignore_eos=True, stream=True, return_token_ids=True,
-                    stream_options={"include_usage": True})
-        if self.named:
-            body["session_id"] = agent.name
-        began, first, output, cached = time.perf_counter(), None, [], 0
-        with self.server.post("/v1/completions", body) as response:
-            for line in response:
-                if not line.startswith(b"data: {"):
-                    continue
-                event = json.loads(line[6:])
-                assert "error" not in event, event
-                if event["choices"] and event["choices"][0]["token_ids"]:
-                    first = first or time.perf_counter() - began
-                    output += event["choices"][0]["token_ids"]
-                if event.get("usage"):
-                    cached = event["usage"]["prompt_tokens_details"]["cached_tokens"]
+        session = {"session_id": agent.name} if self.named else {}
+        first, output, cached = self.server.timed_completion(agent.text, OUTPUT, **session)
         with self.lock:
             self.results.append((len(agent.text), cached, first, agent.done == 0))
         agent.extend(output)

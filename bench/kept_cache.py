@@ -11,7 +11,6 @@ cost  Tokens per second of streams and of prompts with the flag, as a fraction o
 """
 
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -28,25 +27,6 @@ from server import PROGRAM, Server
 def some_tokens(seed, count):
     draw = random.Random(seed)
     return [draw.randrange(4, 4000) for _ in range(count)]
-
-
-def turn(server, prompt, tokens=8):
-    """Returns (seconds to the first token, token ids, cached tokens)."""
-    body = dict(prompt=prompt, max_tokens=tokens, temperature=0, ignore_eos=True, stream=True, return_token_ids=True,
-                stream_options={"include_usage": True})
-    began, first, ids, cached = time.perf_counter(), None, [], 0
-    with server.post("/v1/completions", body) as response:
-        for line in response:
-            if not line.startswith(b"data: {"):
-                continue
-            event = json.loads(line[6:])
-            assert "error" not in event, event
-            if event["choices"] and event["choices"][0]["token_ids"]:
-                first = first or time.perf_counter() - began
-                ids += event["choices"][0]["token_ids"]
-            if event.get("usage"):
-                cached = (event["usage"]["prompt_tokens_details"] or {"cached_tokens": 0})["cached_tokens"]
-    return first, ids, cached
 
 
 def kill_within_a_stream(server):
@@ -66,23 +46,23 @@ def measure_kills(program, model, options):
         texts = []
         for i in range(options.sessions):
             prompt = some_tokens(i, options.context)
-            texts.append(prompt + turn(server, prompt)[1])
-            turn(plain, prompt)
+            texts.append(prompt + server.timed_completion(prompt, 8)[1])
+            plain.timed_completion(prompt, 8)
         for number in range(options.rounds):
             text = texts[number % len(texts)] + some_tokens(100 + number, 20)
-            first, expected, _ = turn(server, text)
+            first, expected, _ = server.timed_completion(text, 8)
             times["no kill"].append(first)
             text = texts[number % len(texts)] + some_tokens(200 + number, 20)
-            _, expected, _ = turn(plain, text)
+            _, expected, _ = plain.timed_completion(text, 8)
             kill_within_a_stream(server)
-            first, ids, cached = turn(server, text)
+            first, ids, cached = server.timed_completion(text, 8)
             times["killed, kept"].append(first)
             computed.append(len(text) - cached)
             differences += ids != expected
             kill_within_a_stream(plain)
-            times["killed, not kept"].append(turn(plain, text)[0])
+            times["killed, not kept"].append(plain.timed_completion(text, 8)[0])
             kill_within_a_stream(server)
-            times["killed, one token"].append(turn(server, [5], 1)[0])
+            times["killed, one token"].append(server.timed_completion([5], 1)[0])
         noted = f"{server.metric('vllm:kv_kept_blocks_total'):.0f} blocks kept, {server.metric('vllm:kv_kept_discarded_blocks_total'):.0f} discarded"
     for name, values in times.items():
         print(f"{name:<20} median {statistics.median(values) * 1e3:8.0f} ms, {min(values) * 1e3:.0f} to {max(values) * 1e3:.0f}", flush=True)
@@ -94,7 +74,7 @@ def rates(server, number):
     found = []
     for prompt, tokens in ((100, 128), (1500, 1)):
         began, busy = time.perf_counter(), server.engine_seconds()
-        threads = [threading.Thread(target=turn, args=(server, some_tokens(1000 * number + i, prompt), tokens)) for i in range(8)]
+        threads = [threading.Thread(target=server.timed_completion, args=(some_tokens(1000 * number + i, prompt), tokens)) for i in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:

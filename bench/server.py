@@ -54,6 +54,24 @@ class Server:
         self.process.terminate()
         self.process.wait(30)
 
+    def timed_completion(self, prompt, tokens, **fields):
+        """Streams a greedy answer to a prompt of token ids. Returns (seconds to the first token, token ids, cached tokens)."""
+        body = dict(prompt=prompt, max_tokens=tokens, temperature=0, ignore_eos=True, stream=True, return_token_ids=True,
+                    stream_options={"include_usage": True}, **fields)
+        began, first, ids, cached = time.perf_counter(), None, [], 0
+        with self.post("/v1/completions", body) as response:
+            for line in response:
+                if not line.startswith(b"data: {"):
+                    continue
+                event = json.loads(line[6:])
+                assert "error" not in event, event
+                if event["choices"] and event["choices"][0]["token_ids"]:
+                    first = first or time.perf_counter() - began
+                    ids += event["choices"][0]["token_ids"]
+                if event.get("usage"):
+                    cached = (event["usage"]["prompt_tokens_details"] or {"cached_tokens": 0})["cached_tokens"]
+        return first, ids, cached
+
     def processes(self):
         """Returns the ids of the server's process and of its engine's process."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
