@@ -2,7 +2,7 @@
 
     python agent_sessions.py [--server PROGRAM] [--sessions 64] [--memory 24] [--turns 33] [--rounds 1]
 
-Each agent has turns of 33 prompts. A prompt is the text so far and the result of a tool, and the ratio of input to output tokens is
+Each agent has 33 turns. The prompt of a turn is the text so far and the result of a tool, and the ratio of input to output tokens is
 131:1. Between two turns, the agent waits for a tool: the pauses are log-normal. When an agent has ended, a new one begins. The server
 simulates its device (token_us microseconds per computed token), so that the cache, the scheduler and the protocol are real, and the
 computation is a wait.
