@@ -377,6 +377,22 @@ TEST(Policies, KvAwareKeepsSaltedPromptsApartAndAtHome) {
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 2U);
 }
 
+TEST(Policies, KvAwareKeepsConversationsAboutImagesAtHome) {
+  TestFleet fleet(3);
+  auto aware = policy("kv_aware");
+  for (const EndpointId id : {0U, 1U, 2U}) report(aware, id, held(7, 1));
+  for (std::uint32_t seed = 10; seed < 20; ++seed) {
+    RouteRequest about_image = exact_prompt(seed, 64);
+    about_image.media = {1};
+    const EndpointId home = fleet.send(aware, about_image).endpoint;
+    CacheEvent stored = held(seed, 4);
+    stored.salt = "hash of the image";
+    report(aware, home, stored);
+    fleet.inflight = {};
+    EXPECT_EQ(fleet.rank(aware, about_image)[0], home);
+  }
+}
+
 TEST(Policies, TheSameSeedMakesTheSameDecision) {
   for (const Policy& p : policies()) {
     TestFleet a(5), b(5);
