@@ -40,6 +40,37 @@ TEST_F(SessionRoutes, ListAndDescribe) {
   EXPECT_EQ(engine_->sessions.commands.back().key.id, "s");
 }
 
+TEST_F(SessionRoutes, ListsHavePages) {
+  engine_->sessions.result = std::vector<SessionInfo>{{.key = {"anonymous", "c"}}, {.key = {"anonymous", "b"}}};
+  const json::object page = json::parse(ask("GET", "/v1/sessions?limit=1&after=a%2Fb").body).as_object();
+  EXPECT_EQ(engine_->sessions.commands.back().after, "a/b");
+  EXPECT_EQ(engine_->sessions.commands.back().limit, 2);
+  EXPECT_EQ(page.at("data").as_array().size(), 1u);
+  EXPECT_EQ(page.at("last_id"), "b");
+  EXPECT_EQ(page.at("has_more"), true);
+  EXPECT_EQ(ask("GET", "/v1/sessions?limit=0").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/sessions?limit=1001").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/sessions?limit=x").status, 400);
+}
+
+TEST_F(SessionRoutes, ExportAndImportParts) {
+  engine_->sessions.result = std::vector<SessionInfo>{{.part = "bytes", .next_piece = 7}};
+  const http::Response part = ask("GET", "/v1/sessions/s/export?first=3");
+  EXPECT_EQ(part.body, "bytes");
+  EXPECT_EQ(part.content_type, "application/octet-stream");
+  EXPECT_EQ(part.headers.find("X-Octavo-Next-Piece"), "7");
+  EXPECT_EQ(engine_->sessions.commands.back().verb, SessionVerb::export_part);
+  EXPECT_EQ(engine_->sessions.commands.back().first, 3);
+  engine_->sessions.result = std::vector<SessionInfo>{{.part = "last"}};
+  EXPECT_EQ(ask("GET", "/v1/sessions/s/export").headers.find("X-Octavo-Next-Piece"), std::nullopt);
+  EXPECT_EQ(ask("GET", "/v1/sessions/s/export?first=-1").status, 400);
+  EXPECT_EQ(ask("POST", "/v1/sessions/s/export").status, 405);
+  const http::Response refused = ask("POST", "/v1/sessions/s/import", "part");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("--enable-session-import"), std::string::npos);
+  EXPECT_EQ(engine_->sessions.commands.back().verb, SessionVerb::export_part);
+}
+
 TEST_F(SessionRoutes, SendTheVerbs) {
   const auto last = [&] { return engine_->sessions.commands.back(); };
   EXPECT_EQ(ask("POST", "/v1/sessions/a%2Fb/pin", R"({"ttl_seconds": 60})").status, 200);

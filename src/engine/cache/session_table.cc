@@ -115,7 +115,8 @@ Result<std::vector<SessionInfo>> SessionTable::command(const SessionCommand& com
   if (command.verb == SessionVerb::list && command.key.id.empty()) {
     const std::string& owner = command.key.owner;
     for (auto it = sessions_.upper_bound({owner, command.after}); it != sessions_.end(); ++it) {
-      if (it->first.owner != owner || (command.limit > 0 && std::ssize(found) == command.limit)) break;
+      const bool of_other = !owner.empty() && it->first.owner != owner;
+      if (of_other || (command.limit > 0 && std::ssize(found) == command.limit)) break;
       found.push_back(describe(it->first, it->second));
     }
     return found;

@@ -10,6 +10,7 @@
 #include "http/target.h"
 #include "openai/errors.h"
 #include "openai/request_fields.h"
+#include "openai/session_path.h"
 #include "serve/openai/session_fields.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
@@ -21,26 +22,9 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::string_view kSessions = "/v1/sessions";
 constexpr int kPendingMax = 256;  // commands without a result, of all clients
 constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in a list
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
-
-// The parts of a path after /v1/sessions: /ID or /ID/ACTION.
-struct SessionPath {
-  std::string id;
-  std::string_view action;
-};
-
-SessionPath parse_session_path(std::string_view path) {
-  path.remove_prefix(path.rfind(kSessions) + kSessions.size());
-  if (!path.empty()) path.remove_prefix(1);
-  for (const std::string_view action : {"pin", "retain", "demote", "release", "fork", "prefill", "export", "import"})
-    if (path.size() > action.size() + 1 && path.ends_with(action) &&
-        path[path.size() - action.size() - 1] == '/')
-      return {std::string(path.substr(0, path.size() - action.size() - 1)), action};
-  return {std::string(path), ""};
-}
 
 json::object session_json(const SessionInfo& s) {
   const auto seconds = [](std::int64_t us) { return static_cast<double>(us) * 1e-6; };
@@ -164,9 +148,9 @@ Result<> prefill(const ServicePtr& service, const ExchangePtr& exchange, const s
 }
 
 // Reads a GET request.
-Result<SessionCommand> read_look_up(const http::Request& request, const SessionPath& path,
+Result<SessionCommand> read_look_up(const http::Request& request, const openai::SessionPath& path,
                                     std::string owner) {
-  SessionCommand command{.key = {std::move(owner), path.id}};
+  SessionCommand command{.key = {std::move(owner), std::string(path.id)}};
   if (path.action == "export") {
     command.verb = SessionVerb::export_part;
     TRY(command.first, query_integer(request, "first", 0, 0, std::numeric_limits<int>::max()));
@@ -180,8 +164,8 @@ Result<SessionCommand> read_look_up(const http::Request& request, const SessionP
 
 // Reads a POST request.
 Result<SessionCommand> read_command(const Service& service, const ExchangePtr& exchange,
-                                    const SessionPath& path, std::string owner) {
-  SessionCommand command{.key = {std::move(owner), path.id}};
+                                    const openai::SessionPath& path, std::string owner) {
+  SessionCommand command{.key = {std::move(owner), std::string(path.id)}};
   if (path.action == "import") {
     if (!service.options.features.session_import)
       return failure(ErrorCode::unsupported,
@@ -205,7 +189,7 @@ Result<SessionCommand> read_command(const Service& service, const ExchangePtr& e
     command.verb = path.action == "demote" ? SessionVerb::demote : SessionVerb::release;
   }
   if (const auto unread = fields.unread(); !unread.empty())
-    return invalid(unread.front(), "is not a field of {}/{{id}}/{}", kSessions, path.action);
+    return invalid(unread.front(), "is not a field of {}/{{id}}/{}", openai::kSessionsPath, path.action);
   return command;
 }
 
@@ -220,7 +204,7 @@ std::string session_owner(const Service& service, const http::Request& request) 
 
 Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   const http::Request& request = exchange->request();
-  const SessionPath path = parse_session_path(request.path);
+  const openai::SessionPath path = openai::parse_session_path(request.path);
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const std::string_view methods = path.id.empty() || path.action == "export" ? "GET, HEAD"
                                    : path.action.empty()                        ? "GET, HEAD, DELETE"
@@ -233,9 +217,9 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     exchange->respond(std::move(response));
     return {};
   }
-  if (path.action == "prefill") return prefill(service, exchange, path.id);
+  if (path.action == "prefill") return prefill(service, exchange, std::string(path.id));
   std::string owner = session_owner(*service, request);
-  SessionCommand command{.verb = SessionVerb::release, .key = {owner, path.id}};
+  SessionCommand command{.verb = SessionVerb::release, .key = {owner, std::string(path.id)}};
   if (reads) {
     TRY(command, read_look_up(request, path, std::move(owner)));
   } else if (request.method != "DELETE") {
