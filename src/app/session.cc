@@ -111,8 +111,8 @@ Result<> list_sessions(const SessionOptions& o) {
       const double hits = prompt > 0 ? number_in(usage->get_object(), "cached_tokens") / prompt : 0;
       after = text_in(s, "id");
       fmt::print(kRow, after, text_in(s, "state"), number_in(s, "tokens"), number_in(s, "held_tokens"),
-                 fmt::format("{:.0f}", 100 * hits), number_in(s, "turns"), duration(number_in(s, "age_seconds")),
-                 duration(number_in(s, "idle_seconds")));
+                 fmt::format("{:.0f}", 100 * hits), number_in(s, "turns"),
+                 duration(number_in(s, "age_seconds")), duration(number_in(s, "idle_seconds")));
     }
     const json::value* more = list->if_contains("has_more");
     if (data->get_array().empty() || !more || !more->is_bool() || !more->get_bool()) return {};
@@ -155,8 +155,8 @@ Result<> import_session(const SessionOptions& o) {
   while (left > 0) {
     std::string part(kSessionPartPrefixBytes, '\0');
     in.read(part.data(), static_cast<std::streamsize>(part.size()));
-    TRY(const std::size_t bytes, session_part_bytes(std::string_view(part).substr(
-                                     0, static_cast<std::size_t>(in.gcount()))));
+    TRY(const std::size_t bytes,
+        session_part_bytes(std::string_view(part).substr(0, static_cast<std::size_t>(in.gcount()))));
     if (bytes > left) return invalid("file", "{} is incomplete: {} bytes are missing", o.path, bytes - left);
     const std::size_t begun = part.size();
     part.resize(bytes);

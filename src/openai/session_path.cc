@@ -17,8 +17,8 @@ std::string encoded_session_id(std::string_view id) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out;
   for (const char c : id) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_';
     const auto byte = static_cast<unsigned char>(c);
     plain ? out.push_back(c) : void(out.append({'%', kDigits[byte >> 4], kDigits[byte & 15]}));
   }

@@ -41,7 +41,8 @@ TEST_F(SessionRoutes, ListAndDescribe) {
 }
 
 TEST_F(SessionRoutes, ListsHavePages) {
-  engine_->sessions.result = std::vector<SessionInfo>{{.key = {"anonymous", "c"}}, {.key = {"anonymous", "b"}}};
+  engine_->sessions.result =
+      std::vector<SessionInfo>{{.key = {"anonymous", "c"}}, {.key = {"anonymous", "b"}}};
   const json::object page = json::parse(ask("GET", "/v1/sessions?limit=1&after=a%2Fb").body).as_object();
   EXPECT_EQ(engine_->sessions.commands.back().after, "a/b");
   EXPECT_EQ(engine_->sessions.commands.back().limit, 2);

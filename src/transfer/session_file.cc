@@ -56,7 +56,8 @@ Result<std::size_t> session_part_bytes(std::string_view bytes) {
 
 Result<SessionPart> read_session_part(std::string_view bytes) {
   TRY(const Prefix prefix, read_prefix(bytes));
-  const std::size_t size = sizeof prefix + prefix.header_bytes + static_cast<std::size_t>(prefix.blocks_bytes);
+  const std::size_t size =
+      sizeof prefix + prefix.header_bytes + static_cast<std::size_t>(prefix.blocks_bytes);
   if (bytes.size() != size)
     return invalid("file", "is incomplete or damaged: a part has {} of {} bytes", bytes.size(), size);
   const std::string_view packed = bytes.substr(sizeof prefix, prefix.header_bytes);

@@ -57,13 +57,14 @@ TEST(SessionFile, RefusesOtherVersionsAndDamage) {
 }
 
 TEST(SessionFile, RefusesHeadersThatContradictThemselves) {
-  for (const auto change : {+[](SessionPartHeader& h) { h.first = 2; }, +[](SessionPartHeader& h) { h.count = 0; },
-                            +[](SessionPartHeader& h) { h.first = -1; },
-                            +[](SessionPartHeader& h) { h.format.bytes = -64; },
-                            +[](SessionPartHeader& h) { h.format.block_size = 0; }}) {
+  for (const auto change :
+       {+[](SessionPartHeader& h) { h.first = 2; }, +[](SessionPartHeader& h) { h.count = 0; },
+        +[](SessionPartHeader& h) { h.first = -1; }, +[](SessionPartHeader& h) { h.format.bytes = -64; },
+        +[](SessionPartHeader& h) { h.format.block_size = 0; }}) {
     SessionPartHeader header = some_header();
     change(header);
-    EXPECT_FALSE(read_session_part(begin_session_part(header) + std::string(some_header().format.stride(), 'b')));
+    EXPECT_FALSE(
+        read_session_part(begin_session_part(header) + std::string(some_header().format.stride(), 'b')));
   }
 }
 

@@ -24,10 +24,10 @@ std::vector<TokenId> with_last(std::span<const TokenId> tokens) {
 }  // namespace
 
 Result<BlockFormat> SessionTable::format_of_moves() const {
-  if (exchange_ == nullptr)
+  if (moves_.exchange == nullptr)
     return failure(ErrorCode::unsupported,
                    "sessions cannot be exported or imported, because this engine cannot copy KV blocks");
-  return exchange_->block_format();
+  return moves_.exchange->block_format();
 }
 
 Result<> SessionTable::check_imported(Sessions::const_iterator session) const {
@@ -52,8 +52,8 @@ Result<SessionInfo> SessionTable::export_part(Sessions::iterator session, int fi
     return invalid("first", "is {}, and the session has the pieces 0 to {}", first, all - 1);
   const int most = static_cast<int>(std::max<std::size_t>(1, kPartBytes / format.stride()));
   const int count = std::min(most, all - first);
-  const std::span<const KvPiece> part = std::span(pieces).subspan(static_cast<std::size_t>(first),
-                                                                  static_cast<std::size_t>(count));
+  const std::span<const KvPiece> part =
+      std::span(pieces).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   const std::vector<Hash128> keys =
       piece_keys(part, transfer_keys(hold.tokens, hold.identity, format.block_size, hold.extras));
   const std::vector<KvLocation> locations = locations_of(format, hold, part);
@@ -71,7 +71,7 @@ Result<SessionInfo> SessionTable::export_part(Sessions::iterator session, int fi
   info.part.reserve(info.part.size() + part.size() * format.stride());
   for (std::size_t i = 0; i < part.size(); ++i) {
     const std::span<std::byte> packed = packed_block(format, 64).first(format.stride());
-    exchange_->export_piece(locations[i], contents(format, packed));
+    moves_.exchange->export_piece(locations[i], contents(format, packed));
     seal(format, keys[i], packed);
     info.part.append(reinterpret_cast<const char*>(packed.data()), packed.size());
   }
@@ -89,16 +89,17 @@ Result<SessionTable::Sessions::iterator> SessionTable::import_part(const Session
   const std::size_t blocks = header.tokens.size() / static_cast<std::size_t>(format.block_size);
   if (blocks > static_cast<std::size_t>(scheduler_.options().num_blocks))
     return failure(ErrorCode::resource_exhausted,
-                   "the file has {} blocks, and the KV cache has {}: use a server with a larger cache", blocks,
-                   scheduler_.options().num_blocks);
+                   "the file has {} blocks, and the KV cache has {}: use a server with a larger cache",
+                   blocks, scheduler_.options().num_blocks);
   const std::vector<KvPiece> pieces = pieces_of(format, 0, static_cast<int>(blocks));
   if (blocks == 0 || header.tokens.size() % static_cast<std::size_t>(format.block_size) != 0 ||
       header.extras.size() > blocks || header.pieces != static_cast<int>(pieces.size()))
     return invalid("file", "is damaged: its {} tokens do not have {} pieces", header.tokens.size(),
                    header.pieces);
-  const std::vector<Hash128> keys = piece_keys(
-      std::span(pieces).subspan(static_cast<std::size_t>(header.first), static_cast<std::size_t>(header.count)),
-      transfer_keys(header.tokens, header.identity, format.block_size, header.extras));
+  const std::vector<Hash128> keys =
+      piece_keys(std::span(pieces).subspan(static_cast<std::size_t>(header.first),
+                                           static_cast<std::size_t>(header.count)),
+                 transfer_keys(header.tokens, header.identity, format.block_size, header.extras));
   for (std::size_t i = 0; i < keys.size(); ++i)
     if (const auto good = verify(format, keys[i], part.blocks.subspan(i * format.stride(), format.stride()));
         !good)
@@ -134,7 +135,8 @@ Result<SessionTable::Sessions::iterator> SessionTable::begin_import(const Sessio
   if (const auto found = sessions_.find(key); found != sessions_.end()) {
     if (found->second.active())
       return failure(ErrorCode::resource_exhausted,
-                     "the session {} has an unfinished request: import it after its end", quoted_text(key.id));
+                     "the session {} has an unfinished request: import it after its end",
+                     quoted_text(key.id));
     let_go(found);
   }
   if (held_max_ == 0) return too_large("the server holds no sessions");
@@ -169,14 +171,14 @@ void SessionTable::import_pieces(const PrefixHold& hold, const SessionPart& part
     const auto offset = static_cast<std::size_t>(i - header.first) * format.stride();
     const std::span<std::byte> packed = packed_block(format, 64).first(format.stride());
     std::memcpy(packed.data(), part.blocks.data() + offset, packed.size());
-    exchange_->import_piece(locations[static_cast<std::size_t>(i - skipped)], contents(format, packed));
+    moves_.exchange->import_piece(locations[static_cast<std::size_t>(i - skipped)], contents(format, packed));
   }
 }
 
 // Publishes the blocks. From now on, requests find them, and the session is like any other.
 Result<> SessionTable::end_import(Sessions::iterator session) {
   Session& s = session->second;
-  note_loaded(scheduler_, *s.hold, s.hold->cached, static_cast<int>(s.hold->keys.size()), imported_);
+  note_loaded(scheduler_, *s.hold, s.hold->cached, static_cast<int>(s.hold->keys.size()), moves_.imported);
   scheduler_.publish(*s.hold, static_cast<int>(s.hold->keys.size()));
   PrefixHold* const whole =
       scheduler_.hold(with_last(s.hold->tokens), s.hold->identity, 0, std::vector(s.hold->extras));

@@ -31,7 +31,7 @@ std::string name_of(const SessionKey& key) { return quoted_text(key.id); }
 
 SessionTable::SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits,
                            BlockExchange* exchange)
-    : scheduler_(scheduler), exchange_(exchange), engine_(engine), limits_(limits) {
+    : scheduler_(scheduler), engine_(engine), limits_(limits), moves_{.exchange = exchange} {
   const SchedulerOptions& o = scheduler.options();
   held_max_ = o.enable_prefix_caching ? part_of(o.num_blocks, limits.held_fraction) : 0;
   const int longest = blocks_of_sequence(o, longest_sequence(o));

@@ -40,7 +40,7 @@ class SessionTable final : public BlockReserve {
   void let_go_all();
 
   // Returns the blocks that were imported since the last call, see KvCacheSide::loaded.
-  std::vector<std::int32_t> take_imported() { return std::exchange(imported_, {}); }
+  std::vector<std::int32_t> take_imported() { return std::exchange(moves_.imported, {}); }
 
   const SessionStats& stats();
   // Returns the number of blocks that only sessions use and that requests can take.
@@ -114,7 +114,6 @@ class SessionTable final : public BlockReserve {
   }
 
   Scheduler& scheduler_;
-  BlockExchange* const exchange_;  // may be null
   const int engine_;
   const SessionLimits limits_;
   int held_max_, references_max_, states_max_;
@@ -130,7 +129,10 @@ class SessionTable final : public BlockReserve {
   std::int64_t next_end_us_ = 0;  // no session ends before
   std::uint64_t last_arrival_ = 0;
   std::int64_t counted_us_ = 0;  // time of the last count of idle blocks
-  std::vector<std::int32_t> imported_;
+  struct {
+    BlockExchange* exchange = nullptr;     // null: no session can move
+    std::vector<std::int32_t> imported{};  // see take_imported()
+  } moves_;
   SessionStats stats_;
 };
 

@@ -7,8 +7,8 @@
 namespace octavo {
 
 // Runs some of the waiting commands, so that many clients do not stall the requests. A list takes
-// linear time, a part of a session is copied, so both are the last command of an iteration. A restart needs all `restore` commands before the
-// first request.
+// linear time, a part of a session is copied, so both are the last command of an iteration. A restart needs
+// all `restore` commands before the first request.
 void Engine::run_session_commands() {
   constexpr int kMost = 32;
   for (int run = 0; run < kMost && !waiting_.sessions.empty();) {

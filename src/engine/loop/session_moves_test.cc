@@ -19,7 +19,8 @@ Result<std::vector<std::string>> export_all(Engine& engine, const std::string& i
   std::vector<std::string> parts;
   int first = 0;
   do {
-    TRY(SessionInfo info, move_command(engine, {.verb = SessionVerb::export_part, .key = {"o", id}, .first = first}));
+    TRY(SessionInfo info,
+        move_command(engine, {.verb = SessionVerb::export_part, .key = {"o", id}, .first = first}));
     parts.push_back(std::move(info.part));
     first = info.next_piece;
   } while (first > 0);
@@ -39,9 +40,10 @@ std::vector<std::string> split(const std::string& part, int pieces_max) {
     header.first += at;
     header.count = std::min(pieces_max, whole.header.count - at);
     const std::size_t stride = header.format.stride();
-    const auto blocks =
-        whole.blocks.subspan(static_cast<std::size_t>(at) * stride, static_cast<std::size_t>(header.count) * stride);
-    parts.push_back(begin_session_part(header).append(reinterpret_cast<const char*>(blocks.data()), blocks.size()));
+    const auto blocks = whole.blocks.subspan(static_cast<std::size_t>(at) * stride,
+                                             static_cast<std::size_t>(header.count) * stride);
+    parts.push_back(
+        begin_session_part(header).append(reinterpret_cast<const char*>(blocks.data()), blocks.size()));
   }
   return parts;
 }
@@ -76,7 +78,8 @@ TEST_P(SessionMoves, TheOtherEngineFindsThePrompt) {
   EXPECT_EQ(move_command(*to.engine, {.key = {"o", "t"}})->priority, 1);
   EXPECT_EQ(cached_turn(to, prompt, "t"), 192);
   for (Rig* rig : {&from, &to}) {
-    ASSERT_TRUE(move_command(*rig->engine, {.verb = SessionVerb::release, .key = {"o", rig == &to ? "t" : "s"}}));
+    ASSERT_TRUE(
+        move_command(*rig->engine, {.verb = SessionVerb::release, .key = {"o", rig == &to ? "t" : "s"}}));
     rig->expect_empty();
   }
 }
@@ -94,7 +97,8 @@ TEST(SessionMove, PartsComeInTheirOrder) {
   ASSERT_TRUE(import_one(*to.engine, parts[1]));
   to.engine->reset_prefix_cache();
   EXPECT_FALSE(import_one(*to.engine, parts[2])) << "the blocks are gone";
-  for (const std::string& part : parts) ASSERT_TRUE(import_one(*to.engine, part)) << "again from the first part";
+  for (const std::string& part : parts)
+    ASSERT_TRUE(import_one(*to.engine, part)) << "again from the first part";
   EXPECT_EQ(cached_turn(to, some_prompt(1, 200), "s"), 192);
 }
 
@@ -106,15 +110,19 @@ TEST(SessionMove, DamageAndOtherModelsAreRefusedByName) {
   bad[part.size() - 200] = static_cast<char>(bad[part.size() - 200] ^ 1);
   const auto damaged = import_one(*to.engine, bad);
   EXPECT_EQ(damaged.error().field, "file");
-  EXPECT_NE(damaged.error().message.find("is damaged: piece 5"), std::string::npos) << damaged.error().message;
+  EXPECT_NE(damaged.error().message.find("is damaged: piece 5"), std::string::npos)
+      << damaged.error().message;
   const SessionPart read = read_session_part(part).value();
   SessionPartHeader header = read.header;
   header.format.fingerprint = "other";
-  const auto other = import_one(*to.engine, begin_session_part(header).append(part, part.size() - read.blocks.size()));
-  EXPECT_NE(other.error().message.find("the models are other and"), std::string::npos) << other.error().message;
+  const auto other =
+      import_one(*to.engine, begin_session_part(header).append(part, part.size() - read.blocks.size()));
+  EXPECT_NE(other.error().message.find("the models are other and"), std::string::npos)
+      << other.error().message;
   header = read.header;
   header.tokens.resize(header.tokens.size() - 1);
-  EXPECT_FALSE(import_one(*to.engine, begin_session_part(header).append(part, part.size() - read.blocks.size())));
+  EXPECT_FALSE(
+      import_one(*to.engine, begin_session_part(header).append(part, part.size() - read.blocks.size())));
   EXPECT_EQ(move_command(*to.engine, {.key = {"o", "s"}}).error().code, ErrorCode::not_found);
   EXPECT_EQ(cached_turn(to, some_prompt(1, 100), ""), 0);
 }

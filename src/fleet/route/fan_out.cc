@@ -164,7 +164,8 @@ bool empties_caches(std::string_view path) {
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              MergeAnswers merge, std::function<void()> done) {
   const auto view = context.balancer.view();
-  const auto all = std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(merge), std::move(done));
+  const auto all =
+      std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(merge), std::move(done));
   if (view->members.empty()) {
     all->exchange->respond(
         openai::error_response(503, "the router has no workers: add one with POST /workers"));

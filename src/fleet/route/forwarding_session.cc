@@ -47,9 +47,8 @@ bool may_export(const Member* worker) {
 std::string Forwarding::session_key() const {
   const std::string& session = in_.route().session;
   if (session.empty() || context_.options.pd.enabled) return {};
-  const std::string key =
-      fmt::format("{}\n{}\n{}", in_.tenant(),
-                  in_.request().headers.find("Authorization").value_or(""), session);
+  const std::string key = fmt::format("{}\n{}\n{}", in_.tenant(),
+                                      in_.request().headers.find("Authorization").value_or(""), session);
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(key)), 0);
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }

@@ -123,10 +123,11 @@ std::string RouteMetrics::text() const {
                  "Streams whose worker failed, by outcome: another worker continued the stream, or it ended "
                  "with an error.",
                  "outcome", migrations_);
-  write_counters(out, "octavo_route_session_moves_total",
-                 "Sessions whose worker was full or gone, by outcome: another worker got their blocks (moved), or "
-                 "computes them (lost).",
-                 "outcome", session_moves_);
+  write_counters(
+      out, "octavo_route_session_moves_total",
+      "Sessions whose worker was full or gone, by outcome: another worker got their blocks (moved), or "
+      "computes them (lost).",
+      "outcome", session_moves_);
   write_counters(out, "octavo_route_hedges_total",
                  "Requests that a second worker also got, by the worker whose answer the client got.",
                  "outcome", hedges_);

@@ -185,8 +185,17 @@ struct Router::State {
         admission(options.max_concurrent_requests),
         queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)
                                      : nullptr),
-        context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
-                retries, stored,    sessions,  admission,   queue.get(), readers} {}
+        context{options,
+                *balancer,
+                *metrics,
+                monitor,
+                tokens ? &*tokens : nullptr,
+                retries,
+                workers_of.stored,
+                workers_of.sessions,
+                admission,
+                queue.get(),
+                readers} {}
   ~State() {
     // Stops new requests and running calls before the members that they use are destroyed.
     server.reset();
@@ -213,7 +222,9 @@ struct Router::State {
   CacheSubscriber subscriber;
   std::vector<std::unique_ptr<EndpointSource>> sources;
   RetryBudget retries;
-  WorkerOfId stored, sessions;
+  struct {
+    WorkerOfId stored, sessions;
+  } workers_of;
   Admission admission;
   const std::unique_ptr<RouteQueue> queue;  // null: the router has no queue
   boost::asio::thread_pool readers{2};

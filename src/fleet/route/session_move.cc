@@ -59,20 +59,21 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
   void call(const Endpoint& worker, std::string method, const std::string& action,
             std::shared_ptr<const std::string> body, Next next) {
     const auto answer = std::make_shared<http::Response>();
-    http::CallRequest request{
-        .address = *http::parse_base_url(worker.url),
-        .method = std::move(method),
-        .target = fmt::format("{}/{}{}", openai::kSessionsPath, openai::encoded_session_id(options_.session), action),
-        .headers = headers_,
-        .body = std::move(body),
-        .connect_ms = kConnectMs,
-        .timeout_ms = options_.timeout_ms};
+    http::CallRequest request{.address = *http::parse_base_url(worker.url),
+                              .method = std::move(method),
+                              .target = fmt::format("{}/{}{}", openai::kSessionsPath,
+                                                    openai::encoded_session_id(options_.session), action),
+                              .headers = headers_,
+                              .body = std::move(body),
+                              .connect_ms = kConnectMs,
+                              .timeout_ms = options_.timeout_ms};
     if (request.body) request.headers.add("Content-Type", "application/octet-stream");
     loop_.call(std::move(request),
                {.head = [answer](http::Response head) { *answer = std::move(head); },
                 .body =
                     [answer](std::string_view piece) {
-                      answer->body += piece.substr(0, kPartBytesMax - std::min(kPartBytesMax, answer->body.size()));
+                      answer->body +=
+                          piece.substr(0, kPartBytesMax - std::min(kPartBytesMax, answer->body.size()));
                     },
                 .end =
                     [self = shared_from_this(), answer, next = std::move(next)](const Result<>& result) {
@@ -86,10 +87,11 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
       log_info("session {} moved from {} to {}", quoted_text(options_.session), options_.from->url,
                options_.to->url);
     else
-      log_warning("session {} was not moved from {} to {}, so its next turn computes its blocks: the {} returned "
-                  "status {}: {}",
-                  quoted_text(options_.session), options_.from->url, options_.to->url, step, answer.status,
-                  std::string_view(answer.body).substr(0, 200));
+      log_warning(
+          "session {} was not moved from {} to {}, so its next turn computes its blocks: the {} returned "
+          "status {}: {}",
+          quoted_text(options_.session), options_.from->url, options_.to->url, step, answer.status,
+          std::string_view(answer.body).substr(0, 200));
     done_(moved);
   }
 

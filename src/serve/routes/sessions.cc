@@ -79,12 +79,12 @@ http::Response response_of(std::vector<SessionInfo> sessions, const SessionComma
   SessionInfo& session = sessions.front();
   if (command.verb != SessionVerb::export_part) return {.body = json::serialize(session_json(session))};
   http::Response part{.content_type = "application/octet-stream", .body = std::move(session.part)};
-  if (session.next_piece > 0)
-    part.headers.add(std::string(kNextPiece), std::to_string(session.next_piece));
+  if (session.next_piece > 0) part.headers.add(std::string(kNextPiece), std::to_string(session.next_piece));
   return part;
 }
 
-// The parameter `name` of the query as an integer from `least` to `most`, or `otherwise` without the parameter.
+// The parameter `name` of the query as an integer from `least` to `most`, or `otherwise` without the
+// parameter.
 Result<int> query_integer(const http::Request& request, std::string_view name, int otherwise, int least,
                           int most) {
   const std::optional<std::string> text = http::query_value(request.query, name);
@@ -207,8 +207,8 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   const openai::SessionPath path = openai::parse_session_path(request.path);
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const std::string_view methods = path.id.empty() || path.action == "export" ? "GET, HEAD"
-                                   : path.action.empty()                        ? "GET, HEAD, DELETE"
-                                                                                : "POST";
+                                   : path.action.empty()                      ? "GET, HEAD, DELETE"
+                                                                              : "POST";
   if (methods.find(request.method) == std::string_view::npos) {
     http::Response response = openai::error_response(
         405,
@@ -231,12 +231,11 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
   SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
-  service->engine.command_sessions(
-      std::move(command),
-      [exchange, pending, shape = std::move(shape)](Result<std::vector<SessionInfo>> sessions) {
-        exchange->respond(sessions ? response_of(*std::move(sessions), shape)
-                                   : openai::error_response(sessions.error()));
-      });
+  service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](
+                                                           Result<std::vector<SessionInfo>> sessions) {
+    exchange->respond(sessions ? response_of(*std::move(sessions), shape)
+                               : openai::error_response(sessions.error()));
+  });
   return {};
 }
 
