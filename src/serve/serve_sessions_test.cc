@@ -1,4 +1,5 @@
 // Tests the routes of sessions, and the session of a request in each protocol.
+#include "base/testing/eventually.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -70,6 +71,27 @@ TEST_F(SessionRoutes, ExportAndImportParts) {
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find("--enable-session-import"), std::string::npos);
   EXPECT_EQ(engine_->sessions.commands.back().verb, SessionVerb::export_part);
+}
+
+TEST_F(SessionRoutes, CommandsAboveTheLimitAreRefused) {
+  engine_->sessions.waits = true;
+  std::vector<http::Client> waiting;
+  for (int i = 0; i < 256; ++i) {
+    waiting.push_back(client());
+    ASSERT_TRUE(waiting.back().send("POST", "/v1/sessions/s/demote"));
+  }
+  const auto all_wait = [&] {
+    const std::lock_guard lock(engine_->mutex_of_sessions());
+    return engine_->sessions.open.size() == 256;
+  };
+  EXPECT_TRUE(eventually(all_wait));
+  const http::Response refused = ask("GET", "/v1/sessions/s");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("256 commands"), std::string::npos) << refused.body;
+  for (const SessionsDone& done : engine_->sessions.open) done(engine_->sessions.result);
+  for (http::Client& each : waiting) EXPECT_EQ((*each.head_for(60'000))->status, 200);
+  engine_->sessions.waits = false;
+  EXPECT_EQ(ask("GET", "/v1/sessions/s").status, 200);
 }
 
 TEST_F(SessionRoutes, SendTheVerbs) {

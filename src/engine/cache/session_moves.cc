@@ -120,6 +120,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::import_part(const Session
   }
   import_pieces(*it->second.hold, part);
   it->second.next_piece = header.first + header.count;
+  it->second.ended_us = now_us_;
   if (it->second.next_piece == header.pieces) TRY_VOID(end_import(it));
   return it;
 }

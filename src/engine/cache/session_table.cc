@@ -21,6 +21,7 @@ constexpr int kReclaimPart = 128;
 // Shared blocks need no memory of the cache, but each session has its own table. So all sessions together
 // have at most this many times the blocks that they may hold, and one owner reaches half of it by forks.
 constexpr int kReferencesPart = 8;
+constexpr std::int64_t kPartUs = 10'000'000;  // time in which the next part of an import is expected
 constexpr std::int64_t kCountUs = 20'000;  // interval of the count of idle blocks, which takes linear time
 
 int part_of(int blocks, double fraction) { return static_cast<int>(fraction * blocks); }
@@ -440,8 +441,8 @@ std::vector<SessionTable::Victim> SessionTable::victims() {
 }
 
 double SessionTable::value(const SessionKey& key, const Session& session) const {
-  if (session.active()) return kWaits;
   const std::int64_t idle_us = now_us_ - session.ended_us;
+  if (session.active() || (session.next_piece > 0 && idle_us < kPartUs)) return kWaits;
   const double left = 1 - static_cast<double>(idle_us) / (session.ttl_s * 1e6);
   const double cost = 1 + limits_.attention_weight * static_cast<double>(session.hold->tokens.size());
   return std::max(left, 0.0) * cost * std::exp2(session.priority) *

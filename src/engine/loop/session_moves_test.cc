@@ -106,13 +106,14 @@ TEST(SessionMove, DamageAndOtherModelsAreRefusedByName) {
   Rig from, to;
   cached_turn(from, some_prompt(1, 100), "s");
   const std::string part = export_all(*from.engine, "s").value()[0];
+  const SessionPart read = read_session_part(part).value();
   std::string bad = part;
-  bad[part.size() - 200] = static_cast<char>(bad[part.size() - 200] ^ 1);
+  char& content = bad[part.size() - read.header.format.stride() + sizeof(BlockHeader)];
+  content = static_cast<char>(content ^ 1);
   const auto damaged = import_one(*to.engine, bad);
   EXPECT_EQ(damaged.error().field, "file");
   EXPECT_NE(damaged.error().message.find("is damaged: piece 5"), std::string::npos)
       << damaged.error().message;
-  const SessionPart read = read_session_part(part).value();
   SessionPartHeader header = read.header;
   header.format.fingerprint = "other";
   const auto other =
@@ -151,9 +152,11 @@ TEST_P(SessionMovesOfModels, OutputsHaveTheSameBits) {
   options.device.threads = 2;
   options.model.max_model_len = 160;
   options.cache.memory_bytes = 4 << 20;
+  options.cache.mamba_block_size = 16;
+  options.schedule.max_num_seqs = 8;
   options.cache.dtype = GetParam().kv_cache_dtype;
   const auto from = load_engine(options).value(), to = load_engine(options).value();
-  Request first = request_of(12, from->info().vocab_size), second = first;
+  Request first = request_of(8, from->info().vocab_size), second = first;
   first.session = second.session = SessionUse{.key = {"o", "s"}};
   const CollectedAnswer answer = answers_to(*from, {first})[0];
   second.prompt.insert(second.prompt.end(), answer.tokens.begin(), answer.tokens.end());
@@ -163,7 +166,7 @@ TEST_P(SessionMovesOfModels, OutputsHaveTheSameBits) {
     for (const std::string& each : split(part, 3)) ASSERT_TRUE(import_one(*to, each));
   EXPECT_EQ(answers_to(*to, {second})[0], wanted);
   const auto session = move_command(*to, {.key = {"o", "s"}});
-  EXPECT_GE(session->cached_tokens, 64) << "of " << session->prompt_tokens;
+  EXPECT_GE(session->cached_tokens, 48) << "of " << session->prompt_tokens;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SessionMovesOfModels,

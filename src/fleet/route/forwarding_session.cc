@@ -57,7 +57,7 @@ std::string Forwarding::session_key() const {
 bool Forwarding::follow_session() {
   const std::string key = session_key();
   const WorkerOfId::Worker home = key.empty() || !owner_.empty() ? nullptr : context_.sessions.find(key);
-  if (!home) return false;
+  if (!home || in_.request().headers.find("X-SMG-Target-Worker")) return false;
   const auto view = balancer_.view();
   const Member* member = view->find(home->name);
   const bool available = member && member->state.availability == Availability::available;
