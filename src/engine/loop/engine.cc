@@ -57,7 +57,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  .kept = std::move(parts.kept),
                  .after_step = std::move(parts.after_step)},
       scheduler_(std::move(scheduler)),
-      sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures)),
+      sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures),
+                executor_->block_exchange()),
       inbox_(scheduler_->options().max_sequences),
       grammars_(
           std::move(parts.vocabulary),

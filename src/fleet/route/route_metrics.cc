@@ -59,6 +59,10 @@ void RouteMetrics::migrated(bool goes_on) {
   const std::lock_guard lock(mutex_);
   ++migrations_[goes_on ? "continued" : "failed"];
 }
+void RouteMetrics::session_moved(bool moved) {
+  const std::lock_guard lock(mutex_);
+  ++session_moves_[moved ? "moved" : "lost"];
+}
 void RouteMetrics::hedged(bool won) {
   const std::lock_guard lock(mutex_);
   ++hedges_[won ? "won" : "lost"];
@@ -119,6 +123,11 @@ std::string RouteMetrics::text() const {
                  "Streams whose worker failed, by outcome: another worker continued the stream, or it ended "
                  "with an error.",
                  "outcome", migrations_);
+  write_counters(
+      out, "octavo_route_session_moves_total",
+      "Sessions whose worker was full or gone, by outcome: another worker got their blocks (moved), or "
+      "computes them (lost).",
+      "outcome", session_moves_);
   write_counters(out, "octavo_route_hedges_total",
                  "Requests that a second worker also got, by the worker whose answer the client got.",
                  "outcome", hedges_);

@@ -11,6 +11,7 @@
 #include "fleet/scan/body_json.h"
 #include "http/form.h"
 #include "openai/routes.h"
+#include "openai/session_path.h"
 
 namespace octavo::fleet {
 namespace {
@@ -35,6 +36,10 @@ constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
 }
+
+// Headers and fields with the name of a session, in the order of their precedence (docs/guides/sessions.md).
+constexpr std::array<std::string_view, 3> kSessionHeaders{"x-session-id", "x-claude-code-session-id",
+                                                          "session_id"};
 
 std::string_view field_text(const json::object& object, std::string_view name) {
   const auto* found = object.if_contains(name);
@@ -137,7 +142,16 @@ double checked_timeout(double seconds) {
   return seconds > 0 && seconds <= kMost ? seconds : 0;
 }
 
+// Returns the session that the body names. Returns "" if it names none.
+std::string_view session_of_body(const json::object& body) {
+  for (const char* name : {"session_id", "prompt_cache_key"})
+    if (const std::string_view id = field_text(body, name); !id.empty()) return id;
+  const auto* more = body.if_contains("nvext");
+  return more && more->is_object() ? field_text(more->get_object(), "session_id") : std::string_view();
+}
+
 void read_body(const json::object& body, RouteRequest& route) {
+  if (const std::string_view id = session_of_body(body); !id.empty()) route.session = id;
   route.model = field_text(body, "model");
   route.cache_salt = field_text(body, "cache_salt");
   if (const auto* most = body.if_contains("truncate_prompt_tokens")) route.truncated = !most->is_null();
@@ -200,9 +214,11 @@ void read_form(std::string_view content_type, const std::string& body, RouteRequ
 void read_path(std::string_view path, RouteRequest& route) {
   const openai::Route* known = openai::find_route(path);
   if (!known || !known->path.ends_with('/')) return;
+  const std::string_view session = known->session ? openai::parse_session_path(path).id : std::string_view();
   path.remove_prefix(known->path.size());
   if (known->model == openai::ModelField::path) route.model = path;
   if (known->stored_id) route.stored_id = path.substr(0, path.find('/'));
+  if (known->session) route.session = route.stored_id = session;
 }
 
 }  // namespace
@@ -216,6 +232,8 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
   for (const std::string& name : headers) read(name);
   for (const std::string_view name : kRoutingHeaders)
     if (route.routing_key.empty()) route.routing_key = request.headers.find(name).value_or("");
+  for (const std::string_view name : kSessionHeaders)
+    if (route.session.empty()) route.session = request.headers.find(name).value_or("");
   const std::string_view type = request.headers.find("Content-Type").value_or("");
   http::equal_ignoring_case(type.substr(0, type.find(';')), "multipart/form-data")
       ? read_form(type, request.body, route)
