@@ -122,7 +122,7 @@ class FakeEngine final : public EngineClient {
   } reloads;
   struct {
     std::vector<SessionCommand> commands{};
-    Result<std::vector<SessionInfo>> result{};  // of all commands
+    Result<std::vector<SessionInfo>> result{};  // result of each command
   } sessions;
   std::atomic<int> delivered = 0;  // number of output tokens
   Request last_request{};          // read it only while no request is being submitted
