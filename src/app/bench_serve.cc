@@ -267,7 +267,8 @@ void add_flags(CLI::App& app, ServeCommand& c) {
 }  // namespace
 
 void add_bench_serve(CLI::App& bench, Outcome& outcome) {
-  CLI::App* serve = bench.add_subcommand("serve", "Load a running server: throughput, TTFT, TPOT, ITL");
+  CLI::App* serve = bench.add_subcommand(
+      "serve", "Send requests to a running server, and measure throughput, TTFT, TPOT and ITL");
   auto command = std::make_shared<ServeCommand>();
   add_flags(*serve, *command);
   outcome.runs(*serve, command, bench_serve);
