@@ -149,7 +149,10 @@ std::string ModelHandler::metrics() const {
   std::vector<std::string> pages;
   for (const auto& service : services())
     pages.push_back(service->metrics.text(service->engine.stats(), service->engine_info));
-  return merge_metrics(pages) + table_metrics(*table_) + http_.text() + process_metrics() + record_metrics();
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < table_->size(); ++i) names.push_back(table_->source(i).names.front());
+  return merge_metrics(pages) +
+         table_metrics(names, table_->status(), table_->memory_bytes(), table_->used_bytes()) + http_.text() + process_metrics() + record_metrics();
 }
 
 void ModelHandler::count(const http::Answered& answered) { count_answer(http_, options_, answered); }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
-#include <functional>
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -127,19 +127,19 @@ json::object ollama_models_json(const ModelTable& table, std::int64_t started_at
   return {{"models", std::move(models)}};
 }
 
-std::string table_metrics(const ModelTable& table) {
+std::string table_metrics(std::span<const std::string> names, std::span<const ModelStatus> status,
+                          std::int64_t memory_bytes, std::int64_t used_bytes) {
   std::string out;
-  const std::vector<ModelStatus> all = table.status();
   for (const ModelMetric& metric : kModelMetrics) {
     fmt::format_to(std::back_inserter(out), "# HELP octavo:{0} {1}\n# TYPE octavo:{0} {2}\n", metric.name,
                    metric.help, metric.type);
-    for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t i = 0; i < status.size(); ++i)
       fmt::format_to(std::back_inserter(out), "octavo:{}{{model_name=\"{}\"}} {}\n", metric.name,
-                     escaped_label(table.source(i).names.front()), metric.value(all[i]));
+                     escaped_label(names[i]), metric.value(status[i]));
   }
-  append_gauge(out, "models_memory_bytes", "Memory for all models (--models-memory).", table.memory_bytes());
+  append_gauge(out, "models_memory_bytes", "Memory for all models (--models-memory).", memory_bytes);
   append_gauge(out, "models_used_bytes", "Memory that weights and KV caches of models use.",
-               table.used_bytes());
+               used_bytes);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "many/model_table.h"
@@ -17,7 +18,8 @@ boost::json::object model_json(const ModelTable& table, std::size_t model, const
                                std::int64_t started_at);
 // The body of Ollama's GET /api/tags, or of GET /api/ps: only models that are loaded.
 boost::json::object ollama_models_json(const ModelTable& table, std::int64_t started_at, bool only_loaded);
-// The metrics of the table in Prometheus' text format.
-std::string table_metrics(const ModelTable& table);
+// The metrics of the models in Prometheus' text format. names[i]: first name of the model status[i].
+std::string table_metrics(std::span<const std::string> names, std::span<const ModelStatus> status,
+                          std::int64_t memory_bytes, std::int64_t used_bytes);
 
 }  // namespace octavo::many
