@@ -1,5 +1,7 @@
 #include "app/serve_models.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -41,7 +41,7 @@ void ModelHandler::handle(const ApiKeys& keys, ExchangePtr exchange) {
     return exchange->respond(page ? login_page() : *std::move(refusal));
   }
   if (reads)
-    if (auto page = own_page(request, path)) return exchange->respond(*std::move(page));
+    if (auto page = own_page(path)) return exchange->respond(*std::move(page));
   if (request.method == "POST" && change_model(path, exchange)) return;
   if (request.body.empty())
     return pass_on(keys, exchange, http::query_value(request.query, "model").value_or(""), 0);
@@ -61,7 +61,7 @@ void ModelHandler::handle(const ApiKeys& keys, ExchangePtr exchange) {
 }
 
 // Pages that need no model.
-std::optional<http::Response> ModelHandler::own_page(const http::Request&, std::string_view path) const {
+std::optional<http::Response> ModelHandler::own_page(std::string_view path) const {
   if (path == "/" && options_.features.page) return start_page();
   if (path == "/ping") return http::Response{.content_type = "", .body = ""};
   if (path == "/version") return json_response({{"version", options_.version}});

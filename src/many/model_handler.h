@@ -27,7 +27,7 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
  private:
   using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-  std::optional<http::Response> own_page(const http::Request& request, std::string_view path) const;
+  std::optional<http::Response> own_page(std::string_view path) const;
   bool change_model(std::string_view path, const ExchangePtr& exchange);
   void read_body(const ApiKeys& keys, const ExchangePtr& exchange);
   void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s);

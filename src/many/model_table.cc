@@ -44,7 +44,10 @@ ModelTable::ModelTable(Arbiter arbiter, std::vector<ModelSource> sources) : arbi
 ModelTable::~ModelTable() {
   stop();
   // Engines still call back while they end, so their entries must exist.
-  for (Entry& entry : entries_) entry.runtime.reset();
+  for (Entry& entry : entries_) {
+    entry.service.reset();
+    entry.runtime.reset();
+  }
 }
 
 void ModelTable::stop() {

@@ -24,10 +24,10 @@
 namespace octavo::many {
 
 struct ModelSource {
-  std::vector<std::string> names;  // served names, then adapters; the first identifies the model
-  std::size_t served = 1;          // number of served names in `names`
-  RuntimeOptions options;          // with the path of the model
-  ModelRules rules;
+  std::vector<std::string> names{};  // served names, then adapters; the first identifies the model
+  std::size_t served = 1;            // number of served names in `names`
+  RuntimeOptions options{};          // with the path of the model
+  ModelRules rules{};
   bool preload = false;  // load at the start
 };
 
