@@ -267,6 +267,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       if (index == first_here) one.progress = progress;
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
+      one.wanted = options.requested;
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
       one.shares_experts = options.engine.parallel.shares_experts();

@@ -71,6 +71,8 @@ struct RuntimeOptions {
   std::string engine_program = "/proc/self/exe";
   // called when the model's files are on the disk, before they are loaded
   std::function<void()> model_found{};
+  // called, on any thread, when a request or command arrives while the engine is unloaded
+  std::function<void()> requested{};
   EngineGroup engines;
   // the engine in this process supports sleep
   bool sleep_mode = false;
