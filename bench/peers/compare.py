@@ -16,6 +16,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -63,20 +64,20 @@ class Entry:
         self.name, self.error = name, None
         engine = name.split(":")[0]
         python = environments / engine / "bin/python" if environments else None
-        self.log = Path(f"/tmp/peers-{name.replace(':', '-')}.log")
+        self.log = tempfile.TemporaryFile("w+", errors="replace")
         worker = Path(__file__).with_name("worker.py")
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [python if python and python.exists() else sys.executable, worker, engine, model[0], str(threads), *model[1:]],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-            )  # fmt: skip
+        self.process = subprocess.Popen(
+            [python if python and python.exists() else sys.executable, worker, engine, model[0], str(threads), *model[1:]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+        )  # fmt: skip
         self.ready = self.read()
 
     def read(self) -> dict:
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
-        lines = self.log.read_text(errors="replace").strip().splitlines()
+        self.log.seek(0)
+        lines = self.log.read().strip().splitlines()
         self.error = lines[-1] if lines else "ended without a message"
         return {}
 
@@ -86,13 +87,20 @@ class Entry:
         reply = {}
         for _ in range(workload.times):
             time.sleep(REST)
-            self.process.stdin.write(json.dumps(asked) + "\n")
-            self.process.stdin.flush()
+            try:
+                self.process.stdin.write(json.dumps(asked) + "\n")
+                self.process.stdin.flush()
+            except BrokenPipeError:
+                pass  # read() says why the engine ended
             reply = self.read()
         return reply
 
     def stop(self) -> None:
-        self.process.stdin.close()
+        """Ends the engine. Octavo's server ends with its worker, which therefore gets time."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

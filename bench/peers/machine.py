@@ -68,7 +68,7 @@ WORKLOADS = [
 
 
 class Roofline:
-    """The bytes and operations of one token, beside the limits of this machine: reading memory, products of bf16, products of int8."""
+    """Compares tokens per second with three limits of this machine: reads of memory, products of bf16, products of int8."""
 
     def __init__(self, octavo: Path, folder: Path, threads: int) -> None:
         command = [octavo, "bench", "ops", "--json", "--cpu-threads", str(threads), "--filter", "rms"]
@@ -79,7 +79,8 @@ class Roofline:
         self.head = math.prod(shapes["model.embed_tokens.weight"])
 
     def shares(self, workload: Workload, format: str, rate: float) -> dict[str, float]:
-        """Returns the share of each limit that `rate` reaches. Prefill reads the weights once and has one row of logits; attention is left out."""
+        """Returns the share of each limit that `rate` reaches. A prompt reads the weights once and has one row of logits. The operations of
+        attention do not count."""
         layers = self.weights - self.head
         if workload.figure == "prefill":
             steps, operations = rate / workload.prompt, rate * 2 * layers
@@ -88,13 +89,12 @@ class Roofline:
             prompts = workload.prompt / workload.tokens if workload.figure == "output" else 0
             operations = rate * 2 * (self.weights + layers * prompts)
         read = steps * self.weights * BITS[format] / 8 / self.machine["bytes_per_second"]
-        peaks = {"bf16": self.machine["bf16_flops"], "int8": self.machine["int8_ops"]}
-        kinds = ["bf16"] if format == "bf16" else ["int8", "bf16"]
-        return {"read": read} | {kind: operations / peaks[kind] for kind in kinds if peaks[kind]}
+        kind, peak = ("bf16", self.machine["bf16_flops"]) if format == "bf16" else ("int8", self.machine["int8_ops"])
+        return {"read": read, kind: operations / peak if peak else 0}
 
 
 def cell(roofline: Roofline, workload: Workload, format: str, rates: list[float]) -> str:
-    """One cell: median, spread, and the limit that is nearest."""
+    """Returns the median, the spread, and the limit that is nearest."""
     rate = statistics.median(rates)
     limit, share = max(roofline.shares(workload, format, rate).items(), key=lambda item: item[1])
     return f"{rate:.4g} ({min(rates):.4g} to {max(rates):.4g}), {limit} {share:.2f}"
@@ -104,7 +104,8 @@ def table(roofline: Roofline, results: dict) -> str:
     machine = roofline.machine
     lines = [
         f"Limits of this machine: reads {machine['bytes_per_second'] / 1e9:.1f} GB/s; peaks: bf16 {machine['bf16_flops'] / 1e9:.0f} GFLOP/s, "
-        f"int8 {machine['int8_ops'] / 1e9:.0f} GOP/s.",
+        f"int8 {machine['int8_ops'] / 1e9:.0f} GOP/s. Tokens per second: median of the rounds, smallest and largest round, and the nearest limit "
+        "with the share of it that the median reaches.",
         "",
         "| format | engine | " + " | ".join(w.name.replace("_", " ") for w in WORKLOADS) + " | ready, s | peak, GB | version and flags |",
         "|---|---|" + "---|" * len(WORKLOADS) + "---:|---:|---|",
@@ -115,7 +116,7 @@ def table(roofline: Roofline, results: dict) -> str:
                 cell(roofline, w, format, rates) if (rates := result["workloads"][w.name].get(name)) else "" for w in WORKLOADS
             ]
             about = (
-                ["", "", f"not measured: {about['error']}"]
+                ["", "", f"not measured: {about['error']}".replace("|", "/")]
                 if "error" in about
                 else [f"{about['ready']:.1f}", f"{about['bytes'] / 1e9:.1f}", about["about"]]
             )
