@@ -125,7 +125,7 @@ class FakeEngine final : public EngineClient {
   } reloads;
   struct {
     std::vector<SessionCommand> commands{};
-    Result<std::vector<SessionInfo>> result{};  // of all commands
+    Result<std::vector<SessionInfo>> result{};  // result of each command
     bool waits = false;                         // the test calls `open` itself
     std::vector<SessionsDone> open{};
   } sessions;

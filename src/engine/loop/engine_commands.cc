@@ -6,9 +6,9 @@
 
 namespace octavo {
 
-// Runs some of the waiting commands, so that many clients do not stall the requests. A list takes
-// linear time, a part of a session is copied, so both are the last command of an iteration. A restart needs
-// all `restore` commands before the first request.
+// Runs some of the waiting commands, so that many clients do not stall the requests. A `list` command takes
+// linear time, and an export copies a part of a session, so each of them is the last command of an iteration.
+// After a restart, all `restore` commands run before the first request.
 void Engine::run_session_commands() {
   constexpr int kMost = 32;
   for (int run = 0; run < kMost && !waiting_.sessions.empty();) {

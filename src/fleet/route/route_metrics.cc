@@ -100,9 +100,9 @@ std::string RouteMetrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string out;
   write_counters(out, "smg_http_responses_total", "Answers by status.", "status_code", responses_);
-  write_histogram(out, "smg_http_request_duration_seconds", "From a request's arrival to its answer's end.",
-                  seconds_.whole);
-  write_histogram(out, "smg_router_ttft_seconds", "From a request's arrival to its answer's first byte.",
+  write_histogram(out, "smg_http_request_duration_seconds",
+                  "Time from a request's arrival to its answer's end.", seconds_.whole);
+  write_histogram(out, "smg_router_ttft_seconds", "Time from a request's arrival to its answer's first byte.",
                   seconds_.first_byte);
   write_counter(out, "smg_http_rate_limit_total", "Requests refused because too many were in flight.",
                 rate_limited_);

@@ -18,19 +18,20 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 13> kHeaders{"x-smg-target-worker",
-                                                    "x-smg-routing-key",
-                                                    "authorization",
-                                                    "x-forwarded-for",
-                                                    "cookie",
-                                                    "x-session-id",
-                                                    "x-claude-code-session-id",
-                                                    "session_id",
-                                                    "test-epp-endpoint-selection",
-                                                    "x-llm-d-slo-ttft-ms",
-                                                    "x-slo-ttft-ms",
-                                                    "x-llm-d-slo-tpot-ms",
-                                                    "x-slo-tpot-ms"};
+constexpr std::array<std::string_view, 9> kHeaders{"x-smg-target-worker",
+                                                   "authorization",
+                                                   "x-forwarded-for",
+                                                   "cookie",
+                                                   "test-epp-endpoint-selection",
+                                                   "x-llm-d-slo-ttft-ms",
+                                                   "x-slo-ttft-ms",
+                                                   "x-llm-d-slo-tpot-ms",
+                                                   "x-slo-tpot-ms"};
+
+// SGLang's router reads the first header, vllm-router the others.
+constexpr std::string_view kRoutingHeaders[] = {"x-smg-routing-key", "x-session-id", "x-user-id",
+                                                "x-tenant-id"};
+constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer ones are cut
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
@@ -125,6 +126,16 @@ std::string_view stored_id(const json::object& body) {
   return field_text(body, "conversation");
 }
 
+// Reads the fields that vllm-router reads, and those of OpenAI's and Anthropic's agents.
+std::string_view routing_key(const json::object& body) {
+  for (const auto& [parent, name] : {std::pair("session_params", "session_id"), {"metadata", "user_id"}})
+    if (const auto* found = body.if_contains(parent); found && found->is_object())
+      if (const std::string_view key = field_text(found->get_object(), name); !key.empty()) return key;
+  for (const char* name : {"prompt_cache_key", "user", "session_id", "user_id"})
+    if (const std::string_view key = field_text(body, name); !key.empty()) return key;
+  return {};
+}
+
 // Returns 0 if engines do not accept the timeout.
 double checked_timeout(double seconds) {
   constexpr double kMost = 86'400;
@@ -159,6 +170,7 @@ void read_body(const json::object& body, RouteRequest& route) {
     if (!error) route.timeout_s = checked_timeout(seconds);
   }
   route.stored_id = stored_id(body);
+  if (route.routing_key.empty()) route.routing_key = routing_key(body);
   for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})
     integer(name, route.output_tokens_max);
 
@@ -218,8 +230,10 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
   };
   for (const std::string_view name : kHeaders) read(name);
   for (const std::string& name : headers) read(name);
+  for (const std::string_view name : kRoutingHeaders)
+    if (route.routing_key.empty()) route.routing_key = request.headers.find(name).value_or("");
   for (const std::string_view name : kSessionHeaders)
-    if (route.session.empty()) route.session = route.header(name).value_or("");
+    if (route.session.empty()) route.session = request.headers.find(name).value_or("");
   const std::string_view type = request.headers.find("Content-Type").value_or("");
   http::equal_ignoring_case(type.substr(0, type.find(';')), "multipart/form-data")
       ? read_form(type, request.body, route)
@@ -230,6 +244,7 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
     std::from_chars(given->data(), given->data() + given->size(), seconds);
     route.timeout_s = checked_timeout(seconds);
   }
+  route.routing_key.resize(std::min(route.routing_key.size(), kRoutingKeyBytesMax));
   if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);
   return route;
 }
