@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-NESTED = {"bench", "model", "simulate", "plan"}  # commands with subcommands
+NESTED = {"bench", "model", "session", "simulate", "plan"}  # commands with subcommands
 
 
 def text_of(program, *words):

@@ -111,7 +111,7 @@ TEST_F(SessionRouting, ATurnGoesOnWithoutItsBlocksIfTheMoveFails) {
   EXPECT_EQ(turn(R"("session_id":"s")"), R"({"name":")" + to.name + R"("})");
   EXPECT_NE(get("/metrics").body.find("octavo_route_session_moves_total{outcome=\"lost\"} 1"),
             std::string::npos);
-  EXPECT_EQ(std::ranges::count(from.seen(), "DELETE /v1/sessions/s"), 0);
+  EXPECT_EQ(std::ranges::count(from.seen(), std::string("DELETE /v1/sessions/s")), 0);
 }
 
 TEST_F(SessionRouting, AFullWorkersSessionMoves) {
