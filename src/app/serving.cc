@@ -74,7 +74,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   // loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
-    c.runtime.model_found = [address = serving.server->address()] {
+    c.runtime.events.model_found = [address = serving.server->address()] {
       log_info("listening on {}; 503 until the model is loaded", address);
     };
   }

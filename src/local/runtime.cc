@@ -267,7 +267,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       if (index == first_here) one.progress = progress;
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
-      one.wanted = options.requested;
+      one.wanted = options.events.requested;
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
       one.shares_experts = options.engine.parallel.shares_experts();
@@ -407,7 +407,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
-  if (options.model_found) options.model_found();
+  if (options.events.model_found) options.events.model_found();
   TRY_VOID(name_classifier_tokens(options.engine, options.tokenizer.empty() ? dir : options.tokenizer));
   auto runtime = std::make_unique<Runtime>();
   TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));

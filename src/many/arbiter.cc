@@ -38,6 +38,7 @@ void Arbiter::set_busy(std::size_t index, bool busy, std::int64_t now_us) {
   Model& model = models_[index];
   if (busy || model.busy) model.used_us = now_us;
   model.busy = busy;
+  if (busy && model.presence == Presence::unloaded && model.wanted_us == 0) model.wanted_us = now_us;
 }
 
 Result<Action> Arbiter::unload(std::size_t index) {
@@ -206,7 +207,7 @@ void Arbiter::load_failed(std::size_t index) {
 void Arbiter::unloaded(std::size_t index, std::int64_t now_us) {
   Model& model = models_[index];
   model.presence = Presence::unloaded;
-  if (model.busy && model.wanted_us == 0) model.wanted_us = now_us;
+  set_busy(index, model.busy, now_us);
 }
 
 bool Arbiter::waiting() const {

@@ -35,7 +35,7 @@ ModelTable::ModelTable(Arbiter arbiter, std::vector<ModelSource> sources) : arbi
   const std::int64_t now = now_us();
   for (std::size_t i = 0; i < sources.size(); ++i) {
     Entry& entry = entries_.emplace_back(Entry{.source = std::move(sources[i])});
-    entry.source.options.requested = [this, i] { wanted(i); };
+    entry.source.options.events.requested = [this, i] { wanted(i); };
     if (entry.source.preload) arbiter_.requested(i, now);
   }
   thread_ = std::thread([this] { run(); });
@@ -234,6 +234,7 @@ void ModelTable::unloaded(std::size_t model) {
   {
     const std::lock_guard lock(mutex_);
     arbiter_.unloaded(model, now_us());
+    observe_requests();  // a request may have arrived just before the unload
     ++entries_[model].unloads;
     waiting = std::exchange(entries_[model].unload_waiting, {});
   }

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <atomic>
 #include <filesystem>
 
 #include "base/testing/eventually.h"
@@ -144,46 +143,6 @@ TEST(EngineProcess, ItSleepsWhenAllHasEndedAndWakesWithoutItsCache) {
     expect_answer(*engine, 1, 0);
   }
   EXPECT_TRUE(no_child_is_left());
-}
-
-TEST(EngineProcess, AnUnloadedEngineContinuesItsRequestsAfterTheLoad) {
-  EngineProcessOptions options = simulated({"--step-us=500"});
-  std::atomic<int> wanted = 0;
-  options.wanted = [&] { ++wanted; };
-  const auto engine = EngineProcess::start(std::move(options)).value();
-  auto running = std::make_shared<Recorder>(), waiting = std::make_shared<Recorder>(),
-       aborted = std::make_shared<Recorder>();
-  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 200), running).has_value());
-  running->wait_outputs(3);
-  EXPECT_TRUE(outcome([&](auto done) { engine->unload(done); }));
-  EXPECT_EQ(engine->pid(), -1);
-  EXPECT_EQ(engine->stats()[0].condition.presence, EnginePresence::unloaded);
-  EXPECT_EQ(wanted, 0);
-  EXPECT_LT(running->record().tokens.size(), 200u);
-  ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 30), waiting).has_value());
-  EXPECT_EQ(wanted, 1);
-  engine->abort(engine->submit(request_for(some_prompt(3, 20), 30), aborted).value());
-  ASSERT_TRUE(aborted->wait_ended(1, 60s));
-  EXPECT_EQ(engine->stats()[0].requests.unfinished, 2);
-  EXPECT_FALSE(outcome([&](auto done) { engine->unload(done); })) << "it is unloaded already";
-  EXPECT_FALSE(outcome([&](auto done) { engine->sleep(1, done); })) << "it is unloaded";
-  EXPECT_TRUE(outcome([&](auto done) { engine->load(done); }));
-  EXPECT_FALSE(outcome([&](auto done) { engine->load(done); })) << "it is loaded already";
-  ASSERT_TRUE(running->wait_ended(1, 60s));
-  ASSERT_TRUE(waiting->wait_ended(1, 60s));
-  EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 20), 200));
-  EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 30));
-  EXPECT_EQ(wanted, 2);
-}
-
-TEST(EngineProcess, AnUnloadedEngineStops) {
-  auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
-  EXPECT_TRUE(outcome([&](auto done) { engine->unload(done); }));
-  auto waiting = std::make_shared<Recorder>();
-  ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 30), waiting).has_value());
-  engine.reset();
-  ASSERT_EQ(waiting->record().ends.size(), 1u);
-  EXPECT_EQ(waiting->record().ends[0].finished, FinishReason::error);
 }
 
 TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
