@@ -263,7 +263,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
                options.engines.meeting_port, fmt::join(elsewhere, ", "));
       TRY(meeting, remote::EngineMeeting::open(std::move(meeting_options), std::move(elsewhere)));
     }
-    const auto start = [&](int index, int all) -> Result<std::unique_ptr<EngineClient>> {
+    const auto start = [&](int index, const std::function<Result<>()>& meanwhile)
+        -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
       one.program = options.engine_program;
       if (index == first_here) one.progress = progress;
@@ -273,11 +274,12 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       one.number = index;
       one.shares_experts = options.engine.parallel.shares_experts();
       one.expert_port = expert_port;
-      return remote::EngineProcess::start(std::move(one), all == 1 ? load_text : nullptr);
+      return remote::EngineProcess::start(std::move(one), meanwhile);
     };
-    if (all_engines == 1 && !options.engines.elastic) return start(0, 1);
+    if (all_engines == 1 && !options.engines.elastic) return start(0, load_text);
     TRY_VOID(load_text());
-    TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
+    TRY(auto all, remote::DataParallelClient::start(0, all_engines,
+                                                    [&](int index, int) { return start(index, {}); }));
     remote::DataParallelClient::Start more;
     if (options.engines.elastic) more = later_engine(command, options.engine);
     auto client = std::make_unique<remote::DataParallelClient>(
