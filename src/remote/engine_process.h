@@ -74,8 +74,10 @@ Error asleep();
 class EngineProcess final : public EngineClient {
  public:
   // Returns when the engine is ready. Returns the engine's error if it cannot load, or an error if its
-  // process died.
-  static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
+  // process died. Calls `meanwhile` while the engine loads. If `meanwhile` fails, start() ends the process and
+  // returns the error.
+  static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options,
+                                                      const std::function<Result<>()>& meanwhile = {});
   // Ends all unfinished requests and the process.
   ~EngineProcess() override;
 
