@@ -30,7 +30,8 @@ struct PositionParameters {
 
 struct LoadedPositionHeads {
   PositionParameters parameters;
-  Model model;         // owner of the vectors; the size of its vocabulary is the number of logits
+  // owns the vectors; each position has one logit for each entry of this model's vocabulary
+  Model model;
   const Model* other;  // the target
 };
 
