@@ -37,7 +37,7 @@ struct LoadedPositionHeads {
 
 class PositionHeads {
  public:
-  // tokens` has the token id of each logit. If it is empty, logit i belongs to token i.
+  // `tokens` has the token id of each logit. If it is empty, logit i belongs to token i.
   PositionHeads(Backend& backend, std::unique_ptr<LoadedPositionHeads> loaded, int positions,
                 std::vector<std::int32_t> tokens)
       : backend_(backend), loaded_(std::move(loaded)), positions_(positions), tokens_(std::move(tokens)) {}
