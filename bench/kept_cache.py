@@ -29,10 +29,10 @@ def some_tokens(seed, count):
     return [draw.randrange(4, 4000) for _ in range(count)]
 
 
-def kill_within_a_stream(server):
-    """Kills the engine after some tokens of a stream, which continues in a thread."""
+def kill_within_a_stream(server, number):
+    """Kills the engine after a random number of tokens of a stream, which continues in a thread."""
     pieces = server.stream(prompt="once upon a time", max_tokens=64)
-    for _ in range(20):
+    for _ in range(random.Random(number).randrange(1, 60)):
         next(pieces)
     os.kill(server.processes()[1], signal.SIGKILL)
     threading.Thread(target=lambda: list(pieces)).start()
@@ -46,7 +46,7 @@ def measure_kills(program, model, options):
         texts = []
         for i in range(options.sessions):
             prompt = some_tokens(i, options.context)
-            texts.append(prompt + server.timed_completion(prompt, 8)[1])
+            texts.append(prompt + server.timed_completion(prompt, 8, session_id=f"session-{i}")[1])
             plain.timed_completion(prompt, 8)
         for number in range(options.rounds):
             text = texts[number % len(texts)] + some_tokens(100 + number, 20)
@@ -54,14 +54,14 @@ def measure_kills(program, model, options):
             times["no kill"].append(first)
             text = texts[number % len(texts)] + some_tokens(200 + number, 20)
             _, expected, _ = plain.timed_completion(text, 8)
-            kill_within_a_stream(server)
-            first, ids, cached = server.timed_completion(text, 8)
+            kill_within_a_stream(server, 3 * number)
+            first, ids, cached = server.timed_completion(text, 8, session_id=f"session-{number % len(texts)}")
             times["killed, kept"].append(first)
             computed.append(len(text) - cached)
             differences += ids != expected
-            kill_within_a_stream(plain)
+            kill_within_a_stream(plain, 3 * number + 1)
             times["killed, not kept"].append(plain.timed_completion(text, 8)[0])
-            kill_within_a_stream(server)
+            kill_within_a_stream(server, 3 * number + 2)
             times["killed, one token"].append(server.timed_completion([5], 1)[0])
         noted = f"{server.metric('vllm:kv_kept_blocks_total'):.0f} blocks kept, {server.metric('vllm:kv_kept_discarded_blocks_total'):.0f} discarded"
     for name, values in times.items():

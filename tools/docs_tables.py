@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-NESTED = {"bench", "model", "simulate", "plan"}  # commands with subcommands
+NESTED = {"bench", "model", "session", "simulate", "plan"}  # commands with subcommands
 
 
 def text_of(program, *words):
@@ -77,7 +77,7 @@ def routes_page(program):
         elif "routes::batches" in row:
             switch[re.search(r'\.path = "([^"]+)"', row)[1].rstrip("/")] = "`--batch-dir`"
     page = ["# Routes and fields of octavo serve", "",
-            "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. Their meaning: [HTTP API](api.md).", "",
+            "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. [HTTP API](api.md) explains the fields.", "",
             "| route | | needs |", "|---|---|---|"]
     bodies = {}
     for path, item in document["paths"].items():
@@ -89,7 +89,7 @@ def routes_page(program):
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 if "$ref" in content["schema"]:
                     bodies.setdefault(content["schema"]["$ref"].rsplit("/", 1)[1], []).append(path)
-    page += ["", "## Routes of vLLM that are refused", "", "Each answers 404 with its reason.", "", "| route | reason |", "|---|---|"]
+    page += ["", "## Routes of vLLM that are refused", "", "Each of these routes returns 404 with the reason.", "", "| route | reason |", "|---|---|"]
     page += [f"| `{path}` | {reason} |" for path, reason in document["x-refused-routes"].items()]
     for name, paths in bodies.items():
         page += ["", f"## {name}", "", "Body of " + ", ".join(f"`{path}`" for path in paths) + ".", "", "| field | type | meaning |", "|---|---|---|"]

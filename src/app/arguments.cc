@@ -230,7 +230,7 @@ class Rewriter {
         ++i;
         continue;
       }
-      if (!path.empty()) return invalid("--config", "may be given once");
+      if (!path.empty()) return invalid("--config", "may be given only once");
       if (!flag.value && (i + 1 == arguments_.size() || is_flag(arguments_[i + 1])))
         return invalid("--config", "needs a file");
       path = flag.value ? *flag.value : arguments_[i + 1];

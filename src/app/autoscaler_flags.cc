@@ -99,8 +99,8 @@ constexpr AutoscalerFlag kShrinkFlags[] = {
     {"--scale-down-delay", flag::to<&AutoscalerFlags::scale_down_delay>,
      "Time for which a replica must be unnecessary before it is removed"},
     {"--down-sensitivity", flag::to<&AutoscalerFlags::rules, &fleet::AutoscalerRules::down_sensitivity>,
-     "Fraction of the SLO below which all latencies must be before a replica that was added for latency is "
-     "removed",
+     "A replica that was added because of latencies is removed only when all latencies are below this "
+     "fraction of the SLO",
      flag::range(0.0, 1.0)},
 };
 

@@ -250,8 +250,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
 Result<> bench_step(BenchCommand& c) {
   if (c.shape.output_len < 2)
     return invalid("output-len",
-                   "must be at least 2: the step of the prompt makes the first token, and only the later "
-                   "tokens measure decoding");
+                   "must be at least 2, because decoding is measured from the second output token on");
   EngineOptions& options = c.runtime.engine;
   TRY_VOID(find_models(options, c.runtime.hub));
   options.schedule.max_num_seqs = std::max(options.schedule.max_num_seqs, std::ranges::max(c.batch_sizes));
@@ -322,7 +321,7 @@ constexpr FlagRow<traffic::DatasetOptions> kThroughputFlags[] = {
 
 constexpr BenchFlag kStepFlags[] = {
     {"--batch-size", flag::to<&BenchCommand::batch_sizes>,
-     "Number of requests in a batch; several numbers measure each", flag::range(1, 4096)},
+     "Number of requests in a batch; with several numbers, each is measured", flag::range(1, 4096)},
     {"--rounds", flag::to<&BenchCommand::rounds>, "Number of batches to measure", flag::range(1, 1 << 20)},
 };
 

@@ -239,8 +239,9 @@ void add_flags(CLI::App& app, ServeCommand& c) {
                  "How the request rate grows from --ramp-up-start-rps to --ramp-up-end-rps")
       ->check(CLI::IsMember({"none", "linear", "exponential"}))
       ->capture_default_str();
-  app.add_option("--ramp-up-start-rps", c.arrivals.ramp_up_start, "Requests per second at the beginning");
-  app.add_option("--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the end");
+  app.add_option("--ramp-up-start-rps", c.arrivals.ramp_up_start,
+                 "Requests per second at the beginning of the ramp");
+  app.add_option("--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the end of the ramp");
   app.add_option("--num-warmups", c.num_warmups, "Number of requests before the measurement begins")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
@@ -266,7 +267,8 @@ void add_flags(CLI::App& app, ServeCommand& c) {
 }  // namespace
 
 void add_bench_serve(CLI::App& bench, Outcome& outcome) {
-  CLI::App* serve = bench.add_subcommand("serve", "Load a running server: throughput, TTFT, TPOT, ITL");
+  CLI::App* serve = bench.add_subcommand(
+      "serve", "Send requests to a running server, and measure throughput, TTFT, TPOT and ITL");
   auto command = std::make_shared<ServeCommand>();
   add_flags(*serve, *command);
   outcome.runs(*serve, command, bench_serve);

@@ -86,7 +86,8 @@ class Conversation {
 
   // Sets the result of the first tool call that has none. When all calls have a result, the model answers.
   Result<> answer_call(std::string_view result) {
-    if (open_calls_.empty()) return invalid("/result", "the model waits for no result of a call");
+    if (open_calls_.empty())
+      return invalid("/result", "the model has not called a tool, so no result is needed");
     array messages = messages_;
     messages.push_back(tool_message(open_calls_.front(), result));
     if (open_calls_.size() == 1) return request(std::move(messages));
@@ -134,7 +135,7 @@ constexpr std::string_view kHelp =
     "/result TEXT   the result of a call that the model has made (--tools)\n"
     "/help          this list\n"
     "/quit          leave, as Ctrl-D does\n"
-    "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
+    "Ctrl-C ends an answer. If a message begins with a slash, put a space before it.\n";
 
 // Runs a slash command. Returns false to quit.
 bool obey(std::string_view line, Conversation& conversation, Outcome& outcome) {

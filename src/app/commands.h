@@ -43,6 +43,7 @@ void add_plan_pools(CLI::App& plan, Outcome& outcome);
 void add_hub_commands(CLI::App& program, Outcome& outcome);
 void add_route(CLI::App& program, Outcome& outcome);
 void add_sidecar(CLI::App& program, Outcome& outcome);
+void add_session(CLI::App& program, Outcome& outcome);
 void add_simulate(CLI::App& program, Outcome& outcome);
 void add_calibrate(CLI::App& simulate, Outcome& outcome);
 void add_top(CLI::App& program, Outcome& outcome);

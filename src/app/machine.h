@@ -15,7 +15,7 @@ struct Machine {
   // that this process may use (affinity mask and CPU quota of the cgroup)
   int usable = 0;
   int numa_nodes = 1;
-  // of the CPU backend; "": the CPU is not supported
+  // name of the CPU backend's instruction set; "": the CPU is not supported
   std::string instructions;
   // why a better instruction set, or any, is not available
   std::string lacking;

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   octavo::add_plan(program, outcome);
   octavo::add_hub_commands(program, outcome);
   octavo::add_route(program, outcome);
+  octavo::add_session(program, outcome);
   octavo::add_sidecar(program, outcome);
   octavo::add_simulate(program, outcome);
   octavo::add_run_batch(program, outcome);

@@ -37,8 +37,9 @@ Result<> run_plan_pools(PlanPoolsCommand& c) {
   fmt::print("{}", pool_map_text(cells));
   TRY_VOID(write_output("output-json", c.output_json,
                         boost::json::serialize(pool_map_json(cells, c.rules)) + "\n"));
-  const std::string title = fmt::format("{} replicas: apart over together ({}, {:g} %)", c.rules.replicas,
-                                        fmt::join(c.slo, " "), c.share * 100);
+  const std::string title =
+      fmt::format("{} replicas: request rate of separate pools / of one pool ({}, {:g} %)", c.rules.replicas,
+                  fmt::join(c.slo, " "), c.share * 100);
   return write_output("plot", c.plot, c.plot.empty() ? "" : pool_map_svg(title, cells, c.rules));
 }
 

@@ -20,7 +20,7 @@ constexpr FlagRow<RegistrationFlags> kRegistrationFlags[] = {
      "Prefix of this server's key in etcd"},
     {"--register-router", flag::to<&RegistrationFlags::routers>,
      "URLs of routers, such as http://127.0.0.1:30000. This server registers itself there with POST /workers "
-     "and sends the first --api-key of its own as the router's key"},
+     "and sends its own first --api-key as the router's key"},
     {"--register-host", flag::to<&RegistrationFlags::host>,
      "Host name or address under which other hosts reach this server (default: --host, or the address of the "
      "network interface that leads to the etcd or router)"},

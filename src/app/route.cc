@@ -171,8 +171,8 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--retry-jitter-factor", flag::to<retry_of, &RetryOptions::jitter>, "Random fraction of each wait",
      flag::range(0.0, 1.0)},
     {"--retry-budget", flag::to<retry_of, &RetryOptions::budget>,
-     "Maximum number of retries after a refusal (429, 5xx) and of hedges, as a fraction of all requests; ten "
-     "per second are always allowed",
+     "Maximum number of retries (after 429 or 5xx) and of second requests (--hedge-after-ms), as a fraction "
+     "of all requests; ten per second are always allowed",
      flag::range(0.0, 100.0)},
     {"--disable-retries", flag::calls<disable_retries>, "Send each request only once"},
     {"--hedge-after-ms", flag::to<&RouterOptions::retry, &RetryOptions::hedge_after_ms>,
@@ -257,7 +257,7 @@ constexpr RouterFlag kLimitFlags[] = {
      "Origins of web pages that may call the router (default: all)"},
     log_level_flag<RouterOptions>(),
     {"--request-id-headers", flag::to<&RouterOptions::telemetry, &TelemetryOptions::request_id_headers>,
-     "Headers whose value is a request's id, where it has no X-Request-Id"},
+     "Headers whose value is the id of a request that has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Maximum number of bytes of a request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--max-concurrent-requests", flag::to<&RouterOptions::max_concurrent_requests>,

@@ -144,8 +144,8 @@ void add_simulate(CLI::App& program, Outcome& outcome) {
   add_traffic_flags(*command, *options);
   add_flags(*command, *options, "Fleet", kFleetFlags);
   add_policy_flags(*command, "Fleet", options->options.policy_options);
-  add_flags(*command, *options, "Prefill and decode apart", kPrefillFlag);
-  add_prefill_flags(*command, "Prefill and decode apart", *options);
+  add_flags(*command, *options, "Separate prefill and decode replicas", kPrefillFlag);
+  add_prefill_flags(*command, "Separate prefill and decode replicas", *options);
   add_replica_flags(*command, *options);
   add_flags(*command, *options, "Results", kResultFlags);
   add_calibrate(*command, outcome);

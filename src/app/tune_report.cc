@@ -59,9 +59,8 @@ std::string tune_report(const TuneResult& result) {
                   result.model.empty() ? "demo" : result.model, result.best.rate, result.share * 100,
                   fmt::join(result.slo, " "), flags_text(result.best.flags));
   if (!result.finals.empty())
-    text +=
-        "## The tuned setting and the best of the grid, medians of rates that were measured in turns\n\n" +
-        trial_rows(result.finals) + "\n";
+    text += "## Tuned setting and best setting of the grid (median request rates, measured in turns)\n\n" +
+            trial_rows(result.finals) + "\n";
   text += "## The best setting at its rate\n\n" + round_rows(result.confirmed);
   text += "\n## Throughput and latency of the best setting\n\n" + round_rows(result.curve);
   text += "\n## Search\n\n" + trial_rows(result.trials);

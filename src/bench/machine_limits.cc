@@ -157,7 +157,7 @@ Result<CpuIsa> usable_isa(std::string_view wanted) {
     if (make_cpu_backend({.threads = 1, .isa = isa})) best = isa;
   }
   if (best) return *best;
-  return invalid("isa", "{} is not there: this processor or this build lacks it", wanted);
+  return invalid("isa", "{} is not available: this processor or this build lacks it", wanted);
 }
 
 Result<HostLimits> HostLimits::make(int threads, CpuIsa isa) {

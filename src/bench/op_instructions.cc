@@ -61,7 +61,9 @@ Result<> count_on_tiles() {
   return {};
 }
 #else
-Result<> count_on_tiles() { return failure(ErrorCode::unsupported, "matrix tiles are of x86-64 processors"); }
+Result<> count_on_tiles() {
+  return failure(ErrorCode::unsupported, "only x86-64 processors have matrix tiles");
+}
 #endif
 
 }  // namespace

@@ -19,7 +19,7 @@ SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::si
   if (layout.pipeline == 1) return group;
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   if (index == 0) {
-    // Each step has a message at its begin and a message at its end, and there may be two other messages
+    // Each step has a message at its beginning and a message at its end, and there may be two other messages
     // per step.
     group.slots = std::bit_ceil(4 * stages);
     group.slot_bytes = options.order_bytes;

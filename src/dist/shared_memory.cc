@@ -104,7 +104,7 @@ Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
   if (fstat(memory.fd_, &status) != 0 || fstatfs(memory.fd_, &system) != 0)
     return failure(ErrorCode::io, "{}: {}", path, std::strerror(errno));
   if (!S_ISREG(status.st_mode) || system.f_type != TMPFS_MAGIC)
-    return failure(ErrorCode::invalid_argument, "{} is no file in memory: use a path in /dev/shm", path);
+    return failure(ErrorCode::invalid_argument, "{} is not a file in memory: use a path in /dev/shm", path);
   if (status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return failure(
         ErrorCode::invalid_argument,

@@ -108,7 +108,7 @@ class DenseRule::SafeTexts {
   }
 
   // Follows all characters from `state`. A state that some kinds lead to may exclude other kinds, as after
-  // '\\' in a JSON string. If it would exclude more kinds than lead to it, or the same number, the result
+  // '\\' in a JSON string. If such a state would exclude at least as many kinds as lead to it, the result
   // leaves out the kinds that lead to it.
   Safe make(std::uint32_t state) {
     Safe safe;
@@ -131,7 +131,7 @@ class DenseRule::SafeTexts {
       }
     }
     safe.unbounded = states.size() <= kStatesMax;
-    // The last states may have excluded kinds, so the kinds of one text more are different ones.
+    // The last states may have excluded kinds, so texts with one more character have different kinds.
     if (safe.unbounded) safe.kinds.push_back(kinds);
     return safe;
   }

@@ -65,11 +65,10 @@ std::optional<Matcher::Access> Matcher::try_enter() {
 }
 
 std::unexpected<Error> Matcher::too_ambiguous() const {
-  return failure(
-      ErrorCode::resource_exhausted,
-      "the grammar allows too many readings of the text after {} tokens: one step of its parser may "
-      "take {} units of work, and the parser {} bytes",
-      tokens_.size(), kWorkMax, grammar_->parser_bytes_allowed(tokens_.size()));
+  return failure(ErrorCode::resource_exhausted,
+                 "the grammar is too ambiguous after {} tokens of the text: one step of the parser may take "
+                 "at most {} units of work, and the parser at most {} bytes",
+                 tokens_.size(), kWorkMax, grammar_->parser_bytes_allowed(tokens_.size()));
 }
 
 Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {

@@ -73,7 +73,7 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
 // condition.
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
-  // More items than this make no difference.
+  // The largest number of items that is counted: further items are all alike.
   const auto levels = static_cast<std::uint32_t>(
       std::max<std::size_t>({reader_.prefix_size(facts) + 1, facts.item_count.min,
                              facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));

@@ -74,7 +74,7 @@ std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view 
       }
   }
   if (!least || !most) return std::nullopt;
-  return refuse(most.schema, most.keyword, "{} leaves no {} beside '{}' {} at {}; change one of them",
+  return refuse(most.schema, most.keyword, "{0} and '{2}' {3} at {4} exclude every {1}; change one of them",
                 most.value(), thing, least.keyword, least.value(), path(least.schema, least.keyword))
       .error();
 }
@@ -181,7 +181,8 @@ Result<Error> SchemaReader::explain(const Goals& goals) {
         .error();
   if (goal.schema->is(Json::Kind::boolean))
     return refuse(goal.schema, "",
-                  "the schema is false: no value is valid; replace it, or make what contains it optional")
+                  "the schema is false: no value is valid; replace it, or make the member that contains it "
+                  "optional")
         .error();
   return refuse(goal.schema, goal.schema->find("type") ? "type" : "",
                 "allows no type that the other schemas of the same value allow; change one of them")

@@ -215,7 +215,7 @@ class SchemaReader {
   // first schema with each text
   std::unordered_map<std::string, const Json*> first_of_;
   std::size_t steps_ = 0;
-  int depth_ = 0;  // of nested read() calls
+  int depth_ = 0;  // number of nested read() calls
 };
 
 // A schema `true` adds nothing.

@@ -75,7 +75,7 @@ struct StateMask {
 
   // The children of `parents` become the open nodes.
   void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents);
-  // Calls visit(node) for each stored open node whose byte is wanted.
+  // Calls visit(node) for each stored open node for whose byte wanted(byte) is true.
   template <class Wanted, class Visit>
   void for_open(Wanted&& wanted, Visit&& visit) const {
     for (const Group& group : groups) {

@@ -238,9 +238,9 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
   const ReachesEnd ends(flat, [](const Edge&) { return true; });
   const std::vector<bool>&live = ends.live, &productive = ends.rule_ends;
   if (!productive[grammar.root])
-    return failure(
-        ErrorCode::invalid_argument,
-        "no text matches the grammar, since no text of it ends; add an alternative without recursion");
+    return failure(ErrorCode::invalid_argument,
+                   "no text matches the grammar, because its recursion never ends; add an alternative "
+                   "without recursion");
   const ReachesEnd without_reading(flat, [](const Edge& edge) { return edge.symbol == Symbol::call; });
   const std::vector<bool>& nullable = without_reading.rule_ends;
 

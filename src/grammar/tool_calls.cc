@@ -276,9 +276,9 @@ class TagWriter {
                      dialect_.name);
     };
     if (!refs_are_definitions(property))
-      return refuse("has a $ref to elsewhere than $defs, which is not supported");
+      return refuse("has a $ref that does not refer to $defs, which is not supported");
     const Json* value = resolved(root, property);
-    if (!value) return refuse("has a $ref that leads nowhere");
+    if (!value) return refuse("has a $ref to a definition that does not exist");
     if (dialect_.parameter.marks_text) append(block, is_text(*value) ? "true\">" : "false\">");
     if (!is_text(*value)) {
       Json with_definitions = property;

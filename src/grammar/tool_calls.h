@@ -42,8 +42,8 @@ Result<std::string> tool_call_or_json_tag(std::span<const Tool> tools, std::stri
 // JSON Schema for vLLM's `required`: an array of {"name", "parameters"}. The $defs of all tools are merged.
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel);
 
-// Returns the parameters of type string; the form `parameters` writes their values without quotes. schema:
-// JSON Schema of the arguments. Returns nothing if it is invalid.
+// Returns the parameters of type string; the form `parameters` writes their values without quotes. `schema`
+// is the JSON Schema of the arguments. Returns an empty list if the schema is invalid.
 std::vector<std::string> text_parameters(std::string_view schema);
 
 // JSON Schema for vLLM's named function: only the arguments.

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -57,6 +58,15 @@ class Loop;
 struct Link {
   tcp::socket socket;
   std::unique_ptr<TlsSession> tls = {};  // null: no TLS
+
+  // Returns whether the connection seems to be open and has no unread bytes. Some servers send 408 before
+  // they close an idle connection; this must not become the response to the next request.
+  bool is_idle() {
+    char byte = 0;
+    error_code error;
+    socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
+    return error == asio::error::would_block;
+  }
 };
 
 class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
@@ -65,8 +75,12 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
 
   void start();
   void cancel() override { close(); }
+  void again() override;
 
  private:
+  void begin();
+  bool runs() const { return stage_ == Stage::running; }
+  bool is_in(int round) const { return runs() && round == round_; }
   void arm(int ms, std::string_view what, ErrorCode code);
   void connect();
   void send();
@@ -78,7 +92,8 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   void on_peer_closed(std::string_view why, bool in_order);
   bool deliver();
   void fail(ErrorCode code, std::string message);
-  void complete();
+  void end(const Result<>& result, bool keeps_connection);
+  void stop();
   void close();
 
   Loop& loop_;
@@ -101,7 +116,8 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   bool reused_ = false;
   bool has_bytes_ = false;  // a byte of the response has arrived
   bool head_delivered_ = false;
-  bool over_ = false;
+  enum class Stage : std::uint8_t { running, ended, closed } stage_ = Stage::running;
+  int round_ = 0;  // number of ends; a handler of an earlier round does nothing
 };
 
 class Loop : public ClientLoop {
@@ -119,9 +135,7 @@ class Loop : public ClientLoop {
       ending_ = true;
       sweep_timer_.cancel();
       for (const auto& timer : std::exchange(timers_, {})) timer->cancel();
-      std::vector<std::shared_ptr<OneCall>> calls;
-      for (OneCall* call : calls_) calls.push_back(call->shared_from_this());
-      for (const auto& call : calls) call->cancel();
+      for (const auto& call : std::vector(calls_.begin(), calls_.end())) call->cancel();
       idle_.clear();
     });
     loop_->join();
@@ -143,11 +157,11 @@ class Loop : public ClientLoop {
   }
   std::shared_ptr<Call> call(CallRequest request, CallEvents events) override {
     auto call = std::make_shared<OneCall>(*this, std::move(request), std::move(events));
+    calls_.insert(call);
     ending_ ? call->cancel() : call->start();
     return call;
   }
-  void begun(OneCall* call) { calls_.insert(call); }
-  void over(OneCall* call) { calls_.erase(call); }
+  void closed(const std::shared_ptr<OneCall>& call) { calls_.erase(call); }
 
   // Buffers are reused, because allocating one for each call would be slow.
   std::unique_ptr<char[]> take_buffer() {
@@ -169,17 +183,13 @@ class Loop : public ClientLoop {
     auto& kept = idle_[Peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // Returns an idle connection that seems to be open, or nullopt. Some servers send 408 before they close
-  // an idle connection; this must not become the response to the next request.
+  // Returns an idle connection, or nullopt.
   std::optional<Link> take(const CallRequest& request) {
     auto& kept = idle_[Peer(request)];
     while (!kept.empty()) {
       Link link = std::move(kept.back().link);
       kept.pop_back();
-      char byte = 0;
-      error_code error;
-      link.socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
-      if (error == asio::error::would_block) return link;
+      if (link.is_idle()) return link;
     }
     return std::nullopt;
   }
@@ -214,7 +224,7 @@ class Loop : public ClientLoop {
   std::shared_ptr<EventLoop> loop_;
   asio::steady_timer sweep_timer_{loop_->io()};
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
-  std::unordered_set<OneCall*> calls_;
+  std::unordered_set<std::shared_ptr<OneCall>> calls_;  // not closed
   std::map<Peer, std::deque<Idle>> idle_;
   std::vector<std::unique_ptr<char[]>> buffers_;
   bool ending_ = false;
@@ -228,30 +238,40 @@ OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
       deadline_(loop.io()) {}
 
 void OneCall::start() {
-  loop_.begun(this);
   head_ = request_head(request_.method, request_.target, request_.address.text(), request_.headers,
                        request_.body.get());
+  if (auto kept = loop_.take(request_)) link_ = *std::move(kept);
+  begin();
+}
+
+void OneCall::again() {
+  CHECK(request_.repeats && stage_ == Stage::ended, "again() needs a call that repeats and has ended");
+  stage_ = Stage::running;
+  has_bytes_ = head_delivered_ = false;
+  unread_.clear();
+  if (link_.socket.is_open() && !link_.is_idle()) link_ = {tcp::socket(loop_.io())};
+  begin();
+}
+
+void OneCall::begin() {
   deadline_us_ = now_us() + std::int64_t{request_.timeout_ms} * 1000;
-  if (auto kept = loop_.take(request_)) {
-    link_ = *std::move(kept);
-    reused_ = true;
-    return send();
-  }
-  connect();
+  reused_ = link_.socket.is_open();
+  reused_ ? send() : connect();
 }
 
 void OneCall::arm(int ms, std::string_view what, ErrorCode code) {
   deadline_.expires_after(std::chrono::milliseconds(ms));
-  deadline_.async_wait([self = shared_from_this(), what, code](const error_code& error) {
-    if (!error) self->fail(code, fmt::format("{}: timed out", what));
+  deadline_.async_wait([self = shared_from_this(), what, code, round = round_](const error_code& error) {
+    if (!error && self->is_in(round)) self->fail(code, fmt::format("{}: timed out", what));
   });
 }
 
 void OneCall::connect() {
   reused_ = false;
   arm(std::min(request_.connect_ms, request_.timeout_ms), "cannot connect", ErrorCode::unavailable);
-  const auto connected = [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
-    if (self->over_) return;
+  const auto connected = [self = shared_from_this(), round = round_](const error_code& error,
+                                                                     const tcp::endpoint&) {
+    if (!self->is_in(round)) return;
     if (error) return self->fail(ErrorCode::unavailable, fmt::format("cannot connect: {}", error.message()));
     error_code ignored;
     self->link_.socket.set_option(tcp::no_delay(true), ignored);
@@ -270,9 +290,9 @@ void OneCall::connect() {
   }
   resolver_.emplace(loop_.io());
   resolver_->async_resolve(request_.address.host, std::to_string(request_.address.port),
-                           [self = shared_from_this(), connected](const error_code& error,
-                                                                  const tcp::resolver::results_type& found) {
-                             if (self->over_) return;
+                           [self = shared_from_this(), connected, round = round_](
+                               const error_code& error, const tcp::resolver::results_type& found) {
+                             if (!self->is_in(round)) return;
                              if (error)
                                return self->fail(ErrorCode::unavailable,
                                                  fmt::format("cannot resolve {}: {}",
@@ -291,8 +311,8 @@ void OneCall::send() {
   if (link_.tls) {
     send_sealed(request_.body ? head_ + *request_.body : head_);
   } else {
-    std::vector<asio::const_buffer> parts{asio::buffer(head_)};
-    if (request_.body) parts.push_back(asio::buffer(*request_.body));
+    const std::array<asio::const_buffer, 2> parts{
+        asio::buffer(head_), request_.body ? asio::buffer(*request_.body) : asio::const_buffer()};
     writing_ = true;
     asio::async_write(link_.socket, parts, written());
   }
@@ -309,7 +329,7 @@ void OneCall::send_sealed(std::string plain) {
 // Ignores write errors, because the read gets the response or reports the cause.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
   return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
-    if (self->over_ || connection != self->connection_) return;
+    if (!self->runs() || connection != self->connection_) return;
     self->writing_ = static_cast<bool>(error);
     if (!error && self->link_.tls && self->link_.tls->has_pending()) self->send_sealed({});
   };
@@ -318,23 +338,22 @@ std::function<void(const error_code&, std::size_t)> OneCall::written() {
 void OneCall::read() {
   if (head_delivered_ && events_.ready && !events_.ready()) {
     pause_.emplace(loop_.io(), std::chrono::milliseconds(kPauseMs));
-    return pause_->async_wait([self = shared_from_this()](const error_code&) {
-      if (!self->over_) self->read();
+    return pause_->async_wait([self = shared_from_this(), round = round_](const error_code&) {
+      if (self->is_in(round)) self->read();
     });
   }
   // Each call has a read buffer. With a shared buffer, a call would have to wait until its socket is
   // readable, which costs one more system call for each read.
   if (!received_) received_ = loop_.take_buffer();
-  link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
-                               [self = shared_from_this()](const error_code& error, std::size_t count) {
-                                 if (self->over_) return;
-                                 // With TLS, a closing message must mark the end, so the end of the socket
-                                 // alone is an error.
-                                 if (error)
-                                   return self->on_peer_closed(error.message(),
-                                                               error == asio::error::eof && !self->link_.tls);
-                                 self->on_bytes({self->received_.get(), count});
-                               });
+  link_.socket.async_read_some(
+      asio::buffer(received_.get(), kReadBytes),
+      [self = shared_from_this(), round = round_](const error_code& error, std::size_t count) {
+        if (!self->is_in(round)) return;
+        // With TLS, a closing message must mark the end, so the end of the socket alone is an error.
+        if (error)
+          return self->on_peer_closed(error.message(), error == asio::error::eof && !self->link_.tls);
+        self->on_bytes({self->received_.get(), count});
+      });
 }
 
 void OneCall::on_bytes(std::span<const char> bytes) {
@@ -364,7 +383,7 @@ void OneCall::on_peer_closed(std::string_view why, bool in_order) {
   }
   // a response without a length ends with the connection
   if (in_order && !response_->end_of_stream()) {
-    if (deliver()) complete();
+    if (deliver()) end({}, false);
     return;
   }
   fail(ErrorCode::io, fmt::format("{}: {}", has_bytes_ ? "the answer was cut short" : "no answer", why));
@@ -378,8 +397,9 @@ bool OneCall::parse(std::string_view left) {
   }
   unread_ = std::string(left);  // `left` may point into unread_
   if (!deliver()) return false;
-  if (response_->done()) complete();
-  return !over_;
+  if (!response_->done()) return true;
+  end({}, response_->keep_alive() && unread_.empty() && !writing_);
+  return false;
 }
 
 // Returns false if a callback has cancelled the call.
@@ -387,39 +407,47 @@ bool OneCall::deliver() {
   if (!response_->has_head()) return true;
   if (!std::exchange(head_delivered_, true)) {
     events_.head(response_->head());
-    if (over_) return false;
+    if (!runs()) return false;
   }
   if (!response_->body().empty()) {
     events_.body(response_->body());
     response_->body().clear();
   }
-  return !over_;
-}
-
-void OneCall::complete() {
-  if (response_->keep_alive() && unread_.empty() && !writing_) loop_.keep(request_, std::move(link_));
-  const auto end = events_.end;
-  close();
-  end({});
+  return runs();
 }
 
 void OneCall::fail(ErrorCode code, std::string message) {
-  if (over_) return;
-  const auto end = events_.end;
-  const std::string where = request_.address.text();
-  close();
-  end(failure(code, "{}: {}", where, message));
+  end(failure(code, "{}: {}", request_.address.text(), message), false);
 }
 
-void OneCall::close() {
-  if (std::exchange(over_, true)) return;
-  loop_.over(this);
+void OneCall::end(const Result<>& result, bool keeps_connection) {
+  if (request_.repeats) {
+    stop();
+    if (!keeps_connection) link_ = {tcp::socket(loop_.io())};
+    return events_.end(result);
+  }
+  if (keeps_connection) loop_.keep(request_, std::move(link_));
+  const auto end = events_.end;
+  close();
+  end(result);
+}
+
+void OneCall::stop() {
+  stage_ = Stage::ended;
+  ++round_;
   loop_.return_buffer(std::move(received_));
-  error_code ignored;
-  link_.socket.close(ignored);
   if (resolver_) resolver_->cancel();
   deadline_.cancel();
   if (pause_) pause_->cancel();
+}
+
+void OneCall::close() {
+  if (stage_ == Stage::closed) return;
+  stop();
+  stage_ = Stage::closed;
+  error_code ignored;
+  link_.socket.close(ignored);
+  loop_.closed(shared_from_this());
   // The callbacks are destroyed later, because they may own the caller.
   asio::post(loop_.io(), [events = std::move(events_)] {});
 }

@@ -39,6 +39,8 @@ struct CallRequest {
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
   int timeout_ms = 60'000;  // for the complete call, including connecting
+  // After its end, the call keeps its connection and callbacks for Call::again(), until it is cancelled.
+  bool repeats = false;
   // for https; null: AsyncClientOptions::tls
   std::shared_ptr<SSL_CTX> tls = {};
 };
@@ -58,13 +60,16 @@ struct CallEvents {
 
 class ClientLoop;
 
-// A running call. It continues if this object is destroyed.
+// A call. The loop owns it, so hold it as a weak pointer.
 class Call {
  public:
   virtual ~Call() = default;
-  // Closes the connection, which is the only notice that the peer gets. Does nothing after the end of the
-  // call. Call it on the loop's thread.
+  // Closes the connection, which is the only notice that the peer gets. Does nothing after the end of a
+  // call that does not repeat. Call it on the loop's thread.
   virtual void cancel() = 0;
+  // Sends the request again, with a new timeout. Requires a call that repeats, has ended and is not
+  // cancelled. Call it on the loop's thread.
+  virtual void again() = 0;
 };
 
 struct AsyncClientOptions {

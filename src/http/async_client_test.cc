@@ -150,6 +150,73 @@ TEST_F(AsyncClientTest, ReadsAnAnswerAndUsesItsConnectionAgain) {
   EXPECT_EQ(server_->connections(), 1U);
 }
 
+// A call that the test repeats. Each round waits for its end.
+class Repeated {
+ public:
+  Repeated(ClientLoop& loop, std::uint16_t port, int timeout_ms) : loop_(loop) {
+    loop_.post([this, port, timeout_ms] {
+      call_ = loop_.call({.address = {"127.0.0.1", port}, .timeout_ms = timeout_ms, .repeats = true},
+                         {.head = [](const Response&) {},
+                          .body = [this](std::string_view piece) { body_ += piece; },
+                          .end =
+                              [this](const Result<>& result) {
+                                ended_.set_value(result ? body_ : result.error().message);
+                              }});
+    });
+  }
+  // Returns the body, or the error.
+  std::string wait() { return ended_.get_future().get(); }
+  std::string again() {
+    ended_ = {};
+    body_.clear();
+    loop_.post([this] { call_.lock()->again(); });
+    return wait();
+  }
+  bool exists_after_cancel() {
+    std::promise<void> cancelled;
+    loop_.post([&] {
+      call_.lock()->cancel();
+      cancelled.set_value();
+    });
+    cancelled.get_future().wait();
+    return !call_.expired();
+  }
+
+ private:
+  ClientLoop& loop_;
+  std::weak_ptr<Call> call_;
+  std::string body_;
+  std::promise<std::string> ended_;
+};
+
+TEST_F(AsyncClientTest, ACallIsRepeatedOnItsConnection) {
+  int requests = 0;
+  serve([&](std::shared_ptr<Exchange> e) { e->respond({.body = std::to_string(++requests)}); });
+  Repeated call(client_.next_loop(), server_->port(), 60'000);
+  EXPECT_EQ(call.wait(), "1");
+  EXPECT_EQ(call.again(), "2");
+  EXPECT_EQ(call.again(), "3");
+  EXPECT_EQ(server_->connections(), 1U);
+  ServerOptions same;
+  same.port = server_->port();
+  server_.reset();
+  EXPECT_NE(call.again().find("cannot connect"), std::string::npos);
+  server_ = *Server::start(std::move(same), [](std::shared_ptr<Exchange> e) { e->respond({.body = "new"}); });
+  EXPECT_EQ(call.again(), "new");
+  EXPECT_FALSE(call.exists_after_cancel());
+}
+
+TEST_F(AsyncClientTest, ARepeatedCallThatWasNotAnsweredCanBeAnsweredLater) {
+  bool silent = true;
+  serve([&](std::shared_ptr<Exchange> e) {
+    if (std::exchange(silent, false)) return kept_.push_back(e);
+    e->respond({.body = "late"});
+  });
+  Repeated call(client_.next_loop(), server_->port(), 2000);
+  EXPECT_NE(call.wait().find("no answer: timed out"), std::string::npos);
+  EXPECT_EQ(call.again(), "late");
+}
+
 TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
   std::promise<void> first_seen;
   serve([&](std::shared_ptr<Exchange> e) {

@@ -48,7 +48,8 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.merges, metadata.texts(key("merges")));
   if ((v.model == "gpt2" || v.model == "gemma4") && v.merges.empty())
     return failure(ErrorCode::corrupt,
-                   "{}: tokenizer.ggml.merges is missing or empty: texts would be read byte by byte, convert the model again",
+                   "{}: tokenizer.ggml.merges is missing or empty: without merges, each byte of a text would "
+                   "be a token: convert the model again",
                    metadata.what());
   TRY(v.scores, metadata.numbers(key("scores")));
   TRY(v.special.bos, id("bos_token_id"));

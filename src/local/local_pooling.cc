@@ -45,7 +45,7 @@ void LocalPooling::abort() const {
 Result<std::string> LocalPooling::reply() {
   if (error_) return std::unexpected(std::move(*error_));
   if (reason_ != FinishReason::stop)
-    return failure(ErrorCode::unavailable, "the texts were not read to their end");
+    return failure(ErrorCode::unavailable, "the texts were not computed to their end");
   return plan_.reply(std::move(vectors_));
 }
 

@@ -53,8 +53,10 @@ std::string module_of(const StoredTensor& tensor) {
 
 Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
   if (!tensor.plain())
-    return invalid("quantization", "tensor {} is {}, so it cannot be quantised to {} again", tensor.name,
-                   tensor.format, name(encoding));
+    return invalid("quantization",
+                   "tensor {} is already quantised ({}), so it cannot be converted to {}: start from an "
+                   "unquantised model",
+                   tensor.name, tensor.format, name(encoding));
   if (tensor.shape[1] % kColumnsMultiple != 0)
     return invalid("quantization", "{} needs a multiple of {} columns, but tensor {} has {}", name(encoding),
                    kColumnsMultiple, tensor.name, tensor.shape[1]);

@@ -88,7 +88,7 @@ std::string roofline_text(const ModelSpec& spec, double weight_bytes, DType cach
   const auto cost = [&](std::int64_t tokens, std::int64_t context) {
     return pass_cost(spec, tokens, context, weight_bytes, size_of(cache));
   };
-  std::string text = "roofline (least traffic and work)\n";
+  std::string text = "roofline (minimum memory traffic and work)\n";
   const std::int64_t longest = spec.max_positions;
   for (const std::int64_t context :
        std::set{std::int64_t{1}, std::min<std::int64_t>(4096, longest), longest}) {

@@ -27,7 +27,8 @@ struct Route {
   bool resumable = false;          // whether another replica can continue a broken stream
   bool named_events = false;       // whether the stream's events have names
   bool pooled = false;
-  bool stored_id = false;         // whether the path ends with the id of a stored response or conversation
+  bool stored_id = false;  // whether the path contains the id of a stored response, conversation or session
+  bool session = false;    // whether this id is the name of a session
   std::string_view creates = {};  // prefix of the ids of objects that the route stores on the server
 
   bool generates() const { return !limit.empty(); }

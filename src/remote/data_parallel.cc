@@ -203,6 +203,11 @@ void DataParallelClient::command_sessions(SessionCommand command, SessionsDone d
     if (command.verb == SessionVerb::fork) sessions_.set({command.key.owner, command.fork_id}, *known);
     return all[*known]->command_sessions(std::move(command), std::move(done));
   }
+  if (command.verb == SessionVerb::import_part) {
+    const std::shared_lock lock(mutex_);
+    const std::size_t at = known && *known < open_ ? *known : place_of(command.key);
+    return engines_[at]->command_sessions(std::move(command), std::move(done));
+  }
   const SessionsDone one = after_all_sessions(all.size(), std::move(done));
   for (const auto& engine : all) engine->command_sessions(command, one);
 }

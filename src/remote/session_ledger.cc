@@ -46,6 +46,8 @@ void SessionLedger::follow(const SessionCommand& command, const SessionInfo& inf
     case SessionVerb::list:
     case SessionVerb::release:
     case SessionVerb::restore:
+    case SessionVerb::export_part:
+    case SessionVerb::import_part:
       break;
   }
 }

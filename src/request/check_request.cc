@@ -57,7 +57,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
   if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, but needs at least 1 token");
   if (!engine.tasks.does(request.task))
-    return invalid("task", "{} models cannot do this, because they {}", engine.architecture,
+    return invalid("task", "{} models cannot do this task, because they {}", engine.architecture,
                    what_it_does(engine.tasks.default_task));
   if (engine.tasks.default_task != Task::generate) {
     if (!request.media.empty()) return invalid("images", "only generative models accept images");

@@ -36,7 +36,18 @@ struct SessionUse {
 };
 
 // `restore` is for a restarted engine, which holds the blocks of an earlier engine's session again.
-enum class SessionVerb : std::uint8_t { list, pin, retain, demote, release, fork, restore };
+// `export_part` and `import_part` move a session to another server (docs/design/sessions.md).
+enum class SessionVerb : std::uint8_t {
+  list,
+  pin,
+  retain,
+  demote,
+  release,
+  fork,
+  restore,
+  export_part,
+  import_part
+};
 
 // A session of an earlier engine.
 struct SessionText {
@@ -53,6 +64,10 @@ struct SessionCommand {
   std::string fork_id{};  // name of the new session, for SessionVerb::fork
   int ttl_s = 0;          // for pin, retain and restore; 0: keeps the time of the session, or the default
   std::optional<SessionText> text{};  // for restore
+  std::string after{};                // for list: only sessions of the owner with a larger id
+  int limit = 0;                      // for list: maximum number of sessions; 0: no limit
+  int first = 0;                      // for export_part: index of the first piece of the part
+  std::string part{};                 // for import_part (transfer/session_file.h)
 };
 
 struct SessionInfo {
@@ -63,6 +78,7 @@ struct SessionInfo {
   int blocks = 0;           // number of blocks that the session holds
   bool pinned = false;
   bool active = false;  // whether a request of the session is unfinished
+  bool importing = false;  // whether parts of an import are missing
   int ttl_s = 0;
   int priority = 0;
   std::int64_t age_us = 0;   // time since the session was created
@@ -71,6 +87,8 @@ struct SessionInfo {
   // prompt tokens of all turns, and the part of them that was in the cache
   std::int64_t prompt_tokens = 0;
   std::int64_t cached_tokens = 0;
+  std::string part{};  // result of export_part
+  int next_piece = 0;  // first piece of the part that follows; 0: no part follows
 };
 
 // Gauges and counters of all sessions of an engine.

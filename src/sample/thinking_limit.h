@@ -27,7 +27,7 @@ class ThinkingLimit {
 
   // Returns the token that begins reasoning, or nullopt if the request has no limit.
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
-  // Returns whether the model is reasoning, so that the limit can affect the next token.
+  // Returns whether the model is reasoning. Only then can the limit affect the next token.
   bool counts() const { return spent_.has_value(); }
   // Returns the token that ends the reasoning if the limit is reached, and otherwise nullopt.
   std::optional<TokenId> forced() const {

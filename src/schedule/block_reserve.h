@@ -7,8 +7,9 @@ namespace octavo {
 
 class BlockReserve {
  public:
-  // Lets go of holds until sequences can use at least `blocks` more blocks: free blocks that no sequence
-  // has lent (Scheduler::lent). Returns whether they can use any more; fewer than requested may be.
+  // Releases holds until sequences can use at least `blocks` more blocks, that is, free blocks that are not
+  // lent (Scheduler::lent). Returns whether sequences can use any more blocks; there may be fewer than
+  // requested.
   virtual bool reclaim(int blocks) = 0;
   // Returns the number of blocks that reclaim() can free.
   virtual int reclaimable() const = 0;

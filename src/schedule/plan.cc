@@ -327,8 +327,8 @@ bool Scheduler::have_blocks(Sequence& s, int promised) {
 }
 
 // Returns whether the user of match_ can get `blocks` more blocks from the reserve. A block of match_ that
-// the reserve frees is of no use, because the user of match_ takes it again. In a sliding-window group it
-// is: match_ counts such a block as lent before, and as unreferenced afterwards.
+// the reserve frees does not count, because the user of match_ takes it again. In a sliding-window group such
+// a block counts, because it is lent before the reserve frees it and unreferenced afterwards.
 bool Scheduler::can_reclaim(int blocks) const {
   if (holds_.reserve == nullptr) return false;
   int most = holds_.reserve->reclaimable();

@@ -124,8 +124,8 @@ class Scheduler {
   PrefixHold* share(const PrefixHold& hold);
   // Published blocks stay cached.
   void let_go(PrefixHold* hold);
-  // Lets go of all but the first `blocks` blocks of a whole hold. Only for caches in which each block of a
-  // prefix can be used without the later ones: all layers have full attention, and there are no states.
+  // Releases all blocks of a whole hold except the first `blocks` ones. Only for caches in which each block
+  // of a prefix can be used without the later ones: all layers have full attention, and there are no states.
   void shorten(PrefixHold& hold, int blocks);
   bool can_shorten() const;
   // Before a sequence waits for blocks or is preempted, the scheduler takes blocks from the reserve. The

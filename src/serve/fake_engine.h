@@ -70,9 +70,12 @@ class FakeEngine final : public EngineClient {
     {
       const std::lock_guard lock(mutex_);
       sessions.commands.push_back(std::move(command));
+      if (sessions.waits) return sessions.open.push_back(std::move(done));
     }
     done(sessions.result);
   }
+
+  std::mutex& mutex_of_sessions() { return mutex_; }  // guards `sessions` while requests arrive
 
   // The test calls `done` itself.
   void load_adapter(AdapterSource source, AdapterDone done) override {
@@ -122,7 +125,9 @@ class FakeEngine final : public EngineClient {
   } reloads;
   struct {
     std::vector<SessionCommand> commands{};
-    Result<std::vector<SessionInfo>> result{};  // of all commands
+    Result<std::vector<SessionInfo>> result{};  // result of each command
+    bool waits = false;                         // the test calls `open` itself
+    std::vector<SessionsDone> open{};
   } sessions;
   std::atomic<int> delivered = 0;  // number of output tokens
   Request last_request{};          // read it only while no request is being submitted

@@ -322,8 +322,8 @@ void Generation::take(Mail&& mail, std::string& out) {
     plan_.account.cost_open.reset();
   }
   if (!last) return;
-  // The metrics are updated before the answer is sent, so that a client with a complete answer finds it
-  // there.
+  // The metrics are updated before the answer is sent, so that they include every answer that a client has
+  // received.
   const auto concluded = within_memory([&]() -> Result<> {
     conclude(out);
     return {};

@@ -28,8 +28,8 @@ struct RequestAccount {
   std::string tenant{kAnonymous};  // tenant label in metrics and logs
   std::string path{};
   bool in_header = false;
-  std::string cost_id{};          // value of kCostIdHeader; "": nobody reads the cost later
-  UnreadCosts::Open cost_open{};  // of cost_id, until the request has ended
+  std::string cost_id{};          // value of kCostIdHeader; "": no router reads the cost later
+  UnreadCosts::Open cost_open{};  // reservation of cost_id until the request has ended
 };
 
 struct GenerationPlan {

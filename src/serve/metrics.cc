@@ -221,10 +221,11 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   write_prompt_sources(engines, out);
   write_cached_sources(engines, out);
   write_media_cache(engines, out);
-  out.counter("kv_kept_blocks", "KV blocks that an engine has from an earlier one, which ended.", engines,
+  out.counter("kv_kept_blocks", "KV blocks that an engine kept from an earlier engine process.", engines,
               member_path<&Stats::kept_blocks, &KeptBlockStats::kept>);
-  out.counter("kv_kept_discarded_blocks", "KV blocks of an earlier engine that were incomplete or damaged.",
-              engines, member_path<&Stats::kept_blocks, &KeptBlockStats::discarded>);
+  out.counter("kv_kept_discarded_blocks",
+              "KV blocks of an earlier engine process that were incomplete or damaged.", engines,
+              member_path<&Stats::kept_blocks, &KeptBlockStats::discarded>);
   out.counter("generation_tokens", "Tokens generated.", engines,
               member_path<&Stats::tokens, &TokenStats::generation>);
   out.histogram("iteration_tokens_total", "Prompt tokens and output tokens that a step computed.", engines,
@@ -478,22 +479,26 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   };
   histogram("request_prompt_tokens", "Prompt tokens of a request.", &Answers::prompt_tokens);
   histogram("request_generation_tokens", "Tokens generated for an answer.", &Answers::generation_tokens);
-  histogram("request_max_num_generation_tokens", "Most tokens generated for a request.",
-                &Answers::max_generation_tokens);
-  histogram("request_params_max_tokens", "The max_tokens parameter.", &Answers::params_max_tokens);
-  histogram("request_params_n", "The n parameter.", &Answers::params_n);
-  histogram("request_num_preemptions", "Times that an answer gave its blocks back.", &Answers::preemptions);
-  histogram("request_prefill_kv_computed_tokens", "Prompt tokens computed, not found in the cache.",
-                &Answers::computed_tokens);
-  histogram("time_to_first_token_seconds", "From arrival to the first token.", &Answers::first_token);
-  histogram("inter_token_latency_seconds", "Between two outputs of an answer.", &Answers::token_gap);
-  histogram("request_time_per_output_token_seconds", "Mean time per token after the first.",
-                &Answers::time_per_token);
-  histogram("e2e_request_latency_seconds", "From arrival to the end.", &Answers::latency);
-  histogram("request_queue_time_seconds", "Waiting to be scheduled.", &Answers::queue);
-  histogram("request_inference_time_seconds", "From being scheduled to the last token.", &Answers::inference);
-  histogram("request_prefill_time_seconds", "From being scheduled to the first token.", &Answers::prefill);
-  histogram("request_decode_time_seconds", "From the first token to the last.", &Answers::decode);
+  histogram("request_max_num_generation_tokens", "Maximum number of tokens among the answers to a request.",
+            &Answers::max_generation_tokens);
+  histogram("request_params_max_tokens", "Value of max_tokens in a request.", &Answers::params_max_tokens);
+  histogram("request_params_n", "Value of n in a request.", &Answers::params_n);
+  histogram("request_num_preemptions", "Number of preemptions of an answer.", &Answers::preemptions);
+  histogram("request_prefill_kv_computed_tokens",
+            "Prompt tokens of a request that were not found in the cache.", &Answers::computed_tokens);
+  histogram("time_to_first_token_seconds", "Time from a request's arrival to its first token.",
+            &Answers::first_token);
+  histogram("inter_token_latency_seconds", "Time between two outputs of an answer.", &Answers::token_gap);
+  histogram("request_time_per_output_token_seconds", "Mean time per output token after the first one.",
+            &Answers::time_per_token);
+  histogram("e2e_request_latency_seconds", "Time from a request's arrival to its end.", &Answers::latency);
+  histogram("request_queue_time_seconds", "Time that a request waits to be scheduled.", &Answers::queue);
+  histogram("request_inference_time_seconds", "Time from a request's first step to its last token.",
+            &Answers::inference);
+  histogram("request_prefill_time_seconds", "Time from a request's first step to its first token.",
+            &Answers::prefill);
+  histogram("request_decode_time_seconds", "Time from a request's first token to its last one.",
+            &Answers::decode);
   return out.take() + accounts.metrics() + compute_metrics(engines) + session_metrics(engines, model_name_);
 }
 

@@ -65,6 +65,7 @@ struct ServeFeatures {
   bool sleep_mode = false;  // enables /sleep; only with dev_mode
   bool profiles = false;    // enables /start_profile and /stop_profile
   bool change_adapters = false;
+  bool session_import = false;  // enables /v1/sessions/{id}/import
   bool page = true;
   bool sagemaker_sessions = false;  // whether /invocations creates sessions
   int sagemaker_session_s = 1200;   // lifetime of a session in seconds

@@ -1,4 +1,5 @@
 // Tests the routes of sessions, and the session of a request in each protocol.
+#include "base/testing/eventually.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -38,6 +39,59 @@ TEST_F(SessionRoutes, ListAndDescribe) {
   EXPECT_EQ(one.at("held_tokens"), 64);
   EXPECT_EQ(one.at("tokens"), 70);
   EXPECT_EQ(engine_->sessions.commands.back().key.id, "s");
+}
+
+TEST_F(SessionRoutes, ListsHavePages) {
+  engine_->sessions.result =
+      std::vector<SessionInfo>{{.key = {"anonymous", "c"}}, {.key = {"anonymous", "b"}}};
+  const json::object page = json::parse(ask("GET", "/v1/sessions?limit=1&after=a%2Fb").body).as_object();
+  EXPECT_EQ(engine_->sessions.commands.back().after, "a/b");
+  EXPECT_EQ(engine_->sessions.commands.back().limit, 2);
+  EXPECT_EQ(page.at("data").as_array().size(), 1u);
+  EXPECT_EQ(page.at("last_id"), "b");
+  EXPECT_EQ(page.at("has_more"), true);
+  EXPECT_EQ(ask("GET", "/v1/sessions?limit=0").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/sessions?limit=1001").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/sessions?limit=x").status, 400);
+}
+
+TEST_F(SessionRoutes, ExportAndImportParts) {
+  engine_->sessions.result = std::vector<SessionInfo>{{.part = "bytes", .next_piece = 7}};
+  const http::Response part = ask("GET", "/v1/sessions/s/export?first=3");
+  EXPECT_EQ(part.body, "bytes");
+  EXPECT_EQ(part.content_type, "application/octet-stream");
+  EXPECT_EQ(part.headers.find("X-Octavo-Next-Piece"), "7");
+  EXPECT_EQ(engine_->sessions.commands.back().verb, SessionVerb::export_part);
+  EXPECT_EQ(engine_->sessions.commands.back().first, 3);
+  engine_->sessions.result = std::vector<SessionInfo>{{.part = "last"}};
+  EXPECT_EQ(ask("GET", "/v1/sessions/s/export").headers.find("X-Octavo-Next-Piece"), std::nullopt);
+  EXPECT_EQ(ask("GET", "/v1/sessions/s/export?first=-1").status, 400);
+  EXPECT_EQ(ask("POST", "/v1/sessions/s/export").status, 405);
+  const http::Response refused = ask("POST", "/v1/sessions/s/import", "part");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("--enable-session-import"), std::string::npos);
+  EXPECT_EQ(engine_->sessions.commands.back().verb, SessionVerb::export_part);
+}
+
+TEST_F(SessionRoutes, CommandsAboveTheLimitAreRefused) {
+  engine_->sessions.waits = true;
+  std::vector<http::Client> waiting;
+  for (int i = 0; i < 256; ++i) {
+    waiting.push_back(client());
+    ASSERT_TRUE(waiting.back().send("POST", "/v1/sessions/s/demote"));
+  }
+  const auto all_wait = [&] {
+    const std::lock_guard lock(engine_->mutex_of_sessions());
+    return engine_->sessions.open.size() == 256;
+  };
+  EXPECT_TRUE(eventually(all_wait));
+  const http::Response refused = ask("GET", "/v1/sessions/s");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("256 commands"), std::string::npos) << refused.body;
+  for (const SessionsDone& done : engine_->sessions.open) done(engine_->sessions.result);
+  for (http::Client& each : waiting) EXPECT_EQ((*each.head_for(60'000))->status, 200);
+  engine_->sessions.waits = false;
+  EXPECT_EQ(ask("GET", "/v1/sessions/s").status, 200);
 }
 
 TEST_F(SessionRoutes, SendTheVerbs) {

@@ -44,6 +44,7 @@ ELSEWHERE = {
     "cmake --preset cuda": "needs CUDA's compiler",
     "build/cuda/octavo": "needs a GPU",
     "cmake --preset release": "builds the library, which test_c needs",
+    "octavo session": "test_a_file_moves_a_session_to_another_server",
     "cc bindings/examples/stream.c": "test_c",
     "LD_LIBRARY_PATH=build/release ./stream": "test_c",
     "apt install": "changes the machine",

@@ -152,6 +152,21 @@ def test_the_command_line_of_sglangs_router_starts(replicas):
         assert len(answer["workers"]) == 3, "each worker was asked"
 
 
+def test_conversations_of_one_api_key_spread_and_stay(replicas):
+    """Clients of vllm-router name their conversation in a header or a field."""
+    with running(ROUTE + " ".join(replicas) + " --policy consistent_hash") as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+
+        def chosen(headers, **fields):
+            answer = http_client.post(base + "/v1/completions", json={"prompt": "Hello", "max_tokens": 1, **fields},
+                                      headers={"Authorization": "Bearer one", "X-Octavo-Explain": "1", **headers})
+            return json.loads(answer.headers["X-Octavo-Explain"])["chosen"]
+
+        assert len({chosen({"X-Session-ID": f"session {i}"}) for i in range(20)}) == 2
+        assert len({chosen({}, user=f"user {i}") for i in range(20)}) == 2
+        assert len({chosen({"X-Session-ID": "one"}, user=f"user {i}") for i in range(10)}) == 1
+
+
 def test_flags_of_sglangs_router_for_other_parts_are_named(replicas):
     command = (f"build/release/octavo route --port {{port}} --worker-urls {replicas[0]} --policy manual --assignment-mode min_group "
                "--history-backend postgres --postgres-db-url postgres://x --tokenizer-cache-enable-l0 --prometheus-duration-buckets 1 2")

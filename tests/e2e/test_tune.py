@@ -39,6 +39,28 @@ def test_a_simulated_engine_is_tuned_for_a_real_one(tmp_path):
     assert "executor" not in config.read_text()
 
 
+def rows(report, title):
+    """Returns {setting: requests/s} of a table of the report."""
+    found = re.findall(r"^\| (.+?) \| ([\d.]*) \|", report.split(f"## {title}")[1].split("##")[0], re.MULTILINE)
+    return {setting: float(rate or 0) for setting, rate in found if setting != "setting"}
+
+
+def test_the_tuned_setting_is_compared_with_every_setting_of_the_grid(tmp_path):
+    timing, report = tmp_path / "timing.json", tmp_path / "report.md"
+    timing.write_text(json.dumps({"fixed_us": 100, "weights_us": 1000, "token_us": 50, "kv_token_us": 0, "pair_us": 0}))
+    done = run("tune", "models/demo", "--slo", "ttft:300", *LOAD, "--minutes", "0.1", "--seconds", "1", "--first-rate", "64", "--precision", "1",
+               "--max-num-seqs", "16", "--block-size", "16", "--executor", f"simulated={timing}", "--exhaustive", "--report", str(report),
+               "--config-file", str(tmp_path / "tuned.yaml"), timeout=TUNING)
+    assert done.returncode == 0, done.stderr
+    text = report.read_text()
+    assert set(rows(text, "Grid")) == {f"max-num-batched-tokens {n}" for n in (512, 2048, 8192)}
+    assert min(rows(text, "Grid").values()) > 0, "the search of each setting goes to its end"
+    finals = rows(text, "The tuned setting")
+    assert re.search(r"requests/s with 99 % of them within ttft:300: (.*)", text)[1] in finals
+    rates = list(finals.values())
+    assert rates == sorted(rates, reverse=True)
+
+
 def test_what_it_cannot_do_is_said():
     for words, message in ((["models/demo"], "slo: must be given"), (["models/demo", "--slo", "speed:1"], "slo"),
                            (["models/demo", "--slo", "ttft:1", "--tensor-parallel-size", "2"], "one process"),

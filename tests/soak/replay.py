@@ -2,7 +2,8 @@
 
     .venv/bin/python tests/soak/replay.py --requests 10000 FOLDER
 
-Prints a table: for each layout the number of identical, different and impossible records, and the seconds."""
+Prints a table: for each layout the number of identical, different and impossible records, and the seconds. Several runs
+with different --first record different requests."""
 
 import argparse
 import base64
@@ -73,15 +74,16 @@ def main():
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--requests", type=int, default=10_000)
     arguments.add_argument("--images", type=int, default=500)
+    arguments.add_argument("--first", type=int, default=0, help="number of the first request")
     options = arguments.parse_args()
     adapter = options.folder / "poet"
     options.folder.mkdir(parents=True)
     write_adapter(adapter, 1)
     lora = ["--enable-lora", "--lora-modules", f"poet={adapter}"]
     texts, pictures = options.folder / "texts", options.folder / "pictures"
-    print(record(texts, options.requests, [*DRAFTS, *lora], lambda i: KINDS[i % len(KINDS)](i)), "records of texts", flush=True)
+    print(record(texts, options.requests, [*DRAFTS, *lora], lambda i: KINDS[i % len(KINDS)](options.first + i)), "records of texts", flush=True)
     vision = ["--model", str(VISION), "--dtype", "float32", "--limit-mm-per-prompt", '{"image": 3}']
-    print(record(pictures, options.images, vision, see), "records of pictures", flush=True)
+    print(record(pictures, options.images, vision, lambda i: see(options.first + i)), "records of pictures", flush=True)
     for name, flags in LAYOUTS.items():
         print(f"{name}: texts: {replay(texts, ['--model', 'models/demo', *lora, *flags])}", flush=True)
         if flags is not DRAFTS:

@@ -2,6 +2,7 @@
 import { Buckets, Cells, Lines, StepTimes, Steps } from './charts'
 import { HISTORY_MAX, quantile, type Rates, STEPS_MAX, useLive } from './live'
 import { Prefixes } from './prefixes'
+import { Sessions } from './sessions'
 
 const seconds = (value: number) =>
   value < 0.001 ? `${(value * 1e6).toFixed(0)} µs` : value < 1 ? `${+(value * 1e3).toPrecision(3)} ms` : `${+value.toPrecision(3)} s`
@@ -97,6 +98,10 @@ export function Engine() {
         <section>
           <h2>Between tokens, last minute</h2>
           <Buckets label="Time between tokens" bounds={now.itl.bounds} counts={live.itl} unit={seconds} />
+        </section>
+        <section class="wide">
+          <h2>Sessions</h2>
+          <Sessions />
         </section>
       </div>
     </div>

@@ -58,8 +58,8 @@ int KvCacheSide::cached_blocks(const Accepted& accepted) {
   return count;
 }
 
-std::vector<KvLocation> KvCacheSide::locations_of(const PrefixHold& hold,
-                                                  std::span<const KvPiece> pieces) const {
+std::vector<KvLocation> locations_of(const BlockFormat& format, const PrefixHold& hold,
+                                     std::span<const KvPiece> pieces) {
   std::vector<KvLocation> locations;
   for (const KvPiece& piece : pieces)
     locations.push_back(
@@ -69,7 +69,8 @@ std::vector<KvLocation> KvCacheSide::locations_of(const PrefixHold& hold,
   return locations;
 }
 
-void KvCacheSide::note_loaded(const PrefixHold& hold, int first, int end) {
+void note_loaded(const Scheduler& scheduler, const PrefixHold& hold, int first, int end,
+                 std::vector<std::int32_t>& loaded) {
   const std::vector<CacheGroup>& groups = scheduler.options().groups;
   const auto whole = std::ranges::find(groups, 0, &CacheGroup::window);
   const auto table = hold.blocks.table(whole != groups.end() ? static_cast<int>(whole - groups.begin()) : 0);

@@ -39,12 +39,18 @@ struct KvCacheSide {
   // null.
   void let_go(PrefixHold*& hold);
   int cached_blocks(const Accepted& accepted);
-  std::vector<KvLocation> locations_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
 
-  void note_loaded(const PrefixHold& hold, int first, int end);
   void report_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
+
+// Returns the locations of these pieces of the hold.
+std::vector<KvLocation> locations_of(const BlockFormat& format, const PrefixHold& hold,
+                                     std::span<const KvPiece> pieces);
+
+// Appends blocks [first, end) of the hold to `loaded`, see KvCacheSide::loaded.
+void note_loaded(const Scheduler& scheduler, const PrefixHold& hold, int first, int end,
+                 std::vector<std::int32_t>& loaded);
 
 // Returns whether other engines may load the blocks of the prompt. Returns false for models with cross
 // attention, because the keys of blocks do not depend on the encoder input (a sound or an encoder prompt).

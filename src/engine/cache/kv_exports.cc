@@ -33,7 +33,7 @@ std::optional<KvTransferParams> KvExports::store(KvConnector& connector, const A
     task.prefix = static_cast<int>(held->keys.size());
     const std::vector<KvPiece> pieces = pieces_of(side_.format, 0, task.prefix);
     task.keys = piece_keys(pieces, keys);
-    task.blocks = side_.locations_of(*held, pieces);
+    task.blocks = locations_of(side_.format, *held, pieces);
     side_.count_held(*held);
     exports_[task.owner] = {held, {keys.begin(), keys.begin() + task.prefix}};
   }

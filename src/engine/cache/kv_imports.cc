@@ -80,7 +80,7 @@ KvImport::State KvImports::load(KvImport& import, const KvPrompt& prompt, const 
                           .from = import.accepted->request.kv_transfer.value_or(KvTransferParams{}),
                           .first = static_cast<int>(all.size() - wanted.size()),
                           .keys = piece_keys(all, import.keys),
-                          .blocks = side_.locations_of(*held, wanted),
+                          .blocks = locations_of(format, *held, wanted),
                           .cancelled = import.cancelled});
   return KvImport::Loading{{held, std::move(wanted)}};
 }
@@ -155,7 +155,7 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   if (const int loaded = end - hold->cached; loaded == 0) {
     side_.let_go(done.hold);
   } else {
-    side_.note_loaded(*hold, end - loaded, end);
+    note_loaded(side_.scheduler, *hold, end - loaded, end, side_.loaded);
     side_.scheduler.publish(*hold, end);
     note_hits(*import.accepted, std::int64_t{loaded} * side_.format.block_size, result);
     import.accepted->shared_cost[CostUnit::kv_bytes_loaded] += result.loaded * side_.format.bytes;

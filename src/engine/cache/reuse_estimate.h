@@ -10,7 +10,7 @@ class ReuseEstimate {
  public:
   void observe(std::int64_t pause_us);
 
-  // Returns the probability that the session continues within half of a median pause, if it has paused for
+  // Returns the probability that the session continues within a median pause, if it has paused for
   // idle_us. It includes the probability that the session has ended without notice.
   double chance(std::int64_t idle_us) const;
 

@@ -21,6 +21,7 @@ constexpr int kReclaimPart = 128;
 // Shared blocks need no memory of the cache, but each session has its own table. So all sessions together
 // have at most this many times the blocks that they may hold, and one owner reaches half of it by forks.
 constexpr int kReferencesPart = 8;
+constexpr std::int64_t kPartUs = 10'000'000;  // time in which the next part of an import is expected
 constexpr std::int64_t kCountUs = 20'000;  // interval of the count of idle blocks, which takes linear time
 
 int part_of(int blocks, double fraction) { return static_cast<int>(fraction * blocks); }
@@ -29,8 +30,9 @@ std::string name_of(const SessionKey& key) { return quoted_text(key.id); }
 
 }  // namespace
 
-SessionTable::SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits)
-    : scheduler_(scheduler), engine_(engine), limits_(limits) {
+SessionTable::SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits,
+                           BlockExchange* exchange)
+    : scheduler_(scheduler), engine_(engine), limits_(limits), moves_{.exchange = exchange} {
   const SchedulerOptions& o = scheduler.options();
   held_max_ = o.enable_prefix_caching ? part_of(o.num_blocks, limits.held_fraction) : 0;
   const int longest = blocks_of_sequence(o, longest_sequence(o));
@@ -112,14 +114,19 @@ void SessionTable::end(const Accepted& accepted, std::span<const TokenId> text, 
 Result<std::vector<SessionInfo>> SessionTable::command(const SessionCommand& command) {
   std::vector<SessionInfo> found;
   if (command.verb == SessionVerb::list && command.key.id.empty()) {
-    for (const auto& [key, session] : sessions_)
-      if (command.key.owner.empty() || key.owner == command.key.owner)
-        found.push_back(describe(key, session));
+    const std::string& owner = command.key.owner;
+    for (auto it = sessions_.upper_bound({owner, command.after}); it != sessions_.end(); ++it) {
+      const bool of_other = !owner.empty() && it->first.owner != owner;
+      if (of_other || (command.limit > 0 && std::ssize(found) == command.limit)) break;
+      found.push_back(describe(it->first, it->second));
+    }
     return found;
   }
   auto it = sessions_.find(command.key);
   if (command.verb == SessionVerb::restore) {
     TRY(it, restore(command));
+  } else if (command.verb == SessionVerb::import_part) {
+    TRY(it, import_part(command));
   } else if (it == sessions_.end()) {
     return failure(ErrorCode::not_found,
                    "the session {} does not exist: a request with this session_id creates it",
@@ -128,7 +135,13 @@ Result<std::vector<SessionInfo>> SessionTable::command(const SessionCommand& com
   switch (command.verb) {
     case SessionVerb::list:
     case SessionVerb::restore:
+    case SessionVerb::import_part:
       break;
+    case SessionVerb::export_part: {
+      TRY(SessionInfo info, export_part(it, command.first));
+      found.push_back(std::move(info));
+      return found;
+    }
     case SessionVerb::pin:
       TRY_VOID(pin(it, command.ttl_s > 0 ? command.ttl_s : it->second.ttl_s));
       break;
@@ -243,6 +256,7 @@ void SessionTable::hold(Sessions::iterator session, PrefixHold* hold) {
     count(session->first, s, -1);
   }
   s.hold = hold;
+  s.next_piece = 0;
   count(session->first, s, 1);
   if (before != nullptr) scheduler_.let_go(before);
 }
@@ -253,6 +267,7 @@ void SessionTable::let_go(Sessions::iterator session) {
     count(session->first, s, -1);
     scheduler_.let_go(std::exchange(s.hold, nullptr));
   }
+  s.next_piece = 0;
   s.pinned_until_us = 0;
 }
 
@@ -260,7 +275,7 @@ void SessionTable::let_go(Sessions::iterator session) {
 void SessionTable::shorten(Sessions::iterator session) {
   Session& s = session->second;
   const int blocks = s.hold->cached - 1;
-  if (blocks <= 0 || !scheduler_.can_shorten()) return let_go(session);
+  if (blocks <= 0 || s.next_piece > 0 || !scheduler_.can_shorten()) return let_go(session);
   for (int g = 0; g < scheduler_.cache().group_count(); ++g) count_block(s.hold->blocks.table(g).back(), -1);
   owners_[session->first.owner].held -= scheduler_.cache().group_count();
   references_ -= scheduler_.cache().group_count();
@@ -310,6 +325,7 @@ Result<> SessionTable::check_pin(const SessionKey& key, const Session& session,
 
 Result<> SessionTable::pin(Sessions::iterator session, int ttl_s) {
   Session& s = session->second;
+  TRY_VOID(check_imported(session));
   if (s.hold == nullptr)
     return failure(ErrorCode::resource_exhausted,
                    "the session {} has no cached blocks to pin: send its next turn, then pin it",
@@ -345,6 +361,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
   const SessionKey key{session->first.owner, id};
   if (sessions_.contains(key))
     return invalid("session_id", "the session {} exists: choose another name for the fork", name_of(key));
+  TRY_VOID(check_imported(session));
   const Session& from = session->second;
   const int blocks = from.hold != nullptr ? from.hold->blocks.held() : 0;
   const int held = owners_.at(key.owner).held + blocks, held_max = references_max_ / 2;
@@ -424,8 +441,8 @@ std::vector<SessionTable::Victim> SessionTable::victims() {
 }
 
 double SessionTable::value(const SessionKey& key, const Session& session) const {
-  if (session.active()) return kWaits;
   const std::int64_t idle_us = now_us_ - session.ended_us;
+  if (session.active() || (session.next_piece > 0 && idle_us < kPartUs)) return kWaits;
   const double left = 1 - static_cast<double>(idle_us) / (session.ttl_s * 1e6);
   const double cost = 1 + limits_.attention_weight * static_cast<double>(session.hold->tokens.size());
   return std::max(left, 0.0) * cost * std::exp2(session.priority) *
@@ -435,11 +452,12 @@ double SessionTable::value(const SessionKey& key, const Session& session) const 
 SessionInfo SessionTable::describe(const SessionKey& key, const Session& s) const {
   return {.key = key,
           .engine = engine_,
-          .tokens = s.hold != nullptr ? std::ssize(s.hold->tokens) : 0,
+          .tokens = s.hold != nullptr && s.next_piece == 0 ? std::ssize(s.hold->tokens) : 0,
           .length = s.length,
           .blocks = s.hold != nullptr ? s.hold->blocks.held() : 0,
           .pinned = s.pinned_until_us > 0,
           .active = s.active(),
+          .importing = s.next_piece > 0,
           .ttl_s = s.ttl_s,
           .priority = s.priority,
           .age_us = now_us_ - s.created_us,

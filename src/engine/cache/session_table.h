@@ -12,16 +12,20 @@
 #include "base/error.h"
 #include "engine/cache/reuse_estimate.h"
 #include "engine/cache/session_limits.h"
+#include "engine/execute/executor.h"
 #include "engine/loop/answer.h"
 #include "request/session.h"
 #include "schedule/scheduler.h"
+#include "transfer/session_file.h"
 
 namespace octavo {
 
 class SessionTable final : public BlockReserve {
  public:
-  // The scheduler must outlive this object, and takes blocks from it.
-  SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits);
+  // The scheduler must outlive this object, and takes blocks from it. `exchange` may be null: then no session
+  // can be exported or imported.
+  SessionTable(Scheduler& scheduler, int engine, const SessionLimits& limits,
+               BlockExchange* exchange = nullptr);
 
   // Sets the time, and ends pins and sessions whose time is over. Call it before the other functions.
   void advance(std::int64_t now_us);
@@ -35,6 +39,9 @@ class SessionTable final : public BlockReserve {
   // Releases all blocks, because the cache is emptied. The names stay.
   void let_go_all();
 
+  // Returns the blocks that were imported since the last call, see KvCacheSide::loaded.
+  std::vector<std::int32_t> take_imported() { return std::exchange(moves_.imported, {}); }
+
   const SessionStats& stats();
   // Returns the number of blocks that only sessions use and that requests can take.
   int reclaimable() const override;
@@ -44,6 +51,7 @@ class SessionTable final : public BlockReserve {
  private:
   struct Session {
     PrefixHold* hold = nullptr;        // null: no blocks
+    int next_piece = 0;                // piece that an import continues with; 0: no import is in progress
     std::int64_t pinned_until_us = 0;  // 0: not pinned
     int ttl_s = 0;
     int priority = 0;
@@ -87,6 +95,14 @@ class SessionTable final : public BlockReserve {
   Result<> pin(Sessions::iterator session, int ttl_s);
   Result<Sessions::iterator> restore(const SessionCommand& command);
   Result<Sessions::iterator> fork(Sessions::iterator session, const std::string& id);
+  // Export and import (session_moves.cc):
+  Result<BlockFormat> format_of_moves() const;
+  Result<> check_imported(Sessions::const_iterator session) const;
+  Result<SessionInfo> export_part(Sessions::iterator session, int first) const;
+  Result<Sessions::iterator> import_part(const SessionCommand& command);
+  Result<Sessions::iterator> begin_import(const SessionKey& key, const SessionPartHeader& header);
+  void import_pieces(const PrefixHold& hold, const SessionPart& part);
+  Result<> end_import(Sessions::iterator session);
   void keep_limits();
   template <class Done>
   void give_up_until(Done&& done);
@@ -113,6 +129,10 @@ class SessionTable final : public BlockReserve {
   std::int64_t next_end_us_ = 0;  // no session ends before
   std::uint64_t last_arrival_ = 0;
   std::int64_t counted_us_ = 0;  // time of the last count of idle blocks
+  struct {
+    BlockExchange* exchange = nullptr;     // null: no session can move
+    std::vector<std::int32_t> imported{};  // see take_imported()
+  } moves_;
   SessionStats stats_;
 };
 

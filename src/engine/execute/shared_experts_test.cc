@@ -42,7 +42,6 @@ Engines load_all(EngineOptions options, int count) {
   return engines;
 }
 
-// The engines end like those of a server: one after another, while idle.
 class SharedExperts : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, SharedExperts,
                          testing::Values("qwen3_moe", "deepseek_v3", "gpt_oss", "qwen2_moe", "llama4"),

@@ -29,7 +29,8 @@ class StepInputs {
   // Places the arrays of a step with `tokens` tokens in memory. `pending` is the number of tokens that the
   // last step is still sampling. Returns an error if there is not enough memory.
   Result<> begin(std::size_t tokens, std::size_t pending, Backend& backend);
-  // Writes the arrays of the batch. Padding tokens write to the cache slot `padding`.
+  // Writes the arrays of the batch. All padding tokens write to the cache slot `padding`, at the same time.
+  // The slot must be in a block that no sequence has, so that nothing reads it.
   void pack(const Batch& batch, std::int64_t padding);
   // Recurrent layers only. `query_starts` includes padding sequences.
   void pack_states(const Batch& batch, std::span<const std::int32_t> query_starts);

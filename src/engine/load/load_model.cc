@@ -258,8 +258,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
   }
-  // The server chose the files, so it suffices to find out whether they changed since the last start.
-  // Samples of the files suffice for that.
+  // Only a change of the files since the last start matters, and the server itself chose the files. So
+  // samples of their bytes suffice.
   if (hooks.kept_memory >= 0) {
     TRY(loaded.content, content_of(options, *model, sampled_fingerprint));
   }

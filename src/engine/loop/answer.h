@@ -80,10 +80,10 @@ struct Answer {
     if (accepted->request.has_embeds()) return {};
     return accepted->request.prompt;
   }
-  // Returns the grammar state, or null if the grammar allows any next token.
-  // Whether forced tokens of the grammar are appended without sampling. With logprobs, biases or bans, every
-  // token is sampled.
+  // Returns whether forced tokens of the grammar are appended without sampling. With logprobs, biases or
+  // bans, every token is sampled.
   bool takes_forced_tokens() const { return !params().logprobs.output && !sampling.restricts(); }
+  // Returns the grammar state, or null if the grammar allows any next token.
   GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
   // Starts the grammar. Returns false if the output so far does not match the grammar.
   bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {

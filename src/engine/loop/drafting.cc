@@ -119,7 +119,8 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
 }
 
 // Returns false if the token is forbidden, if the grammar forces the text after it, or if checking that takes
-// too long for a step. The row after a draft token is sampled, but without drafts forced text is not.
+// too long for a step. Without draft tokens, forced text is appended and not sampled, but the row after a
+// draft token is sampled.
 bool Drafting::may_follow(Answer& answer, grammar::Matcher& rule, TokenId token) {
   if (!rule.try_accept(token).value_or(false)) return false;
   if (!answer.takes_forced_tokens()) return true;

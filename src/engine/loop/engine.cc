@@ -57,7 +57,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  .kept = std::move(parts.kept),
                  .after_step = std::move(parts.after_step)},
       scheduler_(std::move(scheduler)),
-      sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures)),
+      sessions_(*scheduler_, info_.index, parts.sessions.with_cost(parts.work_figures),
+                executor_->block_exchange()),
       inbox_(scheduler_->options().max_sequences),
       grammars_(
           std::move(parts.vocabulary),
@@ -264,8 +265,8 @@ void Engine::start(AnswerIndex index) {
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
-  // Events can report the names of adapter and salt only if they are the whole identity: there is no tenant
-  // and no media.
+  // Events can report the identity as the names of adapter and salt, if it contains neither a tenant nor
+  // media.
   if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);

@@ -6,21 +6,23 @@
 
 namespace octavo {
 
-// Runs some of the waiting commands, so that many clients do not stall the requests. A list takes
-// linear time and is the last command of an iteration. A restart needs all `restore` commands before the
-// first request.
+// Runs some of the waiting commands, so that many clients do not stall the requests. A `list` command takes
+// linear time, and an export copies a part of a session, so each of them is the last command of an iteration.
+// After a restart, all `restore` commands run before the first request.
 void Engine::run_session_commands() {
   constexpr int kMost = 32;
   for (int run = 0; run < kMost && !waiting_.sessions.empty();) {
     const SessionRequest request = std::move(waiting_.sessions.front());
     waiting_.sessions.pop_front();
     const SessionVerb verb = request.command.verb;
-    if (verb == SessionVerb::list && request.command.key.id.empty())
+    const bool moves = verb == SessionVerb::export_part || verb == SessionVerb::import_part;
+    if (moves || (verb == SessionVerb::list && request.command.key.id.empty()))
       run = kMost;
     else if (verb != SessionVerb::restore)
       ++run;
     request.done(sessions_.command(request.command));
   }
+  steps_.forget_blocks(sessions_.take_imported());
 }
 
 // Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.

@@ -21,7 +21,7 @@ std::string answer_text(const Scheduler& scheduler, const Answer& answer) {
                     sequence->state == Sequence::State::running ? "running" : "waiting", sequence->computed,
                     sequence->length(), sequence->planned, sequence->prompt_tokens,
                     sequence->counts.cached_tokens, sequence->counts.preemptions,
-                    sequence->parked ? ", parked for its grammar mask" : "");
+                    sequence->parked ? ", waiting for its grammar mask" : "");
 }
 
 }  // namespace
@@ -42,8 +42,7 @@ std::string state_text(const Scheduler& scheduler, AnswerTable& answers) {
   const SchedulerStats s = scheduler.stats();
   std::string text = fmt::format(
       "{} unfinished answers: {} running, {} waiting, {} deferred; {} KV blocks: {} used, {} cached, {} "
-      "blank; "
-      "{} preemptions so far",
+      "empty; {} preemptions so far",
       answers.open_count(), s.running, s.waiting, answers.open_count() - s.running - s.waiting,
       s.blocks_total, s.blocks_used, s.blocks_cached, s.blocks_free, s.preemptions);
   int lines = 0;

@@ -257,6 +257,15 @@ double Balancer::saturation(const SaturationDetector& detector) const {
   return std::get<ConcurrencyDetector>(detector).saturation(*fleet_.view(), inflight_);
 }
 
+int Balancer::stale_endpoints(const SaturationDetector& detector) const {
+  const auto* by_use = std::get_if<UtilizationDetector>(&detector);
+  if (!by_use) return 0;
+  const auto view = fleet_.view();
+  const std::int64_t now = options_.clock();
+  return static_cast<int>(
+      std::ranges::count_if(view->members, [&](const Member& member) { return by_use->stale(member, now); }));
+}
+
 void Balancer::watch(const Booking& booking, std::function<void(Trouble)> troubled, std::int64_t silence_us) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[booking.endpoint];

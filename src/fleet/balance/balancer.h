@@ -103,6 +103,9 @@ class Balancer {
   const BurstPrefixProducer* burst() const { return pools_.back().pipeline.burst(); }
   std::vector<BurstEndpoint> burst_endpoints(const RouteRequest& request, const Subset& subset) const;
   double saturation(const SaturationDetector& detector) const;
+  // Returns the number of endpoints whose metrics are too old for the detector. Returns 0 if the detector
+  // reads no metrics.
+  int stale_endpoints(const SaturationDetector& detector) const;
   // Returns "" if no endpoint is available.
   std::string any_url();
   // Returns random bits that clients cannot predict.

@@ -5,12 +5,14 @@
 #include <chrono>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "fleet/observe/metrics_text.h"
 
 namespace octavo::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{1};  // each tick and each arrival dispatches at most one request
+constexpr std::int64_t kWarnUs = 30'000'000;
 const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5,
                                        1,    2,    5,    10,  20,  30,  60, 120};
 const std::vector<double> kWorkSeconds{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, .1};
@@ -118,6 +120,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
       settle(*item, FlowOutcome::dispatched, outcomes);
     else
       evicted = victims(taken);
+    if (taken >= 1 && flow_.waiting() > 0) warn_if_blind();
   }
   counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
@@ -139,6 +142,20 @@ double FlowGate::saturation() const {
   return own_saturation_ ? own_saturation_() : balancer_.saturation(detector_);
 }
 
+int FlowGate::blind_endpoints() const { return own_saturation_ ? 0 : balancer_.stale_endpoints(detector_); }
+
+void FlowGate::warn_if_blind() {
+  const std::int64_t now = now_us();
+  if (warned_us_ > 0 && now - warned_us_ < kWarnUs) return;
+  const int blind = blind_endpoints();
+  if (blind == 0) return;
+  warned_us_ = now;
+  log_warning(
+      "requests wait, and {} of {} endpoints count as full because their metrics are missing or older than "
+      "metricsStalenessThreshold: check the path, port and TLS of the endpoints' metrics",
+      blind, balancer_.view()->members.size());
+}
+
 void FlowGate::settle(const FlowItem& item, FlowOutcome outcome, Outcomes& outcomes) {
   outcomes.emplace_back(std::move(waiting_.extract(item.id).mapped()), outcome);
   const std::string text(name(outcome));
@@ -153,6 +170,7 @@ void FlowGate::notify(Outcomes& outcomes) {
 
 std::string FlowGate::metrics(const std::string& pool) const {
   const double taken = saturation();
+  const int blind = blind_endpoints();
   const std::lock_guard lock(mutex_);
   const std::string of_pool = pool.empty() ? "" : label_text({{"inference_pool", pool}});
   CounterFamily requests, bytes;
@@ -168,8 +186,15 @@ std::string FlowGate::metrics(const std::string& pool) const {
   bytes.write(out, "llm_d_epp_flow_control_queue_bytes", "Bytes of the bodies of waiting requests.", "gauge");
   constexpr std::string_view kSaturation = "llm_d_epp_flow_control_pool_saturation";
   out += fmt::format(
-      "# HELP {0} Load of the endpoints as a fraction of their capacity.\n# TYPE {0} gauge\n{0}{1} {2}\n",
+      "# HELP {0} Load of the endpoints as a fraction of their capacity. Requests wait from 1 on; a larger "
+      "load is possible.\n# TYPE {0} gauge\n{0}{1} {2}\n",
       kSaturation, pool.empty() ? "" : "{" + of_pool + "}", taken);
+  if (std::holds_alternative<UtilizationDetector>(detector_) && !own_saturation_) {
+    CounterFamily stale;
+    stale.add(label_text({{"detector", "utilization-detector"}}), blind);
+    stale.write(out, "llm_d_epp_flow_control_stale_endpoints",
+                "Endpoints whose metrics are missing or older than metricsStalenessThreshold.", "gauge");
+  }
   counts_.waits.write(out, "llm_d_epp_flow_control_request_queue_duration_seconds",
                       "Time for which a request waited.");
   write_histogram(out, "llm_d_epp_flow_control_request_enqueue_duration_seconds",

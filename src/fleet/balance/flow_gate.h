@@ -68,6 +68,9 @@ class FlowGate {
   void step(std::unique_lock<std::mutex>& lock);
   std::vector<std::function<void()>> victims(double saturation);
   double saturation() const;
+  // Returns the number of endpoints that count as full only because their metrics are missing or old.
+  int blind_endpoints() const;
+  void warn_if_blind();
   void settle(const FlowItem& item, FlowOutcome outcome, Outcomes& outcomes);
   static void notify(Outcomes& outcomes);
 
@@ -84,6 +87,7 @@ class FlowGate {
   std::uint64_t last_id_ = 0;
   bool stopping_ = false;
   FlowGateCounts counts_;
+  std::int64_t warned_us_ = 0;  // time of the last warning about old metrics; 0: none
   std::thread thread_;
 };
 

@@ -99,6 +99,21 @@ TEST_F(FlowGateTest, WithoutEndpointsTheyWaitForSome) {
   EXPECT_EQ(outcomes_, (Outcomes{{waiting, FlowOutcome::dispatched}}));
 }
 
+TEST_F(FlowGateTest, EndpointsWithoutMetricsAreReported) {
+  constexpr std::string_view kStale =
+      "llm_d_epp_flow_control_stale_endpoints{detector=\"utilization-detector\"} 2\n";
+  begin(2, {.detector = UtilizationDetector{}});
+  enqueue();
+  EXPECT_EQ(outcomes(), 0U);
+  EXPECT_NE(gate_->metrics().find(kStale), std::string::npos);
+  gate_.reset();
+  begin(2, {.detector = UtilizationDetector{.ignores_stale = true}});
+  const std::uint64_t sent = enqueue();
+  wait([&] { return outcomes() == 2; });
+  EXPECT_EQ(outcomes_.back(), (std::pair{sent, FlowOutcome::dispatched})) << "nobody knows the load";
+  EXPECT_NE(gate_->metrics().find(kStale), std::string::npos);
+}
+
 TEST_F(FlowGateTest, NobodyWaitsForeverWithoutEndpoints) {
   begin(0, {.flow = {.ttl_us = 3'600'000'000, .no_endpoint_ttl_us = 1000}});
   const std::uint64_t waiting = enqueue();

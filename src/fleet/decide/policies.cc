@@ -70,13 +70,14 @@ constexpr Policy kPolicies[] = {
      "the replica with the lowest cost, from the text that the replica has received before and its "
      "unfinished requests; overloaded replicas are skipped",
      cache_aware},
+    {"consistent_hash", "vllm-router's name of consistent_hashing", consistent_hashing},
     {"consistent_hashing",
-     "the replica that a hash selects: of the header X-SMG-Routing-Key, or else of the API key, address or "
-     "cookie of the client; X-SMG-Target-Worker names a worker directly",
+     "the replica that a hash selects: of the routing key (X-SMG-Routing-Key, X-Session-ID, user or others), "
+     "or else of the API key, address or cookie of the client; X-SMG-Target-Worker names a worker directly",
      consistent_hashing},
     {"kv_aware", "the replica with the lowest cost, from cached blocks and work in flight", kv_aware},
     {"least_loaded", "the replica with the fewest unfinished requests", least_loaded},
-    {"manual", "the replica that got the first request with this X-SMG-Routing-Key", manual},
+    {"manual", "the replica that got the first request with this routing key", manual},
     {"power_of_two", "the less loaded of two random replicas", power_of_two},
     {"prefix_hash", "the replica that a hash of the prompt's first tokens selects, unless it is overloaded",
      prefix_hash},

@@ -86,12 +86,18 @@ RouteRequest with_header(std::string name, std::string value) {
   return request;
 }
 
+RouteRequest with_key(std::string key) {
+  RouteRequest request = prompt("p");
+  request.routing_key = std::move(key);
+  return request;
+}
+
 TEST(Policies, ConsistentHashingKeepsAKeyWhereItIs) {
   TestFleet fleet(5);
   auto hashing = policy("consistent_hashing");
   std::map<EndpointId, int> counts;
   for (int i = 0; i < 1000; ++i) {
-    const RouteRequest request = with_header("x-smg-routing-key", std::to_string(i));
+    const RouteRequest request = with_key(std::to_string(i));
     const auto order = fleet.rank(hashing, request);
     ++counts[order[0]];
     EXPECT_EQ(fleet.rank(hashing, request), order);
@@ -114,6 +120,20 @@ TEST(Policies, ConsistentHashingKeepsAKeyWhereItIs) {
   EXPECT_EQ(fleet.rank(hashing, with_header("x-smg-target-worker", "")).size(), 5U);
 }
 
+TEST(Policies, ConsistentHashingSpreadsTheConversationsOfOneApiKey) {
+  TestFleet fleet(4);
+  auto hashing = policy("consistent_hash");
+  std::set<EndpointId> homes;
+  for (int i = 0; i < 40; ++i) {
+    RouteRequest request = with_header("authorization", "Bearer one");
+    request.routing_key = "conversation " + std::to_string(i);
+    homes.insert(fleet.rank(hashing, request)[0]);
+  }
+  EXPECT_EQ(homes.size(), 4U);
+  const RouteRequest same = with_header("authorization", "Bearer one");
+  EXPECT_EQ(fleet.rank(hashing, same), fleet.rank(hashing, same)) << "without a routing key";
+}
+
 TEST(Policies, PrefixHashLooksAtThePrefixUntilLoadIsUneven) {
   TestFleet fleet(4);
   auto hashing = policy("prefix_hash", {.prefix_token_count = 2});
@@ -131,7 +151,7 @@ TEST(Policies, PrefixHashLooksAtThePrefixUntilLoadIsUneven) {
 TEST(Policies, ManualStaysWithTheFirstChoice) {
   TestFleet fleet(3);
   auto manual = policy("manual", {.max_idle_secs = 10});
-  const RouteRequest request = with_header("x-smg-routing-key", "k");
+  const RouteRequest request = with_key("k");
   const EndpointId home = fleet.send(manual, request).endpoint;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(fleet.rank(manual, request)[0], home);
   const EndpointId second = fleet.send(manual, request, {home}).endpoint;
@@ -355,6 +375,22 @@ TEST(Policies, KvAwareKeepsSaltedPromptsApartAndAtHome) {
   fleet.inflight = {};
   EXPECT_EQ(fleet.rank(aware, salted)[0], home);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 2U);
+}
+
+TEST(Policies, KvAwareKeepsConversationsAboutImagesAtHome) {
+  TestFleet fleet(3);
+  auto aware = policy("kv_aware");
+  for (const EndpointId id : {0U, 1U, 2U}) report(aware, id, held(7, 1));
+  for (std::uint32_t seed = 10; seed < 20; ++seed) {
+    RouteRequest about_image = exact_prompt(seed, 64);
+    about_image.media = {1};
+    const EndpointId home = fleet.send(aware, about_image).endpoint;
+    CacheEvent stored = held(seed, 4);
+    stored.salt = "hash of the image";
+    report(aware, home, stored);
+    fleet.inflight = {};
+    EXPECT_EQ(fleet.rank(aware, about_image)[0], home);
+  }
 }
 
 TEST(Policies, TheSameSeedMakesTheSameDecision) {

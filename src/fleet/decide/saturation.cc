@@ -13,24 +13,37 @@ UtilizationDetector UtilizationDetector::read(Parameters& parameters) {
   parameters.read("kvCacheUtilThreshold", detector.kv_usage_threshold, 0.001, 1);
   parameters.read_duration("metricsStalenessThreshold", detector.staleness_us);
   parameters.read("headroom", detector.headroom, 0, 1e6);
+  std::string policy = "saturated";
+  parameters.read("stalenessPolicy", policy);
+  if (policy != "saturated" && policy != "ignore")
+    parameters.fail("stalenessPolicy", "must be \"saturated\" or \"ignore\"");
+  detector.ignores_stale = policy == "ignore";
   return detector;
+}
+
+bool UtilizationDetector::stale(const Member& member, std::int64_t now_us) const {
+  const std::int64_t observed_us = member.state.observed_us;
+  return observed_us == kNeverObserved || now_us - observed_us > staleness_us;
 }
 
 double UtilizationDetector::saturation(const FleetView& view, std::int64_t now_us) const {
   if (view.members.empty()) return 1;
   double sum = 0;
+  int count = 0;
   for (const Member& member : view.members) {
     const EndpointState& state = member.state;
-    const bool stale = state.observed_us == kNeverObserved || now_us - state.observed_us > staleness_us;
-    sum += stale ? 1 : std::max(state.waiting / queue_depth_threshold, state.kv_usage / kv_usage_threshold);
+    const bool is_stale = stale(member, now_us);
+    if (is_stale && ignores_stale) continue;
+    ++count;
+    sum +=
+        is_stale ? 1 : std::max(state.waiting / queue_depth_threshold, state.kv_usage / kv_usage_threshold);
   }
-  return sum / static_cast<double>(view.members.size());
+  return count > 0 ? sum / count : 0;
 }
 
 bool UtilizationDetector::full(const Member& member, std::int64_t now_us) const {
   const EndpointState& state = member.state;
-  const bool stale = state.observed_us == kNeverObserved || now_us - state.observed_us > staleness_us;
-  return stale || state.waiting >= queue_depth_threshold * (1 + headroom) ||
+  return stale(member, now_us) || state.waiting >= queue_depth_threshold * (1 + headroom) ||
          state.kv_usage >= kv_usage_threshold * (1 + headroom);
 }
 

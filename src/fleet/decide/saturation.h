@@ -16,13 +16,17 @@ class Parameters;
 struct UtilizationDetector {
   double queue_depth_threshold = 5;
   double kv_usage_threshold = 0.8;
-  std::int64_t staleness_us = 200'000;  // an endpoint with older metrics counts as full
+  std::int64_t staleness_us = 200'000;  // metrics that are older are stale
+  // Endpoints with stale metrics do not count in saturation(). Otherwise they count as full.
+  bool ignores_stale = false;
   double headroom = 0;                  // an endpoint is full above threshold * (1 + headroom)
 
   static UtilizationDetector read(Parameters& parameters);
   // Returns the mean over all endpoints of max(waiting / threshold, KV cache utilization / threshold).
-  // Returns 1 if there are no endpoints.
+  // Returns 1 if there are no endpoints, and 0 if all are ignored.
   double saturation(const FleetView& view, std::int64_t now_us) const;
+  // Returns whether the endpoint's metrics are missing or too old.
+  bool stale(const Member& member, std::int64_t now_us) const;
   bool full(const Member& member, std::int64_t now_us) const;
 };
 

@@ -27,6 +27,10 @@ TEST(Saturation, ByWhatEndpointsTell) {
   report(0, 10, 0, 200'001);
   EXPECT_DOUBLE_EQ(saturation(200'001), (2 + 1) / 2.0);
   EXPECT_DOUBLE_EQ(detector.saturation(FleetView{}, 0), 1);
+  const UtilizationDetector ignoring{.ignores_stale = true};
+  EXPECT_DOUBLE_EQ(ignoring.saturation(*fleet.fleet.view(), 200'001), 2);
+  EXPECT_DOUBLE_EQ(ignoring.saturation(*fleet.fleet.view(), 1'000'000), 0) << "all are stale";
+  EXPECT_DOUBLE_EQ(ignoring.saturation(FleetView{}, 0), 1);
 }
 
 TEST(Saturation, ByWhatWasSent) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -38,8 +40,19 @@ class PagePoller {
   bool read_whole(EndpointId endpoint);
 
  private:
+  // The page of an endpoint. Its call is repeated at each tick, because a new call would cost more.
+  struct Polled {
+    Member member;
+    std::weak_ptr<http::Call> call = {};
+    http::Response page = {};
+    bool running = true;
+    bool outdated = false;  // the call requests a part of the page, but the whole page is needed
+  };
+
   void tick();
-  void fetch(const Member& member);
+  void begin(const Member& member);
+  void end(Polled& polled, const Result<>& result);
+  bool is_polled(const Member& member) const { return !options_.at_node || !member.endpoint->node.empty(); }
   std::string take_body();
   void return_body(std::string body);
 
@@ -47,7 +60,7 @@ class PagePoller {
   http::ClientLoop& loop_;
   const PollOptions options_;
   const Then then_;
-  std::unordered_set<EndpointId> polled_;
+  std::unordered_map<EndpointId, std::unique_ptr<Polled>> polled_;
   std::unordered_set<EndpointId> whole_;  // endpoints whose whole page is requested
   // Buffers of earlier pages, reused because allocating them for each page would be slow.
   std::vector<std::string> bodies_;

@@ -177,12 +177,12 @@ void PickMetrics::write_requests(std::string& out) const {
                   "Time from a request's headers to the first byte of its answer.", r.first_byte);
   write_histogram(out, "llm_d_epp_request_streaming_tpot_seconds",
                   "Mean time per streamed token after the first.", r.token_seconds);
-  write_histogram(out, "llm_d_epp_request_input_tokens", "Prompt tokens per request, from usage.",
-                  r.input_tokens);
-  write_histogram(out, "llm_d_epp_request_output_tokens", "Output tokens per request, from usage.",
-                  r.output_tokens);
-  write_histogram(out, "llm_d_epp_request_cached_tokens", "Cached prompt tokens per request, from usage.",
-                  r.cached_tokens);
+  write_histogram(out, "llm_d_epp_request_input_tokens",
+                  "Prompt tokens per request, as the answer reports them in usage.", r.input_tokens);
+  write_histogram(out, "llm_d_epp_request_output_tokens",
+                  "Output tokens per request, as the answer reports them in usage.", r.output_tokens);
+  write_histogram(out, "llm_d_epp_request_cached_tokens",
+                  "Cached prompt tokens per request, as the answer reports them in usage.", r.cached_tokens);
   write_histogram(out, "llm_d_epp_request_size_bytes", "Size of the request's body.", r.request_bytes);
   write_histogram(out, "llm_d_epp_response_size_bytes", "Size of the answer's body.", r.response_bytes);
 }

@@ -6,8 +6,8 @@
 namespace octavo::fleet {
 namespace {
 
-// The engine ends a cancelled request in its next step. A step takes milliseconds, with a long prompt
-// seconds.
+// The engine ends a cancelled request in its next step. A step takes milliseconds, or seconds if it computes
+// a long prompt.
 constexpr std::array kReadAfterMs{20, 100, 500, 2'500};
 
 }  // namespace

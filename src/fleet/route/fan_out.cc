@@ -85,12 +85,13 @@ struct FanOut : std::enable_shared_from_this<FanOut> {
     bool ended = false;
   };
 
-  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e,
+  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e, MergeAnswers m,
          std::function<void()> d)
-      : context(c), loop(l), exchange(std::move(e)), done(std::move(d)) {}
+      : context(c), loop(l), exchange(std::move(e)), merge(std::move(m)), done(std::move(d)) {}
   const RouteContext context;
   http::ClientLoop& loop;
   std::shared_ptr<http::Exchange> exchange;
+  const MergeAnswers merge;
   std::function<void()> done;
   std::vector<Part> parts = {};
   std::size_t open = 0;
@@ -119,25 +120,33 @@ void FanOut::look() {
 }
 
 void FanOut::finish() {
-  const auto status = [](const Part& part) { return part.answer.status; };
-  json::array workers;
-  for (const Part& part : parts)
-    workers.push_back(
-        {{"url", part.worker->url}, {"status", part.answer.status}, {"body", part.answer.body}});
-  const int worst = status(*std::ranges::max_element(parts, {}, status));
-  const bool well = worst / 100 == 2;
+  std::vector<WorkerAnswer> answers;
+  for (Part& part : parts) answers.push_back({part.worker->url, std::move(part.answer)});
+  http::Response answer = merge(answers);
+  const bool well = answer.status / 100 == 2;
   const std::string_view path = without_last_slashes(exchange->request().path);
   if (well && empties_caches(path)) context.balancer.caches_reset();
   if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
-  const std::string message = well ? fmt::format("all {} workers returned success", parts.size())
-                                   : "some workers returned an error: see `workers`";
-  exchange->respond({.status = worst,
-                     .body = json::serialize(json::object{
-                         {"success", well}, {"message", message}, {"workers", std::move(workers)}})});
+  exchange->respond(std::move(answer));
   done();
 }
 
 }  // namespace
+
+http::Response all_answers(std::span<const WorkerAnswer> answers) {
+  const auto status = [](const WorkerAnswer& answer) { return answer.response.status; };
+  json::array workers;
+  for (const WorkerAnswer& answer : answers)
+    workers.push_back(
+        {{"url", answer.url}, {"status", answer.response.status}, {"body", answer.response.body}});
+  const int worst = status(*std::ranges::max_element(answers, {}, status));
+  const bool well = worst / 100 == 2;
+  const std::string message = well ? fmt::format("all {} workers returned success", answers.size())
+                                   : "some workers returned an error: see `workers`";
+  return {.status = worst,
+          .body = json::serialize(
+              json::object{{"success", well}, {"message", message}, {"workers", std::move(workers)}})};
+}
 
 bool means_all_workers(const http::Request& request) {
   const bool reads = request.method == "GET" || request.method == "HEAD";
@@ -153,9 +162,10 @@ bool empties_caches(std::string_view path) {
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-             std::function<void()> done) {
+             MergeAnswers merge, std::function<void()> done) {
   const auto view = context.balancer.view();
-  const auto all = std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(done));
+  const auto all =
+      std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(merge), std::move(done));
   if (view->members.empty()) {
     all->exchange->respond(
         openai::error_response(503, "the router has no workers: add one with POST /workers"));
@@ -179,7 +189,7 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
                           {.head = [all, &part](http::Response head) { part.answer = std::move(head); },
                            .body =
                                [all, &part](std::string_view piece) {
-                                 constexpr std::size_t kMost = 64 << 10;
+                                 constexpr std::size_t kMost = 1 << 20;
                                  std::string& body = part.answer.body;
                                  body += piece.substr(0, kMost - std::min(kMost, body.size()));
                                },

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "fleet/route/route_context.h"
@@ -18,9 +20,20 @@ bool means_all_workers(const http::Request& request);
 // slash at its end. Requests that only prepare a change of weights leave the caches as they are.
 bool empties_caches(std::string_view path);
 
+struct WorkerAnswer {
+  std::string url = {};
+  http::Response response = {};
+};
+
+// Makes one response from the responses of all workers.
+using MergeAnswers = std::function<http::Response(std::span<const WorkerAnswer>)>;
+
+// Returns the highest status and the responses of all workers.
+http::Response all_answers(std::span<const WorkerAnswer> answers);
+
 // Sends one request to each URL. Must be called on the loop's thread. Calls `done` once, when all workers
 // have responded.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-             std::function<void()> done);
+             MergeAnswers merge, std::function<void()> done);
 
 }  // namespace octavo::fleet

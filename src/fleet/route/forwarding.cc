@@ -29,6 +29,8 @@ bool has_json(const http::Request& request) {
          (http::equal_ignoring_case(type, "application/json") || type.ends_with("+json"));
 }
 
+std::string name_of(const WorkerOfId::Worker& worker) { return worker ? worker->name : std::string(); }
+
 std::string_view text_of(Trouble trouble) {
   switch (trouble) {
     case Trouble::unhealthy:
@@ -101,7 +103,7 @@ void Forwarding::admit() {
     const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
     return answer(proxy_error(request.path, error));
   }
-  if (!route.stored_id.empty()) owner_ = context_.stored.worker_of(route.stored_id);
+  if (!route.stored_id.empty()) owner_ = name_of(context_.stored.find(route.stored_id));
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
@@ -125,6 +127,7 @@ void Forwarding::go() {
     body_ = client_body_ = back_.make_resumable();
   if (is_bootstrapped()) return begin_halves();
   if (auto body = prefill_request()) return prefill(std::move(body));
+  if (follow_session()) return;
   if (!send()) no_worker();
 }
 
@@ -280,7 +283,7 @@ void Forwarding::on_whole(Attempt& attempt) {
   note_usage(attempt, attempt.answer.body);
   check_usage(attempt);
   http::Response whole = for_client(attempt, std::move(attempt.answer));
-  if (whole.status / 100 == 2) context_.stored.learn(created(whole.body), attempt.worker().name);
+  if (whole.status / 100 == 2) context_.stored.learn(created(whole.body), attempt.choice.endpoint);
   settle(attempt, Outcome::success);
   answer(std::move(whole));
 }
@@ -326,13 +329,14 @@ bool Forwarding::lead(Attempt& attempt) {
   state_ = Answering{std::move(leader)};
   // The worker computed no prompt for an error response, so the time does not show the worker's speed.
   if (attempt.answer.status / 100 != 2) attempt.choice.booking.progress.prompt_tokens = 0;
+  note_session(attempt);
   balancer_.first_token(attempt.choice.booking);
   if (!back_.begun()) {
     context_.metrics.first_byte(in_.seconds());
     return true;
   }
   context_.metrics.migrated(true);
-  context_.stored.learn(created(fmt::format(R"("id":"{}")", back_.id())), attempt.worker().name);
+  context_.stored.learn(created(fmt::format(R"("id":"{}")", back_.id())), attempt.choice.endpoint);
   return true;
 }
 

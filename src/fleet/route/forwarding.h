@@ -108,6 +108,11 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params, std::int64_t cached = 0);
+  // The worker of the request's session (forwarding_session.cc):
+  std::string session_key() const;
+  bool follow_session();
+  void send_after_move(bool moved);
+  void note_session(const Attempt& attempt);
   // SGLang's KV transfer, with the request at two workers at once (forwarding_bootstrap.cc):
   bool is_bootstrapped() const;
   void begin_halves();

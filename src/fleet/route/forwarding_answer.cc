@@ -49,7 +49,7 @@ void Forwarding::start_stream(Attempt& attempt) {
   attempt.answer.status = head.status;
   blame_suspects(head.status);
   const std::string begun = std::exchange(head.body, {});
-  context_.stored.learn(created(begun), attempt.worker().name);
+  context_.stored.learn(created(begun), attempt.choice.endpoint);
   back_.begin(std::move(head));
   if (!begun.empty()) send_back(attempt, begun);
 }

@@ -11,7 +11,7 @@
 #include "fleet/route/route_metrics.h"
 #include "fleet/route/route_queue.h"
 #include "fleet/route/router_options.h"
-#include "fleet/route/stored_responses.h"
+#include "fleet/route/worker_of_id.h"
 
 namespace octavo::fleet {
 
@@ -22,7 +22,8 @@ struct RouteContext {
   Monitor& monitor;
   const PromptTokens* tokens;  // null: prompts are not tokenised
   RetryBudget& retries;
-  StoredResponses& stored;
+  WorkerOfId& stored;
+  WorkerOfId& sessions;  // by Forwarding::session_key
   Admission& admission;
   RouteQueue* queue;  // null: the router has no queue
   boost::asio::thread_pool& readers;

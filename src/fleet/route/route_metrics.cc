@@ -59,6 +59,10 @@ void RouteMetrics::migrated(bool goes_on) {
   const std::lock_guard lock(mutex_);
   ++migrations_[goes_on ? "continued" : "failed"];
 }
+void RouteMetrics::session_moved(bool moved) {
+  const std::lock_guard lock(mutex_);
+  ++session_moves_[moved ? "moved" : "lost"];
+}
 void RouteMetrics::hedged(bool won) {
   const std::lock_guard lock(mutex_);
   ++hedges_[won ? "won" : "lost"];
@@ -96,9 +100,9 @@ std::string RouteMetrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string out;
   write_counters(out, "smg_http_responses_total", "Answers by status.", "status_code", responses_);
-  write_histogram(out, "smg_http_request_duration_seconds", "From a request's arrival to its answer's end.",
-                  seconds_.whole);
-  write_histogram(out, "smg_router_ttft_seconds", "From a request's arrival to its answer's first byte.",
+  write_histogram(out, "smg_http_request_duration_seconds",
+                  "Time from a request's arrival to its answer's end.", seconds_.whole);
+  write_histogram(out, "smg_router_ttft_seconds", "Time from a request's arrival to its answer's first byte.",
                   seconds_.first_byte);
   write_counter(out, "smg_http_rate_limit_total", "Requests refused because too many were in flight.",
                 rate_limited_);
@@ -119,6 +123,11 @@ std::string RouteMetrics::text() const {
                  "Streams whose worker failed, by outcome: another worker continued the stream, or it ended "
                  "with an error.",
                  "outcome", migrations_);
+  write_counters(
+      out, "octavo_route_session_moves_total",
+      "Sessions whose worker was full or gone, by outcome: another worker got their blocks (moved), or "
+      "computes them (lost).",
+      "outcome", session_moves_);
   write_counters(out, "octavo_route_hedges_total",
                  "Requests that a second worker also got, by the worker whose answer the client got.",
                  "outcome", hedges_);

@@ -26,6 +26,8 @@ class RouteMetrics {
   void retries_exhausted();
   void rate_limited();
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
+  void session_moved(
+      bool moved);  // counts a session whose turn went to another worker; moved: with its blocks
   void forget(const std::string& worker);
   void migrated(bool goes_on);  // counts a broken stream; goes_on: another worker continues it
   void hedged(bool won);        // counts a request with a hedge; won: the hedge's response began first
@@ -52,6 +54,7 @@ class RouteMetrics {
   std::map<int, std::int64_t> responses_;
   std::map<std::string, std::int64_t> prefills_;
   std::map<std::string, std::int64_t> migrations_;
+  std::map<std::string, std::int64_t> session_moves_;
   std::map<std::string, std::int64_t> hedges_;
   std::map<std::string, std::int64_t> peer_messages_;
   int peers_ = 0;

@@ -23,6 +23,7 @@
 #include "fleet/route/incoming.h"
 #include "fleet/route/monitor.h"
 #include "fleet/route/prompt_tokens.h"
+#include "fleet/route/session_list.h"
 #include "fleet/route/warm_start.h"
 #include "fleet/route/workers.h"
 #include "http/async_client.h"
@@ -184,8 +185,17 @@ struct Router::State {
         admission(options.max_concurrent_requests),
         queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)
                                      : nullptr),
-        context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
-                retries, stored,    admission, queue.get(), readers} {}
+        context{options,
+                *balancer,
+                *metrics,
+                monitor,
+                tokens ? &*tokens : nullptr,
+                retries,
+                workers_of.stored,
+                workers_of.sessions,
+                admission,
+                queue.get(),
+                readers} {}
   ~State() {
     // Stops new requests and running calls before the members that they use are destroyed.
     server.reset();
@@ -212,7 +222,9 @@ struct Router::State {
   CacheSubscriber subscriber;
   std::vector<std::unique_ptr<EndpointSource>> sources;
   RetryBudget retries;
-  StoredResponses stored;
+  struct {
+    WorkerOfId stored, sessions;
+  } workers_of;
   Admission admission;
   const std::unique_ptr<RouteQueue> queue;  // null: the router has no queue
   boost::asio::thread_pool readers{2};
@@ -255,7 +267,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted, request.path));
   if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));
-  const bool to_all = means_all_workers(request);
+  const bool lists_sessions = is_session_list(request);
+  const bool to_all = lists_sessions || means_all_workers(request);
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
     return exchange->respond(proxy_error(
@@ -264,7 +277,10 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
                     options.max_concurrent_requests)));
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
-  if (to_all) return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });
+  if (to_all) {
+    MergeAnswers merge = lists_sessions ? merge_session_lists(request) : all_answers;
+    return fan_out(context, loop, std::move(exchange), std::move(merge), [this] { admission.leave(); });
+  }
   Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share),
                     tenant ? tenant->options().name : "");
 }

@@ -11,27 +11,35 @@
 #include "fleet/scan/body_json.h"
 #include "http/form.h"
 #include "openai/routes.h"
+#include "openai/session_path.h"
 
 namespace octavo::fleet {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 11> kHeaders{"x-smg-target-worker",
-                                                    "x-smg-routing-key",
-                                                    "authorization",
-                                                    "x-forwarded-for",
-                                                    "cookie",
-                                                    "x-session-id",
-                                                    "test-epp-endpoint-selection",
-                                                    "x-llm-d-slo-ttft-ms",
-                                                    "x-slo-ttft-ms",
-                                                    "x-llm-d-slo-tpot-ms",
-                                                    "x-slo-tpot-ms"};
+constexpr std::array<std::string_view, 9> kHeaders{"x-smg-target-worker",
+                                                   "authorization",
+                                                   "x-forwarded-for",
+                                                   "cookie",
+                                                   "test-epp-endpoint-selection",
+                                                   "x-llm-d-slo-ttft-ms",
+                                                   "x-slo-ttft-ms",
+                                                   "x-llm-d-slo-tpot-ms",
+                                                   "x-slo-tpot-ms"};
+
+// SGLang's router reads the first header, vllm-router the others.
+constexpr std::string_view kRoutingHeaders[] = {"x-smg-routing-key", "x-session-id", "x-user-id",
+                                                "x-tenant-id"};
+constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer ones are cut
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
 }
+
+// Headers and fields with the name of a session, in the order of their precedence (docs/guides/sessions.md).
+constexpr std::array<std::string_view, 3> kSessionHeaders{"x-session-id", "x-claude-code-session-id",
+                                                          "session_id"};
 
 std::string_view field_text(const json::object& object, std::string_view name) {
   const auto* found = object.if_contains(name);
@@ -118,13 +126,32 @@ std::string_view stored_id(const json::object& body) {
   return field_text(body, "conversation");
 }
 
+// Reads the fields that vllm-router reads, and those of OpenAI's and Anthropic's agents.
+std::string_view routing_key(const json::object& body) {
+  for (const auto& [parent, name] : {std::pair("session_params", "session_id"), {"metadata", "user_id"}})
+    if (const auto* found = body.if_contains(parent); found && found->is_object())
+      if (const std::string_view key = field_text(found->get_object(), name); !key.empty()) return key;
+  for (const char* name : {"prompt_cache_key", "user", "session_id", "user_id"})
+    if (const std::string_view key = field_text(body, name); !key.empty()) return key;
+  return {};
+}
+
 // Returns 0 if engines do not accept the timeout.
 double checked_timeout(double seconds) {
   constexpr double kMost = 86'400;
   return seconds > 0 && seconds <= kMost ? seconds : 0;
 }
 
+// Returns the session that the body names. Returns "" if it names none.
+std::string_view session_of_body(const json::object& body) {
+  for (const char* name : {"session_id", "prompt_cache_key"})
+    if (const std::string_view id = field_text(body, name); !id.empty()) return id;
+  const auto* more = body.if_contains("nvext");
+  return more && more->is_object() ? field_text(more->get_object(), "session_id") : std::string_view();
+}
+
 void read_body(const json::object& body, RouteRequest& route) {
+  if (const std::string_view id = session_of_body(body); !id.empty()) route.session = id;
   route.model = field_text(body, "model");
   route.cache_salt = field_text(body, "cache_salt");
   if (const auto* most = body.if_contains("truncate_prompt_tokens")) route.truncated = !most->is_null();
@@ -143,6 +170,7 @@ void read_body(const json::object& body, RouteRequest& route) {
     if (!error) route.timeout_s = checked_timeout(seconds);
   }
   route.stored_id = stored_id(body);
+  if (route.routing_key.empty()) route.routing_key = routing_key(body);
   for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})
     integer(name, route.output_tokens_max);
 
@@ -186,9 +214,11 @@ void read_form(std::string_view content_type, const std::string& body, RouteRequ
 void read_path(std::string_view path, RouteRequest& route) {
   const openai::Route* known = openai::find_route(path);
   if (!known || !known->path.ends_with('/')) return;
+  const std::string_view session = known->session ? openai::parse_session_path(path).id : std::string_view();
   path.remove_prefix(known->path.size());
   if (known->model == openai::ModelField::path) route.model = path;
   if (known->stored_id) route.stored_id = path.substr(0, path.find('/'));
+  if (known->session) route.session = route.stored_id = session;
 }
 
 }  // namespace
@@ -200,7 +230,10 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
   };
   for (const std::string_view name : kHeaders) read(name);
   for (const std::string& name : headers) read(name);
-  route.session = route.header("x-session-id").value_or("");
+  for (const std::string_view name : kRoutingHeaders)
+    if (route.routing_key.empty()) route.routing_key = request.headers.find(name).value_or("");
+  for (const std::string_view name : kSessionHeaders)
+    if (route.session.empty()) route.session = request.headers.find(name).value_or("");
   const std::string_view type = request.headers.find("Content-Type").value_or("");
   http::equal_ignoring_case(type.substr(0, type.find(';')), "multipart/form-data")
       ? read_form(type, request.body, route)
@@ -211,6 +244,7 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
     std::from_chars(given->data(), given->data() + given->size(), seconds);
     route.timeout_s = checked_timeout(seconds);
   }
+  route.routing_key.resize(std::min(route.routing_key.size(), kRoutingKeyBytesMax));
   if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);
   return route;
 }

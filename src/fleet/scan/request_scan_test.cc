@@ -167,13 +167,32 @@ TEST(RequestScan, TakesNoMoreMemoryThanABodyIsWorth) {
 
 TEST(RequestScan, KeepsTheHeadersThatPoliciesRead) {
   http::Request request;
-  request.headers.add("X-SMG-Routing-Key", "k");
-  request.headers.add("X-Session-Id", "s");
+  request.headers.add("X-SMG-Target-Worker", "2");
   request.headers.add("Other", "o");
   const RouteRequest r = scan_request(request);
-  EXPECT_EQ(r.header("x-smg-routing-key"), "k");
-  EXPECT_EQ(r.session, "s");
+  EXPECT_EQ(r.header("x-smg-target-worker"), "2");
   EXPECT_EQ(r.header("other"), std::nullopt);
+}
+
+TEST(RequestScan, RoutingKeysAreReadAsOtherRoutersReadThem) {
+  http::Request request;
+  const auto key = [&](std::string body) {
+    request.body = std::move(body);
+    return scan_request(request).routing_key;
+  };
+  EXPECT_EQ(key(R"({"model": "m"})"), "");
+  EXPECT_EQ(key(R"({"user": 5, "user_id": "u"})"), "u");
+  EXPECT_EQ(key(R"({"user": "u", "session_id": "s"})"), "u");
+  EXPECT_EQ(key(R"({"user": "u", "prompt_cache_key": "c"})"), "c");
+  EXPECT_EQ(key(R"({"metadata": {"user_id": "user_1_session_2"}})"), "user_1_session_2");
+  EXPECT_EQ(key(R"({"user": "u", "session_params": {"session_id": "s"}})"), "s");
+  EXPECT_EQ(key(R"({"user": ")" + std::string(5000, 'u') + "\"}"), std::string(256, 'u'));
+  request.headers.add("X-Tenant-ID", "t");
+  EXPECT_EQ(key(R"({"user": "u"})"), "t");
+  request.headers.add("X-Session-ID", "s");
+  EXPECT_EQ(key("no JSON"), "s");
+  request.headers.add("X-SMG-Routing-Key", "k");
+  EXPECT_EQ(key(R"({"user": "u"})"), "k");
 }
 
 }  // namespace

@@ -44,7 +44,9 @@ struct RouteRequest {
   bool server_tools = false;
   int priority = 0;
   std::string tenant = {};   // "": no tenant
-  std::string session = {};  // id of the session; "": no session
+  // names the conversation, or else the user, so that policies can keep related requests at one endpoint;
+  // "": no name
+  std::string routing_key = {};
 
   // Header fields that policies read. Names are in lower case.
   std::vector<std::pair<std::string, std::string>> headers = {};

@@ -2,9 +2,9 @@
 //
 // The rows of a sequence that share a KV head (row = query * group + index of the head in its group) are
 // split into tiles. Up to kNarrowRows rows, as in decoding, form one narrow tile; more rows form wide
-// tiles. A unit processes pieces of kPieceTokens tokens of one tile. If the device ends earlier when
-// several units share the pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et
-// al., 2024). In this case, the state of each piece is stored in memory, and a second kernel merges the
+// tiles. A unit processes pieces of kPieceTokens tokens of one tile. Several units may share the pieces of a
+// tile if the device then ends earlier; a search finds the number of pieces per unit (FlashInfer, Ye et al.,
+// 2024). For a shared tile, the state of each piece is stored in memory, and a second kernel merges the
 // states. The split does not change the result of any piece.
 #pragma once
 

@@ -32,8 +32,9 @@ Result<> supports(const KvSpec& spec, int q_heads) {
         "{} must be less than the keys' {} elements, and the number of key heads, {}, must be 1",
         spec.values_in_keys, spec.head_dim, spec.kv_heads);
   if (spec.index_dim > 0 && (!latent || spec.index_dim + spec.values_in_keys >= spec.head_dim))
-    return field_failure("index_head_dim", ErrorCode::unsupported, "{} of keys of {} with latents of {}",
-                         spec.index_dim, spec.head_dim, spec.values_in_keys);
+    return field_failure("index_head_dim", ErrorCode::unsupported,
+                         "{0} plus the latents' {2} must be below the keys' {1} elements", spec.index_dim,
+                         spec.head_dim, spec.values_in_keys);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)

@@ -24,9 +24,10 @@ void describe_tiles(const TileSource& source, void* map) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-    must(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found),
-         "look for its function of tiles");
-    CHECK(found == cudaDriverEntryPointSuccess, "the driver has no tiles");
+    must(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
+                                          &found),
+         "find cuTensorMapEncodeTiled");
+    CHECK(found == cudaDriverEntryPointSuccess, "the driver has no cuTensorMapEncodeTiled");
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
   }();
   const cuuint64_t extents[] = {static_cast<cuuint64_t>(source.columns), static_cast<cuuint64_t>(source.rows)};
@@ -36,8 +37,9 @@ void describe_tiles(const TileSource& source, void* map) {
       encode(static_cast<CUtensorMap*>(map), CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(source.data), extents,
              strides, tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  CHECK(status == CUDA_SUCCESS, "the driver refuses tiles of {} x {} numbers, {} bytes apart", source.rows, source.columns,
-        source.stride_bytes);
+  CHECK(status == CUDA_SUCCESS,
+        "the driver refuses a tensor map of {} x {} numbers with a stride of {} bytes", source.rows,
+        source.columns, source.stride_bytes);
 }
 
 bool kernels_overlap() {
@@ -162,7 +164,7 @@ GraphHandle end_graph(StreamHandle stream) {
   must(cudaStreamEndCapture(stream, &graph), "end a graph");
   cudaGraphExec_t executable = nullptr;
   must(cudaGraphInstantiate(&executable, graph, 0), "make a graph ready");
-  must(cudaGraphDestroy(graph), "let go of a graph");
+  must(cudaGraphDestroy(graph), "destroy a graph");
   return executable;
 }
 void launch_graph(StreamHandle stream, GraphHandle graph) {

@@ -73,7 +73,7 @@ TEST_F(CudaStreams, MemoryIsClearedInOrder) {
 // wait() must wait only for its mark. Otherwise, a host that waits for the previous step would also wait for
 // the running step.
 TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {
-  if (device().name() != "emulated") GTEST_SKIP() << "a real device goes on by itself";
+  if (device().name() != "emulated") GTEST_SKIP() << "a real device runs without calls of the host";
   Staging numbers;
   ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
   write(1, numbers);

@@ -72,7 +72,7 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   }
   if (group % 8 != 0 && group != cols)
     return failure(ErrorCode::unsupported,
-                   "there is a scale for each {} columns; the CUDA backend needs a multiple of 8", group);
+                   "each scale is for {} columns, but the CUDA backend needs a multiple of 8", group);
   WeightRows rows{
       .format = first.format, .group = static_cast<int>(group), .groups = static_cast<int>(cols / group)};
   if (!alike) rows.format = Format::q8;
@@ -201,7 +201,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   const bool plain = first.encoding == Encoding::plain;
   std::int64_t rows = 0;
   for (const MatrixPart& part : source.parts) {
-    CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
+    CHECK(part.values.rank == 2 && part.cols() == cols,
+          "the parts of a fused matrix must have the same number of columns");
     if ((part.encoding == Encoding::plain) != plain || (plain && part.values.dtype != first.values.dtype))
       return failure(ErrorCode::unsupported,
                      "the parts of a fused matrix are {} and {}; they must have one format",

@@ -34,7 +34,7 @@ void check(const QkvStoreArgs& args) {
   if (args.norm_rotated)
     CHECK(!args.norm_whole_row && args.q_norm.kind == NormKind::rms && args.k_norm.kind == NormKind::rms &&
               !args.q_norm.bias && !args.k_norm.bias,
-          "another norm behind the rotation than rms of each head");
+          "the norm after RoPE must be the RMS norm of each head");
 
   const int rotary = args.rope.rotary_dim;
   CHECK(rotary >= 0 && rotary % 2 == 0 && rotary <= dim, "rotary_dim {} of head_dim {}", rotary, dim);
@@ -66,7 +66,7 @@ void check(const LatentStoreArgs& args) {
   expect_activation("latent_store q_out", args.q_out, {n, heads, spec.score_dim()});
   if (spec.index_dim > 0)
     expect("latent_store index_keys", args.index_keys, args.q_out.dtype, {n, spec.index_dim});
-  CHECK(args.q.size(2) >= rotary, "{} numbers of a head of q, {} turn", args.q.size(2), rotary);
+  CHECK(args.q.size(2) >= rotary, "a head of q has {} numbers, but RoPE rotates {}", args.q.size(2), rotary);
   expect("latent_store q", args.q, args.q_out.dtype, {n, heads, args.q.size(2)}, false);
   expect("latent_store slots", args.slots, DType::i64, {n});
   expect_norm("latent_store norm", args.norm, {spec.values_in_keys});
@@ -97,7 +97,7 @@ void check(const AttentionArgs& args) {
   expect_activation("attention q", args.q, {n, heads, spec.score_dim()});
   if (args.chosen) {
     expect("attention chosen", args.chosen, DType::i32, {n, args.chosen.size(1)});
-    CHECK(args.causal, "chosen tokens where a query sees those behind it");
+    CHECK(args.causal, "chosen tokens need causal attention");
   }
   expect("attention out", args.out, args.q.dtype, {n, heads * spec.value_dim()});
   if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});

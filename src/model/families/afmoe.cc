@@ -1,5 +1,5 @@
-// Trinity (Arcee, 2025): gates after attention, norms before and after both halves, DeepSeek-V3's experts.
-// Three of four layers have a sliding window; the fourth has no RoPE.
+// Trinity (Arcee, 2025): gates after attention, norms before and after attention and the MLP, DeepSeek-V3's
+// experts. Three of four layers have a sliding window; the fourth has no RoPE.
 #include <cmath>
 
 #include "model/families/bases.h"

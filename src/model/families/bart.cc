@@ -1,7 +1,8 @@
 // BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and a
-// decoder. The decoder's layers have cross attention to the encoder's rows between their halves. Encoder and
-// decoder have learned positions, and norms after the residual. mBART (Liu et al., "Multilingual Denoising
-// Pre-training for Neural Machine Translation", 2020) has norms before the halves, and one after the layers.
+// decoder. The decoder's layers have cross attention to the encoder's rows between self-attention and MLP.
+// Encoder and decoder have learned positions, and norms after the residual. mBART (Liu et al., "Multilingual
+// Denoising Pre-training for Neural Machine Translation", 2020) has norms before attention and MLP, and one
+// norm after the layers.
 #include <cmath>
 #include <utility>
 

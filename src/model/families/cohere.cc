@@ -1,6 +1,6 @@
-// Command R (Cohere, 2024): parallel halves after one layer norm, RoPE on adjacent elements, scaled logits.
-// Command A and R7B (Cohere2, 2025) have sliding windows in three of four layers, and no RoPE in the fourth.
-// Cohere2Moe (2026) also has experts.
+// Command R (Cohere, 2024): attention and MLP in parallel after one layer norm, RoPE on adjacent elements,
+// scaled logits. Command A and R7B (Cohere2, 2025) have sliding windows in three of four layers, and no RoPE
+// in the fourth. Cohere2Moe (2026) also has experts.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

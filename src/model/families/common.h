@@ -33,8 +33,8 @@ struct Dialect {
   bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
 };
 
-// Describes a dense decoder like Llama: serial layers, norms before both halves, a gated MLP, no biases,
-// grouped-query attention without windows, rotary embeddings.
+// Describes a dense decoder like Llama: serial layers, norms before attention and before the MLP, a gated
+// MLP, no biases, grouped-query attention without windows, rotary embeddings.
 Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = {});
 
 // Reads num_local_experts (or num_experts) and num_experts_per_tok. Each expert is an MLP like `like`; the

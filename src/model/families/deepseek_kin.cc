@@ -1,6 +1,7 @@
 // Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026) has a norm after the experts.
-// Sarvam 105B (2026) has Ling's field names. openPangu Ultra (Huawei, 2025) has norms before and after both
-// halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025) also have a vision encoder, which is not loaded.
+// Sarvam 105B (2026) has Ling's field names. openPangu Ultra (Huawei, 2025) has norms before and after
+// attention and the MLP. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025) also have a vision encoder, which
+// is not loaded.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

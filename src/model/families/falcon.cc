@@ -1,5 +1,5 @@
-// Falcon (Almazrouei et al., 2023): parallel halves and few KV heads. falcon-rw has ALiBi instead of RoPE.
-// The first checkpoints have the name RW ("RefinedWeb").
+// Falcon (Almazrouei et al., 2023): attention and feed-forward in parallel, and few KV heads. falcon-rw has
+// ALiBi instead of RoPE. The first checkpoints have the name RW ("RefinedWeb").
 #include "model/families/common.h"
 #include "model/families/families.h"
 

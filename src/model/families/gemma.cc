@@ -21,8 +21,8 @@ Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialec
   return spec;
 }
 
-// Gemma 2 and 3 have norms before and after both halves, a configured scale of attention scores, and a soft
-// cap on logits.
+// Gemma 2 and 3 have norms before and after attention and the MLP, a configured scale of attention scores,
+// and a soft cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
   TRY(spec.logits.soft_cap, soft_cap(config, "final_logit_softcapping"));
@@ -57,7 +57,7 @@ static Result<ModelSpec> describe_gemma2(const Config& config) {
   return spec;
 }
 
-// VaultGemma (2025) is Gemma 2 without norms after the halves.
+// VaultGemma (2025) is Gemma 2 without norms after attention and the MLP.
 static Result<ModelSpec> describe_vault_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_gemma2(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = {};

@@ -1,6 +1,6 @@
 // GLM-4 (GLM team, 2024): RoPE rotates half of each head, in adjacent pairs. The 0414 models (Glm4) add norms
-// after both halves. GLM-4.5 (Glm4Moe, 2025) has DeepSeek-V3's experts, and RoPE pairs the two halves of a
-// head instead of adjacent elements. Solar Open (Upstage, 2025) has experts in every layer.
+// after attention and MLP. GLM-4.5 (Glm4Moe, 2025) has DeepSeek-V3's experts, and RoPE pairs the two halves
+// of a head instead of adjacent elements. Solar Open (Upstage, 2025) has experts in every layer.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

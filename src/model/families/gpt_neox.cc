@@ -1,5 +1,5 @@
-// GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): parallel halves, RoPE on a quarter of each
-// head, and a fused matrix of queries, keys and values, ordered by head.
+// GPT-NeoX and Pythia (Black et al., 2022; Biderman et al., 2023): attention and MLP in parallel, RoPE on a
+// quarter of each head, and a fused matrix of queries, keys and values, ordered by head.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

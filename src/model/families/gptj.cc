@@ -1,5 +1,5 @@
-// GPT-J (Wang and Komatsuzaki, 2021): parallel halves after one norm. RoPE rotates the first elements of each
-// head, in adjacent pairs.
+// GPT-J (Wang and Komatsuzaki, 2021): attention and MLP in parallel, after one norm. RoPE rotates the first
+// elements of each head, in adjacent pairs.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -1,7 +1,7 @@
 // Granite 3 (IBM, 2024): Llama with multipliers of embeddings, scores, residuals and logits. Variants have
 // experts. GraniteSWA (2026) has attention sinks, sliding windows, and a RoPE base per layer. In Granite 4
 // (2025), most layers are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025) has Granite's multipliers, and norms
-// after the halves.
+// after attention and the MLP.
 #include <algorithm>
 
 #include "model/families/bases.h"

@@ -37,7 +37,7 @@ std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t lay
   return rates;
 }
 
-// The residual becomes alpha * norm(residual) + beta * half.
+// The residual becomes alpha * norm(residual) + beta * (output of the mixer or the feed-forward).
 struct Factors {
   float alpha = 1, beta = 1;
 };

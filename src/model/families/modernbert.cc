@@ -1,5 +1,5 @@
-// ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): an encoder with norms before the
-// halves, gated MLPs, RoPE, and sliding windows in two of three layers.
+// ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): an encoder with norms before attention
+// and MLP, gated MLPs, RoPE, and sliding windows in two of three layers.
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"

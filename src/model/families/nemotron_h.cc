@@ -1,4 +1,4 @@
-// Nemotron-H and Nemotron 3 (NVIDIA, 2025). Each layer has only one half: Mamba2, attention, an MLP or
+// Nemotron-H and Nemotron 3 (NVIDIA, 2025). Each layer has only one block: Mamba2, attention, an MLP or
 // experts.
 #include "model/families/families.h"
 #include "model/families/recurrent.h"

@@ -1,14 +1,12 @@
 // OLMo and models with its norms.
 // OLMo (Groeneveld et al., 2024): layer norms without weights.
-// OLMo 2 (OLMo team, 2024): norms after both halves instead of before them, and norms over whole rows of
-// queries and keys.
-// OLMo 3 (2025): sliding windows in three of four layers; only the RoPE of layers with full attention is
-// scaled.
-// OLMoE (Muennighoff et al., 2024): norms of queries and keys as in OLMo 2, and experts.
-// FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms.
-// EXAONE 4 (LG AI Research, 2025): norms after the halves and of each head; if some layers have sliding
-// windows, layers with full attention have no RoPE.
-// K-EXAONE (ExaoneMoe, 2025): norms before the halves, and DeepSeek-V3's experts.
+// OLMo 2 (OLMo team, 2024): norms after attention and MLP instead of before them, and norms over whole rows
+// of queries and keys. OLMo 3 (2025): sliding windows in three of four layers; only the RoPE of layers with
+// full attention is scaled. OLMoE (Muennighoff et al., 2024): norms of queries and keys as in OLMo 2, and
+// experts. FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms. EXAONE 4 (LG AI Research, 2025):
+// norms after attention and MLP, and norms of each head; if some layers have sliding windows, layers with
+// full attention have no RoPE. K-EXAONE (ExaoneMoe, 2025): norms before attention and MLP, and DeepSeek-V3's
+// experts.
 #include <algorithm>
 #include <utility>
 
@@ -33,7 +31,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Describes a dense network with norms after the halves.
+// Describes a dense network with norms after attention and MLP.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -113,8 +111,8 @@ static Result<ModelSpec> describe_olmo3(const Config& config) {
   return spec;
 }
 
-// OLMo Hybrid (2026): every fourth layer has OLMo 3's full attention. All other layers are gated delta nets
-// with norms before the halves.
+// OLMo Hybrid (2026): every fourth layer has OLMo 3's full attention. All other layers are gated delta nets,
+// with norms before the delta net and the MLP.
 static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(const std::optional<Config> rope, config.object("rope_parameters"));

@@ -1,5 +1,6 @@
-// Phi-1 and Phi-2 (Gunasekar et al., 2023): parallel halves after one norm, RoPE on a part of each head,
-// biases everywhere. Phi-3.5-MoE (Abdin et al., 2024): layer norms, and experts that sparsemixer selects.
+// Phi-1 and Phi-2 (Gunasekar et al., 2023): attention and MLP in parallel after one norm, RoPE on a part of
+// each head, biases everywhere. Phi-3.5-MoE (Abdin et al., 2024): layer norms, and experts that sparsemixer
+// selects.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

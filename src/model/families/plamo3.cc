@@ -1,5 +1,6 @@
-// PLaMo 3 (Preferred Networks, 2025): norms with weight 1 + w before the halves, norms with smaller offsets
-// after them, and norms of queries and keys. Most layers have sliding windows and a separate RoPE base.
+// PLaMo 3 (Preferred Networks, 2025): norms with weight 1 + w before attention and MLP, norms with smaller
+// offsets after them, and norms of queries and keys. Most layers have sliding windows and a separate RoPE
+// base.
 #include <cmath>
 
 #include "model/families/common.h"

@@ -1,6 +1,6 @@
 // StableLM 2 (Bellagente et al., 2024): layer norms, and RoPE on a quarter of each head. The 12B model also
-// has norms of queries and keys, and parallel halves. The first files (StableLM 3B-4E1T, Zephyr 3B, 2023)
-// have other names for two fields.
+// has norms of queries and keys, and runs attention and MLP in parallel. The first files (StableLM 3B-4E1T,
+// Zephyr 3B, 2023) have other names for two fields.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -1,8 +1,8 @@
 // T5 (Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
 // 2020): an encoder of prompts, and a decoder whose layers have cross attention to the encoder's rows between
-// their halves. Instead of positions, scores have a bias for each distance. Scores are not scaled. T5 1.1 and
-// Flan-T5 (Chung et al., 2022) have gated MLPs and a separate output matrix. The encoder without the decoder
-// is an embedding model (Ni et al., "Sentence-T5", 2021).
+// self-attention and MLP. Instead of positions, scores have a bias for each distance. Scores are not scaled.
+// T5 1.1 and Flan-T5 (Chung et al., 2022) have gated MLPs and a separate output matrix. The encoder without
+// the decoder is an embedding model (Ni et al., "Sentence-T5", 2021).
 #include <cmath>
 
 #include "model/families/common.h"

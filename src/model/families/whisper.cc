@@ -1,6 +1,6 @@
 // Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder of
 // log-mel spectrograms after two convolutions, and a decoder whose layers have cross attention to the
-// encoder's rows between their halves. Both have tables of positions, and keys have no bias.
+// encoder's rows between self-attention and MLP. Both have tables of positions, and keys have no bias.
 #include <cmath>
 
 #include "model/families/common.h"

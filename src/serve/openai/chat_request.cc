@@ -255,7 +255,8 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array without_images;
   std::vector<std::string> names;
-  // A prompt to embed keeps its images, so that they are refused: its vector would be that of other content.
+  // A prompt to embed keeps its images, so that the request is refused: without the images, the vector would
+  // describe different content.
   const bool generates = prompt.add_generation_prompt;
   if (generates && rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
     without_images = *given;

@@ -104,7 +104,7 @@ struct GenerationRequest {
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  // plan_generation() drops hints without a session name, which a header may add before.
+  // A header may add the session name later. plan_generation() drops hints that still have no name.
   std::optional<SessionUse> session;
   std::string derived_session;  // name of the session if neither a field nor a header names it; "": none
   std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them

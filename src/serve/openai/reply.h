@@ -59,7 +59,7 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  bool return_prompt_scores = false;  // logprobs of prompt_logprob_token_ids
+  bool return_prompt_scores = false;  // whether to report the logprobs of prompt_logprob_token_ids
   bool include_usage = false;  // whether to report the usage at the end of a stream
   ToolUse tools{};             // only for chats
   int n = 1;

@@ -133,7 +133,7 @@ Result<SessionHints> read_session(Fields& fields, std::vector<std::string>& unkn
       TRY_VOID(fields.text(name, hints.use.key.id));
       named_by = name;
     }
-  // OpenAI's clients send an empty prompt_cache_key for none.
+  // OpenAI's clients send an empty prompt_cache_key if they have no key.
   if (!hints.use.key.id.empty()) TRY_VOID(check_session_id(named_by, hints.use.key.id));
   return hints;
 }

@@ -109,8 +109,8 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
       schema.empty()
           ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
           : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
-  // Calls of this dialect cannot be constrained: a schema applies to all answers, and the parser checks
-  // known_only.
+  // Calls of this dialect cannot be constrained by a grammar. Only the schema of response_format constrains
+  // the answer, and the parser checks known_only.
   if (!tag && !strict) return {};
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,

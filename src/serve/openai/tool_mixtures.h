@@ -24,7 +24,7 @@ inline std::vector<Form> numbers_and_words() {
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
        "<|tool_call_end|>",
        {{0, "add", R"({"a": 1})", "functions.add:1"}}},
-      // The id has an unknown format, so the call is of the only tool that has these parameters.
+      // The id has an unknown format, so the parser selects the only tool that has these parameters.
       {"kimi_k2",
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\":"
        " "

@@ -1,15 +1,20 @@
-// /v1/sessions: lists, changes and prefills sessions (request/session.h).
+// /v1/sessions: lists, changes, prefills, exports and imports sessions (request/session.h).
+#include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/quoted_text.h"
+#include "http/target.h"
 #include "openai/errors.h"
 #include "openai/request_fields.h"
+#include "openai/session_path.h"
 #include "serve/openai/session_fields.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
+#include "serve/routes/item_page.h"
 
 namespace octavo::routes {
 
@@ -17,24 +22,9 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::string_view kSessions = "/v1/sessions";
 constexpr int kPendingMax = 256;  // commands without a result, of all clients
-
-// The parts of a path after /v1/sessions: /ID or /ID/ACTION.
-struct SessionPath {
-  std::string id;
-  std::string_view action;
-};
-
-SessionPath parse_session_path(std::string_view path) {
-  path.remove_prefix(path.rfind(kSessions) + kSessions.size());
-  if (!path.empty()) path.remove_prefix(1);
-  for (const std::string_view action : {"pin", "retain", "demote", "release", "fork", "prefill"})
-    if (path.size() > action.size() + 1 && path.ends_with(action) &&
-        path[path.size() - action.size() - 1] == '/')
-      return {std::string(path.substr(0, path.size() - action.size() - 1)), action};
-  return {std::string(path), ""};
-}
+constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in a list
+constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 
 json::object session_json(const SessionInfo& s) {
   const auto seconds = [](std::int64_t us) { return static_cast<double>(us) * 1e-6; };
@@ -42,7 +32,8 @@ json::object session_json(const SessionInfo& s) {
           {"object", "session"},
           {"owner", s.key.owner},
           {"engine", s.engine},
-          {"state", s.pinned       ? "pinned"
+          {"state", s.importing    ? "importing"
+                    : s.pinned     ? "pinned"
                     : s.blocks > 0 ? "retained"
                                    : "demoted"},
           {"active", s.active},
@@ -73,17 +64,37 @@ class PendingCommand {
   const int before_;
 };
 
-// Responds with all sessions, or with the only one.
-SessionsDone respond_sessions(const ExchangePtr& exchange, bool all,
-                              std::shared_ptr<const PendingCommand> pending) {
-  return [exchange, all, pending](const Result<std::vector<SessionInfo>>& sessions) {
-    if (!sessions) return exchange->respond(openai::error_response(sessions.error()));
-    if (!all && !sessions->empty())
-      return exchange->respond({.body = json::serialize(session_json(sessions->front()))});
-    json::array data;
-    for (const SessionInfo& session : *sessions) data.push_back(session_json(session));
-    exchange->respond({.body = json::serialize(json::object{{"object", "list"}, {"data", std::move(data)}})});
-  };
+// Each engine returns up to `limit` + 1 sessions.
+http::Response page_of_sessions(std::vector<SessionInfo> sessions, int limit) {
+  std::ranges::sort(sessions, {}, [](const SessionInfo& s) { return std::pair(s.key, s.engine); });
+  const bool more = std::ssize(sessions) > limit;
+  if (more) sessions.resize(static_cast<std::size_t>(limit));
+  json::array data;
+  for (const SessionInfo& session : sessions) data.push_back(session_json(session));
+  return {.body = json::serialize(item_list(std::move(data), more))};
+}
+
+http::Response response_of(std::vector<SessionInfo> sessions, const SessionCommand& command) {
+  if (command.key.id.empty()) return page_of_sessions(std::move(sessions), command.limit - 1);
+  SessionInfo& session = sessions.front();
+  if (command.verb != SessionVerb::export_part) return {.body = json::serialize(session_json(session))};
+  http::Response part{.content_type = "application/octet-stream", .body = std::move(session.part)};
+  if (session.next_piece > 0) part.headers.add(std::string(kNextPiece), std::to_string(session.next_piece));
+  return part;
+}
+
+// The parameter `name` of the query as an integer from `least` to `most`, or `otherwise` without the
+// parameter.
+Result<int> query_integer(const http::Request& request, std::string_view name, int otherwise, int least,
+                          int most) {
+  const std::optional<std::string> text = http::query_value(request.query, name);
+  if (!text) return otherwise;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size() || value < least || value > most)
+    return invalid(name, "must be an integer from {} to {}, got {}", least, most,
+                   quoted_text(text->substr(0, 100)));
+  return value;
 }
 
 // Replies with the usage of a prompt that a prefill has computed.
@@ -136,8 +147,34 @@ Result<> prefill(const ServicePtr& service, const ExchangePtr& exchange, const s
   return go(std::move(request), prepare_completion_as);
 }
 
-Result<SessionCommand> read_command(const ExchangePtr& exchange, const SessionPath& path, std::string owner) {
-  SessionCommand command{.key = {std::move(owner), path.id}};
+// Reads a GET request.
+Result<SessionCommand> read_look_up(const http::Request& request, const openai::SessionPath& path,
+                                    std::string owner) {
+  SessionCommand command{.key = {std::move(owner), std::string(path.id)}};
+  if (path.action == "export") {
+    command.verb = SessionVerb::export_part;
+    TRY(command.first, query_integer(request, "first", 0, 0, std::numeric_limits<int>::max()));
+  } else if (path.id.empty()) {
+    command.after = http::query_value(request.query, "after").value_or("");
+    TRY(const int limit, query_integer(request, "limit", kPageDefault, 1, kPageMax));
+    command.limit = limit + 1;  // shows whether more sessions exist
+  }
+  return command;
+}
+
+// Reads a POST request.
+Result<SessionCommand> read_command(const Service& service, const ExchangePtr& exchange,
+                                    const openai::SessionPath& path, std::string owner) {
+  SessionCommand command{.key = {std::move(owner), std::string(path.id)}};
+  if (path.action == "import") {
+    if (!service.options.features.session_import)
+      return failure(ErrorCode::unsupported,
+                     "this server imports no sessions: start it with --enable-session-import");
+    TRY_VOID(openai::check_session_id("session_id", path.id));
+    command.verb = SessionVerb::import_part;
+    command.part = exchange->take_body();
+    return command;
+  }
   const std::string text = exchange->take_body();
   TRY(const json::object body, openai::parse_body(text.empty() ? "{}" : text));
   openai::Fields fields(body);
@@ -152,7 +189,7 @@ Result<SessionCommand> read_command(const ExchangePtr& exchange, const SessionPa
     command.verb = path.action == "demote" ? SessionVerb::demote : SessionVerb::release;
   }
   if (const auto unread = fields.unread(); !unread.empty())
-    return invalid(unread.front(), "is not a field of {}/{{id}}/{}", kSessions, path.action);
+    return invalid(unread.front(), "is not a field of {}/{{id}}/{}", openai::kSessionsPath, path.action);
   return command;
 }
 
@@ -167,12 +204,11 @@ std::string session_owner(const Service& service, const http::Request& request) 
 
 Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   const http::Request& request = exchange->request();
-  const SessionPath path = parse_session_path(request.path);
-  std::string owner = session_owner(*service, request);
+  const openai::SessionPath path = openai::parse_session_path(request.path);
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  const std::string_view methods = path.id.empty()       ? "GET, HEAD"
-                                   : path.action.empty() ? "GET, HEAD, DELETE"
-                                                         : "POST";
+  const std::string_view methods = path.id.empty() || path.action == "export" ? "GET, HEAD"
+                                   : path.action.empty()                      ? "GET, HEAD, DELETE"
+                                                                              : "POST";
   if (methods.find(request.method) == std::string_view::npos) {
     http::Response response = openai::error_response(
         405,
@@ -181,18 +217,25 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     exchange->respond(std::move(response));
     return {};
   }
-  if (path.action == "prefill") return prefill(service, exchange, path.id);
-  SessionCommand command{.key = {owner, path.id}};
-  if (request.method == "DELETE") command.verb = SessionVerb::release;
-  if (!reads && request.method != "DELETE") {
-    TRY(command, read_command(exchange, path, std::move(owner)));
+  if (path.action == "prefill") return prefill(service, exchange, std::string(path.id));
+  std::string owner = session_owner(*service, request);
+  SessionCommand command{.verb = SessionVerb::release, .key = {owner, std::string(path.id)}};
+  if (reads) {
+    TRY(command, read_look_up(request, path, std::move(owner)));
+  } else if (request.method != "DELETE") {
+    TRY(command, read_command(*service, exchange, path, std::move(owner)));
   }
   const auto pending = std::make_shared<const PendingCommand>(service);
   if (pending->before() >= kPendingMax)
     return failure(ErrorCode::resource_exhausted,
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
-  service->engine.command_sessions(std::move(command), respond_sessions(exchange, path.id.empty(), pending));
+  SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
+  service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](
+                                                           Result<std::vector<SessionInfo>> sessions) {
+    exchange->respond(sessions ? response_of(*std::move(sessions), shape)
+                               : openai::error_response(sessions.error()));
+  });
   return {};
 }
 

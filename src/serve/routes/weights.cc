@@ -65,7 +65,7 @@ Result<> update_weights_from_disk(const ServicePtr& service, const ExchangePtr& 
   TRY_VOID(fields.refuse("abort_all_requests",
                          "running requests continue with the new weights; POST /pause?mode=abort ends them",
                          false));
-  TRY_VOID(fields.refuse("flush_cache", "nothing that was computed with the old weights stays", true));
+  TRY_VOID(fields.refuse("flush_cache", "KV blocks of the old weights are always removed", true));
   TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));
   for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
   const auto done = [service, exchange, path, version](const Result<>& read) {

@@ -1,7 +1,7 @@
-// consistent-hashing-picker (SGLang's consistent_hashing): the hash of a routing key chooses the endpoint.
-// The routing key is the header X-SMG-Routing-Key. If it is missing, the key is the client's identity, or a
-// random number. The header X-SMG-Target-Worker has priority: it names a worker by its index in GET
-// /workers, its URL or its name. If the named worker is missing, no endpoint is picked.
+// consistent-hashing-picker (SGLang's consistent_hashing, vllm-router's consistent_hash): the hash of a
+// routing key chooses the endpoint. If the request has none, the key is the client's identity, or a random
+// number. The header X-SMG-Target-Worker has priority: it names a worker by its index in GET /workers, its
+// URL or its name. If the named worker is missing, no endpoint is picked.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -11,17 +11,16 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kKeys[] = {"x-smg-routing-key", "authorization", "x-forwarded-for", "cookie"};
+constexpr std::string_view kIdentities[] = {"authorization", "x-forwarded-for", "cookie"};
 
 class ConsistentHashingPicker : public Picker {
  public:
   void pick(Cycle& cycle, std::vector<Score>& ranking) override {
     shuffle(ranking, cycle.draws);
-    for (const std::string_view name : kKeys)
-      if (const auto key = cycle.request.header(name)) {
-        order_by_key(hash_of(*key, 0), cycle.view, ranking);
-        break;
-      }
+    std::string_view key = cycle.request.routing_key;
+    for (const std::string_view name : kIdentities)
+      if (key.empty()) key = cycle.request.header(name).value_or("");
+    if (!key.empty()) order_by_key(hash_of(key, 0), cycle.view, ranking);
     const std::string_view target = cycle.request.header("x-smg-target-worker").value_or("");
     if (target.empty()) return;
     std::erase_if(ranking,

@@ -11,8 +11,6 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kKey = "x-smg-routing-key";
-
 class StickyKeyPicker : public Picker {
  public:
   StickyKeys keys;
@@ -20,7 +18,7 @@ class StickyKeyPicker : public Picker {
 
   void pick(Cycle& cycle, std::vector<Score>& ranking) override {
     shuffle(ranking, cycle.draws);
-    const EndpointId found = keys.find(cycle.request.header(kKey).value_or(""));
+    const EndpointId found = keys.find(cycle.request.routing_key);
     const auto home = std::ranges::find(ranking, found, &Score::endpoint);
     if (home != ranking.end()) return void(std::rotate(ranking.begin(), home, home + 1));
     const auto burden = [&](const Score& score) {
@@ -31,7 +29,7 @@ class StickyKeyPicker : public Picker {
   }
 
   void sent(const Cycle& cycle, EndpointId endpoint) override {
-    if (const auto key = cycle.request.header(kKey)) keys.put(*key, endpoint, cycle.now_us);
+    if (!cycle.request.routing_key.empty()) keys.put(cycle.request.routing_key, endpoint, cycle.now_us);
   }
   void forget(EndpointId endpoint) override { keys.forget(endpoint); }
   void expire(std::int64_t now_us) override { keys.expire(now_us); }

@@ -102,7 +102,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
       return std::ranges::find(adapters, request.model) != adapters.end();
     });
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
-    private_ = adapter || !request.cache_salt.empty();
+    private_ = adapter || !request.cache_salt.empty() || !request.media.empty();
     const int reported = held_.read().block_size();
     // the existing keys have a different block size
     if (reported > 0 && std::exchange(keyed_size_, reported) != reported) {
@@ -121,8 +121,9 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
   Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
   Overlap held_overlap_;
-  // The request has a salt or an adapter, which some engines do not report. If no endpoint has reported the
-  // prompt's blocks, the recently sent prompts are used.
+  // The engine's hashes depend on more than the tokens: on a salt or an adapter, which some engines do not
+  // report, or on media, whose hashes the picker does not know. If no endpoint has reported the prompt's
+  // blocks, the recently sent prompts are used.
   bool private_ = false;
 };
 

@@ -1,27 +1,32 @@
-// Remembers which worker stores a response or conversation. Requests that continue it must use the same
-// worker.
+// Remembers which worker stores a response or conversation, or has the blocks of a session. Requests that
+// continue it use the same worker.
 #pragma once
 
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "fleet/view/endpoint.h"
+
 namespace octavo::fleet {
 
-// Thread-safe. Keeps the newest kResponsesMax ids.
-class StoredResponses {
+// Thread-safe. Keeps the newest kIdsMax ids.
+class WorkerOfId {
  public:
-  static constexpr std::size_t kResponsesMax = 100'000;
+  using Worker = std::shared_ptr<const Endpoint>;
+  static constexpr std::size_t kIdsMax = 100'000;
 
-  void learn(std::string_view id, const std::string& worker);
-  // Returns "" if the worker is unknown.
-  std::string worker_of(std::string_view id) const;
+  void learn(std::string_view id, Worker worker);
+  // Returns null if the worker is unknown.
+  Worker find(std::string_view id) const;
 
  private:
   struct Entry {
-    std::string id, worker;
+    std::string id;
+    Worker worker;
   };
   mutable std::mutex mutex_;
   std::list<Entry> newest_first_;

@@ -1,26 +1,28 @@
-#include "fleet/route/stored_responses.h"
+#include "fleet/route/worker_of_id.h"
+
+#include <utility>
 
 namespace octavo::fleet {
 
-void StoredResponses::learn(std::string_view id, const std::string& worker) {
+void WorkerOfId::learn(std::string_view id, Worker worker) {
   constexpr std::size_t kIdBytesMax = 256;
   if (id.empty() || id.size() > kIdBytesMax) return;
   const std::string key(id);
   const std::lock_guard lock(mutex_);
   if (const auto known = by_id_.find(key); known != by_id_.end()) {
     newest_first_.erase(known->second);
-  } else if (newest_first_.size() == kResponsesMax) {
+  } else if (newest_first_.size() == kIdsMax) {
     by_id_.erase(newest_first_.back().id);
     newest_first_.pop_back();
   }
-  newest_first_.push_front({key, worker});
+  newest_first_.push_front({key, std::move(worker)});
   by_id_[key] = newest_first_.begin();
 }
 
-std::string StoredResponses::worker_of(std::string_view id) const {
+WorkerOfId::Worker WorkerOfId::find(std::string_view id) const {
   const std::lock_guard lock(mutex_);
   const auto known = by_id_.find(std::string(id));
-  return known == by_id_.end() ? std::string() : known->second->worker;
+  return known == by_id_.end() ? nullptr : known->second->worker;
 }
 
 std::string_view created_id(std::string_view answer, std::string_view prefix) {
