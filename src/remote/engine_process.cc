@@ -28,7 +28,8 @@ EngineProcess::EngineProcess(EngineProcessOptions options)
   });
 }
 
-Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
+Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options,
+                                                            const std::function<Result<>()>& meanwhile) {
   std::unique_ptr<EngineProcess> process(new EngineProcess(std::move(options)));
   if (process->options_.keeps_cache && !process->options_.meeting) TRY_VOID(process->open_kept());
   auto started = process->started_.get_future();
@@ -36,6 +37,7 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions
     shorten_slice();
     p->run();
   });
+  if (meanwhile) TRY_VOID(meanwhile());
   TRY_VOID(started.get());
   return process;
 }

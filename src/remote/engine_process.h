@@ -1,8 +1,8 @@
 // Client of an engine that runs in a separate process. If this process dies, it is restarted, and every
 // unfinished request continues with its next token: no token is lost or repeated.
 //
-// One thread does all communication with the process. It owns the process state (engine_state.h), the
-// unfinished requests (unfinished_requests.h), the adapters and the pauses. Data that callers also use is
+// One thread does all communication with the process. This thread owns the process state (engine_state.h),
+// the unfinished requests (unfinished_requests.h), the adapters and the pauses. Data that callers also use is
 // in the struct Shared.
 #pragma once
 
@@ -74,8 +74,10 @@ Error asleep();
 class EngineProcess final : public EngineClient {
  public:
   // Returns when the engine is ready. Returns the engine's error if it cannot load, or an error if its
-  // process died.
-  static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
+  // process died. Calls `meanwhile` while the engine loads. If `meanwhile` fails, start() ends the process and
+  // returns the error.
+  static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options,
+                                                      const std::function<Result<>()>& meanwhile = {});
   // Ends all unfinished requests and the process.
   ~EngineProcess() override;
 
@@ -155,7 +157,7 @@ class EngineProcess final : public EngineClient {
   void change_adapter(ChangeAdapter change, AdapterDone done);
   void report_wanted(bool loaded) const;
 
-  // The thread calls the functions below. Those that return an event wait for it.
+  // The thread calls the functions below. The functions that return an event wait for it.
   void run();
   EngineEvent next_event();
   EngineEvent run_process();
