@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size_text.h"
+#include "serve/generation.h"
 
 namespace octavo::many {
 namespace {
