@@ -77,10 +77,11 @@ bool Forwarding::follow_session() {
     return false;
   }
   if (!may_export(member)) return false;
-  const bool begun =
-      context_.moves.begin(key, [&loop = loop_, self = shared_from_this()](const std::string& worker) mutable {
-        loop.post([self = std::move(self), worker] { self->send_to(worker); });
-      });
+  const auto send_later = [&loop = loop_,
+                           self = shared_from_this()](const std::string& worker) mutable {
+    loop.post([self = std::move(self), worker] { self->send_to(worker); });
+  };
+  const bool begun = context_.moves.begin(key, send_later);
   if (!begun) return true;
   const std::shared_ptr<const Endpoint> to = target_of_move(member);
   const Member* target = to ? view->find(to->name) : nullptr;

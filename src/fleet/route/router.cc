@@ -294,8 +294,9 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) {
     MergeAnswers merge = lists_sessions ? merge_session_lists(request) : all_answers;
-    http::Headers headers =
-        tenant ? headers_for_workers(options, request.headers, tenant->options().name) : passed_on(request.headers);
+    http::Headers headers = tenant
+                                ? headers_for_workers(options, request.headers, tenant->options().name)
+                                : passed_on(request.headers);
     const auto share = std::make_shared<TenantShare>(std::move(admitted.share));
     return fan_out(context, loop, std::move(exchange), std::move(headers), std::move(merge),
                    [this, share] { admission.leave(); });

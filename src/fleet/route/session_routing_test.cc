@@ -151,7 +151,8 @@ TEST_F(SessionRouting, ADisconnectCancelsTheMove) {
 TEST_F(SessionRouting, EachModelOfASessionHasItsWorker) {
   for (int i = 0; i < 3; ++i)
     for (const char* name : {"a", "b"})
-      EXPECT_EQ(turn(fmt::format(R"("model":"{}","session_id":"s")", name)), fmt::format(R"({{"name":"{}"}})", name));
+      EXPECT_EQ(turn(fmt::format(R"("model":"{}","session_id":"s")", name)),
+                fmt::format(R"({{"name":"{}"}})", name));
 }
 
 TEST_F(SessionRouting, ClientsMayNotImport) {
@@ -207,8 +208,8 @@ TEST_F(SessionRouting, RoutesOfASessionFindItsWorker) {
   const std::string all = get("/v1/sessions").body;
   EXPECT_NE(all.find(R"("id":"za","worker":")" + a.replica.url()), std::string::npos) << all;
   b.lists = false;
-  EXPECT_NE(get("/v1/sessions").body.find(R"("errors":[{"worker":")" + b.replica.url() + R"(","status":500}])"),
-            std::string::npos);
+  const std::string error = R"("errors":[{"worker":")" + b.replica.url() + R"(","status":500}])";
+  EXPECT_NE(get("/v1/sessions").body.find(error), std::string::npos);
   a.lists = false;
   EXPECT_EQ(get("/v1/sessions").status, 500);
   a.lists = b.lists = true;
