@@ -146,7 +146,7 @@ TEST(Arbiter, ADeadlineShortensTheSlice) {
     const std::int64_t deadline_us = m.now_us + seconds * kSecond;
     m.arbiter.requested(1, m.now_us, deadline_us);
     m.run_until(deadline_us - 1);
-    EXPECT_TRUE(m.is(1, Presence::loaded)) << "in time";
+    EXPECT_EQ(m.loads[1], 2) << "in time";
     EXPECT_EQ(m.arbiter.models()[1].loaded_us < m.now_us - 10 * kSecond, seconds == 60);
   }
   Machine m = machine(10, equal_models(2), 20 * kSecond);
@@ -238,7 +238,7 @@ TEST(Arbiter, AModelThatTurnsOutTooLargeEndsItsRequestsAndLeaves) {
   ASSERT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::load, 0}}));
   m.now_us += kSecond;
   m.arbiter.loaded(0, m.now_us, 40, 0);
-  EXPECT_NE(m.arbiter.fits(0).error().message.find("--models-memory is 30"), std::string::npos);
+  EXPECT_FALSE(m.arbiter.fits(0));
   EXPECT_TRUE(m.arbiter.fits(1));
   m.arbiter.set_busy(0, true, m.now_us);
   m.arbiter.requested(1, m.now_us);
