@@ -88,7 +88,7 @@ TEST_F(SessionRoutes, CommandsAboveTheLimitAreRefused) {
   const http::Response refused = ask("GET", "/v1/sessions/s");
   EXPECT_EQ(refused.status, 429);
   EXPECT_NE(refused.body.find("256 commands"), std::string::npos) << refused.body;
-  for (const SessionsDone& done : engine_->sessions.open) done(engine_->sessions.result);
+  for (const SessionsDone& done : std::exchange(engine_->sessions.open, {})) done(engine_->sessions.result);
   for (http::Client& each : waiting) EXPECT_EQ((*each.head_for(60'000))->status, 200);
   engine_->sessions.waits = false;
   EXPECT_EQ(ask("GET", "/v1/sessions/s").status, 200);
