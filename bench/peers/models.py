@@ -12,8 +12,6 @@ import json
 import math
 from pathlib import Path
 
-import torch
-
 SHAPES = {
     "llama-3.2-1b": {
         "architectures": ["LlamaForCausalLM"],
@@ -209,6 +207,8 @@ def describe(name: str, folder: Path) -> None:
 def make(name: str, folder: Path) -> None:
     """Writes all files. Norms are one, and the deviation of matrices keeps activations near one. Needs only PyTorch. With a GPU it is
     faster, and the random numbers differ."""
+    import torch
+
     folder.mkdir(parents=True, exist_ok=True)
     config = config_of(name)
     device = "cuda" if torch.cuda.is_available() else "cpu"

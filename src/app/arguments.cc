@@ -245,12 +245,7 @@ class Rewriter {
       const std::string name = take_apart("--" + entry.name).name;
       if (name == "--model" && names_model) continue;
       if (std::ranges::find(given, name) != given.end()) continue;
-      if (entry.is_switch || entry.values.size() == 1) {
-        from_file.push_back("--" + entry.name + "=" + entry.values.front());
-      } else {
-        from_file.push_back("--" + entry.name);
-        std::ranges::copy(entry.values, std::back_inserter(from_file));
-      }
+      std::ranges::move(arguments_of(entry), std::back_inserter(from_file));
     }
     arguments_.insert(arguments_.begin() + (names_model ? 1 : 0), from_file.begin(), from_file.end());
     return {};
@@ -265,6 +260,12 @@ class Rewriter {
 };
 
 }  // namespace
+
+void take_last(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  for (CLI::App* command : app.get_subcommands({})) take_last(*command);
+}
 
 Result<std::vector<std::string>> read_arguments(const CLI::App& command, std::vector<std::string> arguments) {
   return Rewriter(command, std::move(arguments)).rewrite();

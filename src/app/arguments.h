@@ -9,6 +9,9 @@
 
 namespace octavo {
 
+// If a flag is repeated, the last value counts, as in vLLM.
+void take_last(CLI::App& app);
+
 // Rewrites the arguments after the name of a subcommand:
 //
 //   --max_model_len 32k                     --max-model-len 32k

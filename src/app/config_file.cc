@@ -17,13 +17,9 @@ std::string as_text(const json::value& value) {
 
 }  // namespace
 
-Result<std::vector<ConfigEntry>> read_config_file(const std::string& path) {
-  TRY(const json::value file, read_yaml_file(path, "config"));
+std::vector<ConfigEntry> config_entries(const json::object& flags) {
   std::vector<ConfigEntry> entries;
-  if (file.is_null()) return entries;
-  if (!file.is_object())
-    return invalid("config", "must be a YAML mapping of flag names to values (example: port: 8000)");
-  for (const auto& [name, value] : file.get_object()) {
+  for (const auto& [name, value] : flags) {
     ConfigEntry& entry = entries.emplace_back();
     entry.name = name;
     entry.is_switch = value.is_bool();
@@ -34,6 +30,21 @@ Result<std::vector<ConfigEntry>> read_config_file(const std::string& path) {
     if (entry.values.empty()) entries.pop_back();  // null: the flag is not set
   }
   return entries;
+}
+
+std::vector<std::string> arguments_of(const ConfigEntry& entry) {
+  if (entry.is_switch || entry.values.size() == 1) return {"--" + entry.name + "=" + entry.values.front()};
+  std::vector<std::string> arguments{"--" + entry.name};
+  arguments.insert(arguments.end(), entry.values.begin(), entry.values.end());
+  return arguments;
+}
+
+Result<std::vector<ConfigEntry>> read_config_file(const std::string& path) {
+  TRY(const json::value file, read_yaml_file(path, "config"));
+  if (file.is_null()) return {};
+  if (!file.is_object())
+    return invalid("config", "must be a YAML mapping of flag names to values (example: port: 8000)");
+  return config_entries(file.get_object());
 }
 
 }  // namespace octavo

@@ -31,10 +31,10 @@ namespace {
 constexpr int kRestartMs = 500;
 
 // Returns this process's command line with one more flag and the assigned processors.
-std::vector<std::string> command_with(const EngineOptions& options, const char* flag) {
-  std::vector<std::string> arguments;
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+std::vector<std::string> command_with(const EngineOptions& options, const char* flag,
+                                      const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = command_line();
+  arguments.insert(arguments.end(), more.begin(), more.end());
   if (!options.device.processors.empty())
     arguments.insert(arguments.end(), {kProcessorsFlag, options.device.processors});
   arguments.emplace_back(flag);
@@ -59,8 +59,15 @@ constexpr FlagRow<EngineCommand> kChildFlags[] = {
 
 void add_child_flags(CLI::App& app, EngineCommand& command) { add_flags(app, command, "", kChildFlags); }
 
-std::vector<std::string> engine_command(const EngineOptions& options) {
-  return command_with(options, kRunEngineFlag);
+std::vector<std::string> command_line() {
+  std::vector<std::string> arguments;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+std::vector<std::string> engine_command(const EngineOptions& options, const std::vector<std::string>& more) {
+  return command_with(options, kRunEngineFlag, more);
 }
 
 Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {

@@ -13,13 +13,6 @@
 
 namespace {
 
-// If a flag is repeated, the last value counts, as in vLLM.
-void take_last(CLI::App& app) {
-  for (CLI::Option* option : app.get_options())
-    if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  for (CLI::App* command : app.get_subcommands({})) take_last(*command);
-}
-
 // Finds the subcommand and rewrites the arguments after it (arguments.h).
 octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, int argc, char** argv) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
@@ -68,7 +61,7 @@ int main(int argc, char** argv) {
   octavo::add_tune(program, outcome);
   octavo::add_doctor(program, outcome);
   octavo::add_completion(program, outcome);
-  take_last(program);
+  octavo::take_last(program);
   auto arguments = arguments_of(program, argc, argv);
   if (!arguments) {
     outcome.report(arguments.error());

@@ -10,6 +10,7 @@
 #include "accounts/accounts.h"
 #include "fleet/pick/pick_metrics.h"
 #include "fleet/route/route_metrics.h"
+#include "many/model_reports.h"
 #include "record/record_counters.h"
 #include "request/engine_stats.h"
 #include "serve/http_metrics.h"
@@ -61,6 +62,8 @@ std::string metrics_page() {
       "start at 0 when the engine's process starts. `http_` series have the labels `handler` (the route), "
       "`method` and `status` (for example `2xx`); they do not count probes and `/metrics`.\n\n"
       "{}\n"
+      "With several models, the server also has these metrics:\n\n"
+      "{}\n"
       "## octavo route\n\n"
       "The names are those of SGLang's router if it has the metric. In addition to the table, each worker "
       "has "
@@ -74,6 +77,7 @@ std::string metrics_page() {
       "{}",
       table(Metrics("model", 1, accounts).text(engines, info) + HttpMetrics().text() + process_metrics() +
             record_metrics()),
+      table(many::table_metrics(std::vector<std::string>{"model"}, std::vector<many::ModelStatus>(1), 0, 0)),
       table(fleet::RouteMetrics(accounts).text()), table(fleet::PickMetrics().text(fleet::FleetView{})));
 }
 

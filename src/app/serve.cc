@@ -17,6 +17,7 @@
 #include "app/job_nodes.h"
 #include "app/metrics_page.h"
 #include "app/serve_flags.h"
+#include "app/serve_models.h"
 #include "app/serving.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
@@ -135,6 +136,7 @@ Result<> serve(ServeCommand& c) {
   c.runtime.engines.most = c.data_parallel.engines_max;
   TRY_VOID(take_kv_environment(c, environment));
   if (c.child.runs_engine) return run_engine(std::move(c.runtime), c.child.rank, has_engines_of_another);
+  if (c.models.given()) return serve_models(c);
   take_adapter_folder(c.runtime);
   TRY_VOID(take_processors(engine, c.numa, environment));
   if (engine.parallel.mpi && engine.parallel.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));

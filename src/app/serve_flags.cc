@@ -32,6 +32,7 @@ const std::set<std::string> kCommonFlags = {
     "--tensor-parallel-size",
     "--data-parallel-size",
     "--kv-cache-dtype",
+    "--models",
     "--gpu-memory-utilization",
     "--max-num-seqs",
     "--max-num-batched-tokens",
@@ -255,6 +256,23 @@ constexpr ServeFlag kRecordFlags[] = {
      "records again"},
 };
 
+constexpr ServeFlag kModelsFlags[] = {
+    {"more-models", flag::to<&ServeCommand::models, &ModelsOptions::others>,
+     "More models, which the server loads when they are requested"},
+    {"--models", flag::to<&ServeCommand::models, &ModelsOptions::source>,
+     "Many models: a YAML file with a list `models`, or a folder of models. A request selects a model with its "
+     "field `model`; the server loads it when it is requested, and unloads others if the memory is too small"},
+    {"--models-memory",
+     flag::to<&ServeCommand::models, &ModelsOptions::memory_bytes>,
+     "Memory in bytes for weights and KV caches of all models (default: 90 % of the available memory)",
+     NotNegative{.suffix = true},
+     {.no_default = true}},
+    {"--models-slice", flag::to<&ServeCommand::models, &ModelsOptions::slice_s>,
+     "Seconds that a busy model stays loaded while requests wait for another model; a model also stays at "
+     "least as long as its load took",
+     flag::range(1, 86'400)},
+};
+
 constexpr ServeFlag kOtherFlags[] = {
     {"--batch-dir", flag::parsed<take_batch_dir>,
      "Folder for the data of /v1/files, /v1/batches and /v1/messages/batches; batches continue after a "
@@ -292,6 +310,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   constexpr const char* kServer = "Server";
   command.http.host = "0.0.0.0";
   command.http.port = 8000;
+  add_flags(app, command, "Many models", kModelsFlags);
   add_flags(app, command, kServer, kListenFlags);
   add_flags(app, command, kServer, kAccessFlags);
   add_flags(app, command, kServer, kProcessFlags);

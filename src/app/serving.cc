@@ -34,27 +34,36 @@ std::string fingerprint(const ServeCommand& c) {
 
 }  // namespace
 
+std::vector<std::string> api_keys_of(const ServeCommand& c) {
+  if (!c.runtime.serve.access.api_keys.empty()) return c.runtime.serve.access.api_keys;
+  if (const std::string key = environment("VLLM_API_KEY"); !key.empty()) return {key};
+  return {};
+}
+
+Result<> complete_options(ServeCommand& c) {
+  if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
+    return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
+  c.runtime.serve.access.api_keys = api_keys_of(c);
+  c.runtime.serve.version = kVersion;
+  c.runtime.serve.system_fingerprint = fingerprint(c);
+  if (!c.auto_tool_choice) c.runtime.tool_call_parser = "none";
+  if (!c.cors.origins.empty()) c.http.cors = c.cors;
+  return {};
+}
+
 Result<Serving> start_serving(ServeCommand& c) {
-  if (const std::string key = environment("VLLM_API_KEY");
-      !key.empty() && c.runtime.serve.access.api_keys.empty())
-    c.runtime.serve.access.api_keys = {key};
+  TRY_VOID(complete_options(c));
   log_vllm_variables(environ);
   const std::int64_t started = now_us();
-  c.runtime.serve.version = kVersion;
   std::unique_ptr<batches::Store> store;
   if (!c.batch_dir.empty()) {
     const AccessOptions& access = c.runtime.serve.access;
     const bool clients = access.api_keys.size() > 1 || !access.client_header.empty();
     TRY(store, batches::Store::open(c.batch_dir, c.batch_dir_bytes, clients));
   }
-  if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
-    return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
-  c.runtime.serve.system_fingerprint = fingerprint(c);
   TRY(c.runtime.serve.observe.tracer, start_tracer(c.otlp_traces_endpoint, "octavo"));
   TRY(auto registration, plan_registration(c));
-  if (!c.auto_tool_choice) c.runtime.tool_call_parser = "none";
   if (c.engine_process) c.runtime.engine_command = engine_command(c.runtime.engine);
-  if (!c.cors.origins.empty()) c.http.cors = c.cors;
   Serving serving;
   const std::vector<std::string> api_keys = c.runtime.serve.access.api_keys;
   const auto listen = [&]() -> Result<> {
@@ -65,7 +74,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   // loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
-    c.runtime.model_found = [address = serving.server->address()] {
+    c.runtime.events.model_found = [address = serving.server->address()] {
       log_info("listening on {}; 503 until the model is loaded", address);
     };
   }

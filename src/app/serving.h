@@ -17,6 +17,12 @@ struct Serving {
   std::unique_ptr<fleet::Registration> registration;  // null: not registered
 };
 
+// Sets the options that do not depend on the model's files. Returns an error for contradicting flags.
+Result<> complete_options(ServeCommand& c);
+
+// Returns the API keys of flags and environment.
+std::vector<std::string> api_keys_of(const ServeCommand& c);
+
 // Listens, and responds 503 while the model loads. Returns when the model is loaded.
 Result<Serving> start_serving(ServeCommand& c);
 

@@ -42,13 +42,16 @@ Result<> top(const TopCommand& c) {
         const fleet::ServerLoad load = fleet::read_server_load(*page);
         if (const auto old = before.find(server); old != before.end()) row.load = since(old->second, load);
         row.problem = "first seen";
+        row.models = fleet::read_model_states(*page);
         now.emplace(server, load);
       } else {
         row.problem = page.error().message;
       }
     }
     if (last_us != 0) {
-      const std::string frame = top_frame(rows, static_cast<double>(now_at_us - last_us) * 1e-6);
+      const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+      const std::string frame = top_frame(rows, static_cast<double>(now_at_us - last_us) * 1e-6,
+                                          std::chrono::duration<double>(since_1970).count());
       // On a terminal, each frame replaces the previous one.
       fmt::print("{}{}{}", screen ? "\x1b[H\x1b[J" : "", frame, screen || c.once ? "" : "\n");
       std::fflush(stdout);

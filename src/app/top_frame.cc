@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+
+#include "base/size_text.h"
 
 namespace octavo {
 namespace {
@@ -27,9 +30,28 @@ std::string latency(const fleet::Buckets& buckets) {
   return median < 0 ? "-" : fmt::format("{:.0f}/{:.0f}", median * 1e3, high * 1e3);
 }
 
+std::string model_lines(const std::vector<TopRow>& rows, double now) {
+  std::size_t width = 5;
+  for (const TopRow& row : rows)
+    for (const fleet::ModelState& model : row.models) width = std::max(width, shortened(model.name).size());
+  std::string out;
+  for (const TopRow& row : rows)
+    for (const fleet::ModelState& m : row.models) {
+      constexpr std::string_view kRow = "{:<{}} {:<8} {:>9} {:>9} {:>7} {:>9}\n";
+      if (out.empty())
+        out = "\n" + fmt::format(kRow, "MODEL", width, "STATE", "WEIGHTS", "KV CACHE", "LOADS", "LAST USE");
+      const auto bytes = [](double size) { return size > 0 ? size_text(static_cast<std::int64_t>(size)) : "-"; };
+      fmt::format_to(std::back_inserter(out), kRow, shortened(m.name), width,
+                     m.loaded ? "loaded" : m.waiting ? "waiting" : "unloaded", bytes(m.weight_bytes),
+                     bytes(m.cache_bytes), count(m.loads),
+                     m.last_use > 0 ? fmt::format("{:.0f} s", std::max(now - m.last_use, 0.0)) : "-");
+    }
+  return out;
+}
+
 }  // namespace
 
-std::string top_frame(const std::vector<TopRow>& rows, double seconds) {
+std::string top_frame(const std::vector<TopRow>& rows, double seconds, double now) {
   constexpr std::string_view kRow = "{:<{}} {:>5} {:>5} {:>5} {:>5} {:>8} {:>6} {:>9} {:>9} {:>13} {:>11}\n";
   std::size_t width = 6;
   for (const TopRow& row : rows) width = std::max(width, shortened(row.name).size());
@@ -54,7 +76,7 @@ std::string top_frame(const std::vector<TopRow>& rows, double seconds) {
     }
   }
   if (rows.size() > 1) line("all", together(answered));
-  return out;
+  return out + model_lines(rows, now);
 }
 
 }  // namespace octavo

@@ -93,7 +93,7 @@ void shorten_slice() {
     std::uint64_t flags = 1;  // SCHED_FLAG_RESET_ON_FORK
     std::int32_t nice = 0;
     std::uint32_t priority = 0;
-    std::uint64_t slice_ns = 100'000;  // the shortest that the kernel accepts
+    std::uint64_t slice_ns = 100'000;  // shortest slice that the kernel accepts
     std::uint64_t deadline = 0;
     std::uint64_t period = 0;
   } attributes;

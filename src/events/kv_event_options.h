@@ -13,7 +13,7 @@ namespace octavo {
 struct KvEventOptions {
   bool enabled = false;
   std::string endpoint = "tcp://*:5557";
-  std::string replay_endpoint = {};  // empty: no replay of earlier batches
+  std::string replay_endpoint = {};  // if empty, earlier batches are not replayed
   int buffer_steps = 10'000;
   int hwm = 100'000;  // ZeroMQ's high-water mark: maximum number of messages queued for one subscriber
   std::string topic = {};

@@ -108,7 +108,7 @@ void KvEventPublisher::publish() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     std::string batch = batch_.finish(std::chrono::duration<double>(now).count(), rank_);
     const auto bytes = big_endian(number);
-    // A subscriber that is too slow loses messages. It detects the loss by a gap in the sequence numbers.
+    // A subscriber that is too slow loses messages, and detects the loss by a gap in the sequence numbers.
     zmq::socket_t& socket = sockets_->publish;
     socket.send(zmq::buffer(options_.topic), zmq::send_flags::sndmore);
     socket.send(zmq::buffer(bytes), zmq::send_flags::sndmore);

@@ -8,8 +8,8 @@
 // A client with a REQ socket gets these messages without the topic, because vLLM's clients before 0.26 used
 // REQ. Later clients of vLLM and llm-d use DEALER.
 //
-// A batch usually contains the events of one engine step. It contains several steps if the publisher is
-// slower than the engine.
+// A batch usually contains the events of one engine step, and of several steps if the publisher is slower
+// than the engine.
 #pragma once
 
 #include <cstdint>

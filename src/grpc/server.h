@@ -15,7 +15,7 @@ namespace octavo::grpc {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;                     // 0: any free port
-  std::string field = "port";                 // field that errors about the port report
+  std::string field = "port";                 // name that errors about the port use for it
   std::shared_ptr<http::ServerTls> tls = {};  // null: no TLS
   // larger messages are rejected
   std::size_t message_bytes_max = 4 << 20;

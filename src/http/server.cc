@@ -54,7 +54,7 @@ void drop_new_handshakes(Acceptor& acceptor) {
     log_warning("connections that begin now may be reset: SO_ATTACH_FILTER: {}", std::strerror(errno));
 }
 
-// Pending operations share it, because a client's loops may outlive the server.
+// Pending operations share the state, because a client's loops may outlive the server.
 struct Server::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const ServerContext> context;
   // empty if the server runs on a client's loops

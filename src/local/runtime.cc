@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <set>
 #include <utility>
@@ -231,9 +232,10 @@ Result<> check_in_process(const RuntimeOptions& options) {
   return {};
 }
 
+// Calls `load_text`, which sets runtime.tokenizer and `generation`, while an engine process loads the model.
 Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options, const std::string& named,
-                                                   const Tokenizer& tokenizer,
-                                                   const std::vector<TokenId>& eos_ids) {
+                                                   const Runtime& runtime, const GenerationConfig& generation,
+                                                   const std::function<Result<>()>& load_text) {
   const std::string title = "loading " + named;
   if (!options.engine_command.empty()) {
     ProgressBar bar(title, "GB", 1e9);
@@ -261,20 +263,24 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
                options.engines.meeting_port, fmt::join(elsewhere, ", "));
       TRY(meeting, remote::EngineMeeting::open(std::move(meeting_options), std::move(elsewhere)));
     }
-    const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
+    const auto start = [&](int index, const std::function<Result<>()>& meanwhile)
+        -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
       one.program = options.engine_program;
       if (index == first_here) one.progress = progress;
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
+      one.wanted = options.events.requested;
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
       one.shares_experts = options.engine.parallel.shares_experts();
       one.expert_port = expert_port;
-      return remote::EngineProcess::start(std::move(one));
+      return remote::EngineProcess::start(std::move(one), meanwhile);
     };
-    if (all_engines == 1 && !options.engines.elastic) return start(0, 1);
-    TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
+    if (all_engines == 1 && !options.engines.elastic) return start(0, load_text);
+    TRY_VOID(load_text());
+    TRY(auto all, remote::DataParallelClient::start(0, all_engines,
+                                                    [&](int index, int) { return start(index, {}); }));
     remote::DataParallelClient::Start more;
     if (options.engines.elastic) more = later_engine(command, options.engine);
     auto client = std::make_unique<remote::DataParallelClient>(
@@ -283,8 +289,9 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     return client;
   }
   TRY_VOID(check_in_process(options));
-  const auto load = [engine = options.engine, title, &tokenizer,
-                     eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
+  TRY_VOID(load_text());
+  const auto load = [engine = options.engine, title, &tokenizer = *runtime.tokenizer,
+                     eos_ids = generation.eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
     ProgressBar bar(title, "GB", 1e9);
     return load_engine(
         engine, {.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); },
@@ -406,20 +413,23 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
-  if (options.model_found) options.model_found();
+  if (options.events.model_found) options.events.model_found();
   TRY_VOID(name_classifier_tokens(options.engine, options.tokenizer.empty() ? dir : options.tokenizer));
   auto runtime = std::make_unique<Runtime>();
-  TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
-  runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
-  if (const auto& speculation = options.engine.speculation;
-      speculation && speculation->draft_model() != nullptr)
-    TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
-  TRY_VOID(load_chat_templates(options, *runtime));
-  TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
-  TRY(GenerationConfig generation, load_generation_config(dir));
-  add_eos_token(*runtime->tokenizer, generation.eos_ids);
-
-  TRY(runtime->engine, start_engine(options, named, *runtime->tokenizer, generation.eos_ids));
+  GenerationConfig generation;
+  const auto load_text = [&]() -> Result<> {
+    TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
+    runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+    if (const auto& speculation = options.engine.speculation;
+        speculation && speculation->draft_model() != nullptr)
+      TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
+    TRY_VOID(load_chat_templates(options, *runtime));
+    TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
+    TRY(generation, load_generation_config(dir));
+    add_eos_token(*runtime->tokenizer, generation.eos_ids);
+    return {};
+  };
+  TRY(runtime->engine, start_engine(options, named, *runtime, generation, load_text));
   if (!options.record.dir.empty()) {
     TRY(runtime->engine, record_requests(std::move(runtime->engine), options.engine, options.record));
   }

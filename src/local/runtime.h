@@ -51,6 +51,13 @@ struct SamplingDefaults {
   boost::json::object overrides{};  // fields that replace those of the source
 };
 
+struct RuntimeEvents {
+  // called when the model's files are on the disk, before they are loaded
+  std::function<void()> model_found{};
+  // called, on any thread, when a request or command arrives while the engine is unloaded
+  std::function<void()> requested{};
+};
+
 // Options of a subcommand that runs a model.
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
@@ -69,8 +76,7 @@ struct RuntimeOptions {
   // command line of the engine process; empty: the engine runs in this process
   std::vector<std::string> engine_command;
   std::string engine_program = "/proc/self/exe";
-  // called when the model's files are on the disk, before they are loaded
-  std::function<void()> model_found{};
+  RuntimeEvents events{};
   EngineGroup engines;
   // the engine in this process supports sleep
   bool sleep_mode = false;

@@ -259,7 +259,7 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   if (usual != own) add_module(usual + ".weight", all);
 }
 
-// tensor` begins with the first prefix. The module's name ends at the last dot.
+// `tensor` begins with the first prefix. The module's name ends at the last dot.
 void AdapterReader::add_module(std::string_view tensor, const Module& module) {
   const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
   modules_[std::string(name)].push_back(module);

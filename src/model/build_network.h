@@ -14,7 +14,7 @@ namespace octavo {
 
 class NetworkBuilder {
  public:
-  // prefix` precedes every tensor name. Both arguments must outlive the builder.
+  // `prefix` precedes every tensor name. Both arguments must outlive the builder.
   NetworkBuilder(const ModelSpec& spec, const std::string& prefix)
       : spec_(spec), prefix_(prefix), top_(spec.names, prefix) {}
 

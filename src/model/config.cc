@@ -47,7 +47,7 @@ std::optional<double> as_number(const boost::json::value& value) {
   return std::nullopt;
 }
 
-// where` is the result of Config::where().
+// `where` is the result of Config::where().
 Result<double> number_in(const boost::json::value& value, std::string_view field, std::string_view where,
                          Config::RealRange range) {
   const auto number = as_number(value);

@@ -20,8 +20,8 @@ namespace octavo {
 // layout and backend must outlive the decoder.
 class Decoder {
  public:
-  // group` connects the ranks of tensor parallelism, and reports failures. All ranks must run the same steps.
-  // The group must outlive the decoder.
+  // `group` connects the ranks of tensor parallelism, and reports failures. All ranks must run the same
+  // steps. The group must outlive the decoder.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 

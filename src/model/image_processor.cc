@@ -139,7 +139,7 @@ Result<> read_onevision_tiles(const Config& config, media::ProcessorConfig& out)
   return {};
 }
 
-// resample` applies only to the complete image. The processor's class defines how tiles are resampled.
+// `resample` applies only to the complete image. The processor's class defines how tiles are resampled.
 Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   media::PaddedTileRule rule;
   TRY(rule.tile_size, square_size(config, 448));

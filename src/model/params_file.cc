@@ -81,7 +81,7 @@ class Translator {
   }
 
  private:
-  // path` is the object that contains the field; "" is the file.
+  // `path` is the object that contains the field; "" is the file.
   void rename(const Field& field, std::string_view path) {
     const json::value* value = fields_.if_contains(field_key(field.params));
     if (!path.empty()) value = fields_[field_key(path)].as_object().if_contains(field_key(field.params));

@@ -30,13 +30,14 @@ struct PositionParameters {
 
 struct LoadedPositionHeads {
   PositionParameters parameters;
-  Model model;         // owner of the vectors; the size of its vocabulary is the number of logits
+  // owns the vectors; each position has one logit for each entry of this model's vocabulary
+  Model model;
   const Model* other;  // the target
 };
 
 class PositionHeads {
  public:
-  // tokens` has the token id of each logit. If it is empty, logit i belongs to token i.
+  // `tokens` has the token id of each logit. If it is empty, logit i belongs to token i.
   PositionHeads(Backend& backend, std::unique_ptr<LoadedPositionHeads> loaded, int positions,
                 std::vector<std::int32_t> tokens)
       : backend_(backend), loaded_(std::move(loaded)), positions_(positions), tokens_(std::move(tokens)) {}

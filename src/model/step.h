@@ -142,7 +142,7 @@ struct Step {
     const View all = slots.all<Key>(number);
     return all ? all.rows(rows.first, rows.count) : all;
   }
-  // number` is an index into ModelSpec::ropes. -1 means no RoPE.
+  // `number` is an index into ModelSpec::ropes. -1 means no RoPE.
   Rope rope(int number) const {
     if (number < 0) return {};
     const View cos = slot<Cosines>(number);

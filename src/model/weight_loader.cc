@@ -130,7 +130,10 @@ class Loader {
     TRY_VOID(check_room());
     round_embed_scale();
     TRY_VOID(load_vectors());
-    for (MatrixParameter* matrix : parameters_.matrices) TRY_VOID(load(*matrix));
+    for (MatrixParameter* matrix : parameters_.matrices) {
+      prefetch();
+      TRY_VOID(load(*matrix));
+    }
     for (NetworkPart* part : model_.network.parts()) part->loaded();
     return {};
   }
@@ -245,6 +248,30 @@ class Loader {
   }
   Encoding quantization_of(MatrixUse use) const { return quantization_of(use, options_.quantization); }
 
+  // Number of bytes of the checkpoint that are counted for this matrix.
+  std::size_t bytes_of(const MatrixParameter& matrix) const {
+    if (matrix.ranges_transposed) return 0;  // another matrix also uses this tensor
+    std::size_t bytes = 0;
+    for (const Slot& slot : matrix.parts)
+      bytes += stored_bytes(*checkpoint_.find(slot.name)) /
+               (matrix.slice < 0 ? 1 : static_cast<std::size_t>(slot.shape[0]));
+    return bytes;
+  }
+
+  // Lets the system read the next matrices from the disk while earlier ones are converted. A rank reads only
+  // parts of the tensors, so it does not prefetch them.
+  void prefetch() {
+    constexpr std::size_t kAheadBytes = std::size_t{128} << 20;
+    if (model_.spec.shard.size > 1) return;
+    for (; prefetched_ < parameters_.matrices.size() && prefetched_bytes_ < bytes_done_ + kAheadBytes;
+         ++prefetched_) {
+      const MatrixParameter& matrix = *parameters_.matrices[prefetched_];
+      for (const Slot& slot : matrix.parts)
+        if (matrix.slice <= 0) checkpoint_.prefetch(*checkpoint_.find(slot.name));  // once for all slices
+      prefetched_bytes_ += bytes_of(matrix);
+    }
+  }
+
   Result<> load(MatrixParameter& matrix) {
     // GGUF files store routers in F32 although experts are quantised.
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
@@ -255,11 +282,7 @@ class Loader {
     CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
           name(matrix.weight->activation()), name(plain_));
     model_.weight_bytes += matrix.weight->bytes();
-    for (const Slot& slot : matrix.parts) {
-      if (matrix.ranges_transposed) continue;  // another matrix also uses this tensor
-      const std::size_t slices = matrix.slice < 0 ? 1 : static_cast<std::size_t>(slot.shape[0]);
-      bytes_done_ += stored_bytes(*checkpoint_.find(slot.name)) / slices;
-    }
+    bytes_done_ += bytes_of(matrix);
     if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
   }
@@ -273,6 +296,8 @@ class Loader {
   ThreadPool pool_;
   DType plain_ = DType::f32;
   std::size_t bytes_done_ = 0;
+  std::size_t prefetched_ = 0;  // index of the first matrix that is not prefetched
+  std::size_t prefetched_bytes_ = 0;
 };
 
 }  // namespace

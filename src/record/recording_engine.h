@@ -41,6 +41,9 @@ class RecordingEngine final : public EngineClient {
   }
   void sleep(int level, Done done) override { engine_->sleep(level, std::move(done)); }
   void wake_up(Done done) override { engine_->wake_up(std::move(done)); }
+  void unload(Done done) override { engine_->unload(std::move(done)); }
+  void load(Done done) override { engine_->load(std::move(done)); }
+  void drop_kept_cache() override { engine_->drop_kept_cache(); }
   void pause(PauseMode mode, Done done) override { engine_->pause(mode, std::move(done)); }
   void resume() override { engine_->resume(); }
   void reload_weights(std::string path, Done done) override;

@@ -32,8 +32,8 @@ class ChildProcess {
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
-  // Returns a process that runs on another host, at the other end of this connection. It ends when the
-  // connection closes.
+  // Returns a process that runs on another host, at the other end of this connection. The process ends when
+  // the connection closes.
   static ChildProcess of_another_host(FrameSocket connection);
 
   // Closes the socket, waits at most grace_ms until the child exits, and then kills it.
@@ -62,8 +62,9 @@ class Restarts {
   int young_deaths_ = 0;
 };
 
-// The child calls this function first. It then ends when its parent ends. It ignores signals that a
-// terminal or service manager sends to the whole process group, because the parent handles them.
+// The child calls this function first. From then on the child ends when its parent ends. The child ignores
+// signals that a terminal or service manager sends to the whole process group, because the parent handles
+// them.
 void follow_parent();
 
 }  // namespace octavo::remote

@@ -21,7 +21,8 @@ constexpr int kDrainSecondsMax = 86'400;
 // Interval at which to check whether an engine to be removed has unfinished requests.
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-// Returns a callback. Its call number `count` calls `done` with the first error, or with success.
+// Returns a callback that must be called `count` times. The last of these calls passes the first error, or
+// success, to `done`.
 AdapterDone after_all(std::size_t count, AdapterDone done) {
   struct Answers {
     std::mutex mutex;
@@ -49,8 +50,9 @@ std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   return std::int64_t{4} * (stats.requests.unfinished - running) + running;
 }
 
-// Returns a callback. Its call number `count` calls `done` with the sessions of all engines. If all engines
-// have failed, `done` gets an error: not_found only if no engine has the session.
+// Returns a callback that must be called `count` times. The last of these calls passes the sessions of all
+// engines to `done`. If all engines have failed, `done` gets an error: not_found only if no engine has the
+// session.
 SessionsDone after_all_sessions(std::size_t count, SessionsDone done) {
   struct Answers {
     std::mutex mutex;

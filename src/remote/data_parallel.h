@@ -52,7 +52,7 @@ class DataParallelClient final : public EngineClient {
   // engines have responded.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // These functions send the command to all engines. `done` gets the first error after all engines have
+  // The functions below send the command to all engines. `done` gets the first error after all engines have
   // responded.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;

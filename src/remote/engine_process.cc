@@ -28,7 +28,8 @@ EngineProcess::EngineProcess(EngineProcessOptions options)
   });
 }
 
-Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options) {
+Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions options,
+                                                            const std::function<Result<>()>& meanwhile) {
   std::unique_ptr<EngineProcess> process(new EngineProcess(std::move(options)));
   if (process->options_.keeps_cache && !process->options_.meeting) TRY_VOID(process->open_kept());
   auto started = process->started_.get_future();
@@ -36,6 +37,7 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions
     shorten_slice();
     p->run();
   });
+  if (meanwhile) TRY_VOID(meanwhile());
   TRY_VOID(started.get());
   return process;
 }
@@ -59,6 +61,7 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
   const int answers = request.answers();
   const int most = info_.max_num_seqs + info_.max_queued;
   RequestId id = 0;
+  bool loaded = true;
   {
     const std::lock_guard lock(mutex_);
     if (shared_.broken) return failure(ErrorCode::unavailable, "the engine has failed");
@@ -76,9 +79,16 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     shared_.answers += answers;
     id = ++shared_.last_id;
     shared_.commands.emplace_back(Accepted{id, std::move(request), std::move(sink), now_us()});
+    loaded = shared_.load.loaded();
   }
   wakeup_.wake();
+  report_wanted(loaded);
   return id;
+}
+
+// The caller must not hold mutex_. `loaded` is the state when the caller queued its request or command.
+void EngineProcess::report_wanted(bool loaded) const {
+  if (!loaded && options_.wanted) options_.wanted();
 }
 
 void EngineProcess::post(Command command) {
@@ -98,15 +108,18 @@ void EngineProcess::look_at_prefixes() { post(LookAtPrefixes{}); }
 void EngineProcess::log_state() { post(LogState{}); }
 
 void EngineProcess::command_sessions(SessionCommand command, SessionsDone done) {
+  bool loaded = true;
   const Result<> usable = [&]() -> Result<> {
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
     if (shared_.sleep.wanted_level() == 2) return std::unexpected(asleep());
     shared_.commands.emplace_back(SessionsCommand{std::move(command), std::move(done)});
+    loaded = shared_.load.loaded();
     return {};
   }();
   if (!usable) return done(std::unexpected(usable.error()));
   wakeup_.wake();
+  report_wanted(loaded);
 }
 
 void EngineProcess::load_adapter(AdapterSource source, AdapterDone done) {
@@ -118,14 +131,17 @@ void EngineProcess::unload_adapter(std::string name, AdapterDone done) {
 }
 
 void EngineProcess::change_adapter(ChangeAdapter change, AdapterDone done) {
+  bool loaded = true;
   const bool no_process = [&] {
     const std::lock_guard lock(mutex_);
     const bool none = shared_.sleep.wanted_level() == 2;
     if (!none) shared_.commands.emplace_back(AdapterCommand{std::move(change), std::move(done)});
+    loaded = shared_.load.loaded();
     return none;
   }();
   if (no_process) return done(std::unexpected(asleep()));
   wakeup_.wake();
+  report_wanted(loaded);
 }
 
 void EngineProcess::sleep(int level, Done done) {
@@ -137,6 +153,7 @@ void EngineProcess::sleep(int level, Done done) {
                            "must be 1 for engines that share experts, got 2");
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
+    if (!shared_.load.loaded()) return failure(ErrorCode::unavailable, "the engine is unloaded");
     return shared_.sleep.sleep(level, std::move(done));
   }();
   if (!refusal) return done(refusal);
@@ -157,6 +174,29 @@ void EngineProcess::wake_up(Done done) {
     wake->cancelled(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
   if (!wake->waits) done({});
 }
+
+void EngineProcess::unload(Done done) {
+  const auto refusal = [&]() -> Result<> {
+    const std::lock_guard lock(mutex_);
+    TRY_VOID(shared_.usable());
+    if (!shared_.sleep.awake()) return std::unexpected(asleep());
+    return shared_.load.unload(std::move(done));
+  }();
+  if (!refusal) return done(refusal);
+  wakeup_.wake();
+}
+
+void EngineProcess::load(Done done) {
+  const auto refusal = [&]() -> Result<> {
+    const std::lock_guard lock(mutex_);
+    TRY_VOID(shared_.usable());
+    return shared_.load.load(std::move(done));
+  }();
+  if (!refusal) return done(refusal);
+  wakeup_.wake();
+}
+
+void EngineProcess::drop_kept_cache() { post(DropKeptCache{}); }
 
 void EngineProcess::pause(PauseMode mode, Done done) {
   const Result<> usable = [&] {

@@ -1,8 +1,8 @@
 // Client of an engine that runs in a separate process. If this process dies, it is restarted, and every
 // unfinished request continues with its next token: no token is lost or repeated.
 //
-// One thread does all communication with the process. It owns the process state (engine_state.h), the
-// unfinished requests (unfinished_requests.h), the adapters and the pauses. Data that callers also use is
+// One thread does all communication with the process. This thread owns the process state (engine_state.h),
+// the unfinished requests (unfinished_requests.h), the adapters and the pauses. Data that callers also use is
 // in the struct Shared.
 #pragma once
 
@@ -23,6 +23,7 @@
 #include "remote/child_process.h"
 #include "remote/engine_meeting.h"
 #include "remote/engine_state.h"
+#include "remote/load_cycle.h"
 #include "remote/pause_ledger.h"
 #include "remote/restart_policy.h"
 #include "remote/session_ledger.h"
@@ -59,6 +60,8 @@ struct EngineProcessOptions {
   // Called with (bytes read, total bytes) during the first load of the weights.
   std::function<void(std::size_t, std::size_t)> progress{};
   SessionLedgerLimits sessions{};
+  // Called, on any thread, when a request or command arrives while the engine is unloaded or unloads.
+  std::function<void()> wanted{};
   // Flag in `command` that sets the folder of weights; "": reload_weights() returns an error.
   std::string weights_flag{};
   // Checks a folder before reload_weights() uses it; empty: no check.
@@ -71,8 +74,10 @@ Error asleep();
 class EngineProcess final : public EngineClient {
  public:
   // Returns when the engine is ready. Returns the engine's error if it cannot load, or an error if its
-  // process died.
-  static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
+  // process died. Calls `meanwhile` while the engine loads. If `meanwhile` fails, start() ends the process and
+  // returns the error.
+  static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options,
+                                                      const std::function<Result<>()>& meanwhile = {});
   // Ends all unfinished requests and the process.
   ~EngineProcess() override;
 
@@ -88,6 +93,9 @@ class EngineProcess final : public EngineClient {
   // Level 2 ends the process, and wake_up() starts a new one.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
+  void unload(Done done) override;
+  void load(Done done) override;
+  void drop_kept_cache() override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
   // Restarts the process with these weights. If this fails, restarts it with the previous weights.
@@ -117,7 +125,8 @@ class EngineProcess final : public EngineClient {
     PauseMode mode;
     Done done;
   };
-  using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, LogState, AdapterCommand,
+  struct DropKeptCache {};
+  using Command = std::variant<Accepted, Abort, ResetPrefixCache, DropKeptCache, LookAtPrefixes, LogState, AdapterCommand,
                                SessionsCommand, WakeUp, PauseCommand, Resume>;
 
   // Data of both the callers and the thread. mutex_ guards it.
@@ -133,6 +142,7 @@ class EngineProcess final : public EngineClient {
     // set by pause(), even before the engine receives it
     bool paused = false;
     SleepCycle sleep{};
+    LoadCycle load{};
     WeightsChange weights{};
     EnginePresence presence = EnginePresence::starting;
     pid_t pid = -1;
@@ -145,14 +155,16 @@ class EngineProcess final : public EngineClient {
 
   void post(Command command);
   void change_adapter(ChangeAdapter change, AdapterDone done);
+  void report_wanted(bool loaded) const;
 
-  // The thread calls the functions below. Those that return an event wait for it.
+  // The thread calls the functions below. The functions that return an event wait for it.
   void run();
   EngineEvent next_event();
   EngineEvent run_process();
   Result<EngineEvent> serve_process();
   EngineEvent after_death(const Error& death);
   EngineEvent wait_asleep();
+  EngineEvent wait_unloaded();
   EngineEvent refuse_requests();
 
   Result<ChildProcess> begin_process();
@@ -169,6 +181,7 @@ class EngineProcess final : public EngineClient {
   void take(AdapterCommand&& command);
   void take(SessionsCommand&& command);
   void take(const ResetPrefixCache& reset);
+  void take(const DropKeptCache& drop);
   void take(PauseCommand&& command);
   void take(const Resume& resume);
   void take(const auto& message) { send(message); }

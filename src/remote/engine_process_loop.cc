@@ -27,6 +27,7 @@ void EngineProcess::run() {
 
 EngineEvent EngineProcess::next_event() {
   if (std::holds_alternative<state::Asleep>(state_)) return wait_asleep();
+  if (std::holds_alternative<state::Unloaded>(state_)) return wait_unloaded();
   if (std::holds_alternative<state::Broken>(state_)) return refuse_requests();
   return run_process();
 }
@@ -35,23 +36,29 @@ EngineEvent EngineProcess::run_process() {
   const Result<EngineEvent> event = serve_process();
   const std::string fate = child_.kill();
   const bool falls_asleep = event && std::holds_alternative<event::FellAsleep>(*event);
+  const bool unloads = event && std::holds_alternative<event::UnloadWanted>(*event);
   // Clears the kept KV blocks after a sleep, to free the memory, and before a start with new weights,
   // because they are useless then. It also clears them if a process died while loading without a reason, or
   // if a restart cannot load: the memory may be too large or unreadable, or the new process may need another
   // size, which sealed memory cannot have.
   const auto* begun = std::get_if<state::Loading>(&state_);
-  if (event ? !std::holds_alternative<event::StopRequested>(*event)
+  if (event ? !unloads && !std::holds_alternative<event::StopRequested>(*event)
             : begun != nullptr && (!begun->error || start_reported_))
     clear_kept();
   {
     const std::lock_guard lock(mutex_);
     shared_.pid = -1;
     if (!falls_asleep)
-      shared_.presence = options_.on_several_hosts ? EnginePresence::away : EnginePresence::starting;
+      shared_.presence = unloads                     ? EnginePresence::unloaded
+                         : options_.on_several_hosts ? EnginePresence::away
+                                                     : EnginePresence::starting;
     shared_.stats.requests.running = 0;
     if (shared_.stopping) return event::StopRequested{};
   }
-  if (event) return *event;
+  if (event) {
+    requests_.end_aborted();
+    return *event;
+  }
   const auto* loading = std::get_if<state::Loading>(&state_);
   if (loading != nullptr && loading->error) return after_death(*loading->error);
   const std::string& known = event.error().message;
@@ -141,6 +148,7 @@ std::optional<EngineEvent> EngineProcess::end_due() {
   state::Up* const is_up = up();
   if (is_up == nullptr) return std::nullopt;
   if (shared_.weights.begin()) return event::WeightsChosen{};
+  if (shared_.load.unloading()) return event::UnloadWanted{};
   const int level = shared_.sleep.due();
   if (level == 0 || shared_.answers > 0 || !shared_.commands.empty()) return std::nullopt;
   if (level == 2) {
@@ -203,6 +211,26 @@ EngineEvent EngineProcess::wait_asleep() {
   }
 }
 
+EngineEvent EngineProcess::wait_unloaded() {
+  LoadCycle::Done unloaded;
+  {
+    const std::lock_guard lock(mutex_);
+    unloaded = shared_.load.ended();
+  }
+  unloaded({});
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (shared_.stopping) return event::StopRequested{};
+      if (shared_.load.loading()) {
+        shared_.presence = EnginePresence::starting;
+        return event::LoadWanted{};
+      }
+    }
+    wait_for_command();
+  }
+}
+
 EngineEvent EngineProcess::refuse_requests() {
   const Error failed{ErrorCode::unavailable, "the engine has failed", {}};
   {
@@ -231,6 +259,7 @@ void EngineProcess::end_commands_of_callers(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     pending = shared_.sleep.give_up();
+    if (Done done = shared_.load.give_up()) pending.push_back(std::move(done));
     if (Done done = shared_.weights.give_up()) pending.push_back(std::move(done));
   }
   for (const Done& done : pending) done(std::unexpected(error));

@@ -50,6 +50,12 @@ void EngineProcess::take(const ResetPrefixCache& reset) {
   send(reset);
 }
 
+void EngineProcess::take(const DropKeptCache&) {
+  if (!std::holds_alternative<state::Unloaded>(state_)) return;
+  sessions_.cache_emptied();
+  clear_kept();
+}
+
 void EngineProcess::take(PauseCommand&& command) { send(pauses_.add(command.mode, std::move(command.done))); }
 
 void EngineProcess::take(const Resume& resume) {
@@ -113,11 +119,12 @@ Result<> EngineProcess::greet(const Ready& ready) {
   if (!std::holds_alternative<state::Loading>(state_))
     return failure(ErrorCode::corrupt, "the engine reported twice that it is ready");
   state_ = after(state_, event::Ready{now_us()});
-  Done woken;
+  Done woken, loaded;
   {
     const std::lock_guard lock(mutex_);
     shared_.presence = EnginePresence::up;
     woken = shared_.sleep.woken();
+    loaded = shared_.load.ready();
   }
   if (!std::exchange(start_reported_, true)) {
     info_ = ready.info;
@@ -126,6 +133,7 @@ Result<> EngineProcess::greet(const Ready& ready) {
   }
   if (restarts_.deaths() > 0) log_info("the engine runs again and continues {} requests", requests_.size());
   if (woken) woken({});
+  if (loaded) loaded({});
   end_change_of_weights();
   adapters_.append_all(child_.socket.out, requests_);
   sessions_.append_all(child_.socket.out, now_us());

@@ -95,6 +95,24 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
   EXPECT_TRUE(no_child_is_left());
 }
 
+TEST(EngineProcess, OtherWorkIsDoneWhileItStarts) {
+  int calls = 0;
+  const auto engine = EngineProcess::start(simulated({}), [&]() -> Result<> {
+    ++calls;
+    return {};
+  });
+  EXPECT_TRUE(engine.has_value());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(EngineProcess, AnErrorOfTheOtherWorkEndsTheStart) {
+  const auto engine = EngineProcess::start(
+      simulated({}), []() -> Result<> { return failure(ErrorCode::corrupt, "the tokenizer is damaged"); });
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().message, "the tokenizer is damaged");
+  EXPECT_TRUE(no_child_is_left());
+}
+
 TEST(EngineProcess, AHungEngineIsReplaced) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   options.hung_after_ms = 3000;  // a busy machine may be silent for long

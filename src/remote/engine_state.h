@@ -7,6 +7,8 @@
 //   Up      | WeightsChosen   | Loading: a process with other weights
 //   Up      | FellAsleep      | Asleep
 //   Asleep  | Woken           | Loading
+//   Up      | UnloadWanted    | Unloaded
+//   Unloaded | LoadWanted     | Loading
 //   any     | StopRequested   | Stopped
 #pragma once
 
@@ -31,12 +33,15 @@ struct Up {
   std::uint64_t sleep_ordered = 0;
 };
 struct Asleep {};  // sleep level 2, without a process
+// without a process; requests wait, and the kept KV cache stays
+struct Unloaded {};
 // will not be restarted; all requests get an error
 struct Broken {};
 struct Stopped {};
 
 }  // namespace state
-using EngineState = std::variant<state::Loading, state::Up, state::Asleep, state::Broken, state::Stopped>;
+using EngineState = std::variant<state::Loading, state::Up, state::Asleep, state::Unloaded, state::Broken,
+                                 state::Stopped>;
 
 namespace event {
 
@@ -49,11 +54,13 @@ struct Died {
 struct WeightsChosen {};
 struct FellAsleep {};
 struct Woken {};
+struct UnloadWanted {};
+struct LoadWanted {};
 struct StopRequested {};
 
 }  // namespace event
 using EngineEvent = std::variant<event::Ready, event::Died, event::WeightsChosen, event::FellAsleep,
-                                 event::Woken, event::StopRequested>;
+                                 event::Woken, event::UnloadWanted, event::LoadWanted, event::StopRequested>;
 
 // Implements the table above. Aborts if the table has no row for this pair.
 EngineState after(const EngineState& state, const EngineEvent& event);

@@ -23,8 +23,10 @@ TEST(EngineState, TheTableOfTransitions) {
   EXPECT_TRUE(is<state::Loading>(after(up, event::WeightsChosen{})));
   EXPECT_TRUE(is<state::Asleep>(after(up, event::FellAsleep{})));
   EXPECT_TRUE(is<state::Loading>(after(asleep, event::Woken{})));
+  EXPECT_TRUE(is<state::Unloaded>(after(up, event::UnloadWanted{})));
+  EXPECT_TRUE(is<state::Loading>(after(state::Unloaded{}, event::LoadWanted{})));
   for (const EngineState& any :
-       {loading, up, asleep, EngineState(state::Broken{}), EngineState(state::Stopped{})})
+       {loading, up, asleep, EngineState(state::Unloaded{}), EngineState(state::Broken{}), EngineState(state::Stopped{})})
     EXPECT_TRUE(is<state::Stopped>(after(any, event::StopRequested{})));
 }
 
@@ -33,6 +35,7 @@ TEST(EngineStateDeathTest, OtherPairsAbort) {
   EXPECT_DEATH((void)after(state::Up{}, event::Ready{}), "impossible");
   EXPECT_DEATH((void)after(state::Asleep{}, event::Died{}), "impossible");
   EXPECT_DEATH((void)after(state::Broken{}, event::Woken{}), "impossible");
+  EXPECT_DEATH((void)after(state::Loading{}, event::UnloadWanted{}), "impossible");
 }
 
 }  // namespace

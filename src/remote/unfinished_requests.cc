@@ -69,16 +69,23 @@ bool UnfinishedRequests::mark_aborted(RequestId id) {
   return found->second.aborted = true;
 }
 
+void UnfinishedRequests::end_aborted() {
+  for (auto request = requests_.begin(); request != requests_.end();) {
+    const auto next = std::next(request);
+    if (request->second.aborted) end(request, FinishReason::abort, {});
+    request = next;
+  }
+}
+
 void UnfinishedRequests::engine_died(const Error& death, bool young) {
   const Error missing{
       ErrorCode::internal,
       "engines crashed in a row while they ran this request; the last error: " + death.message,
       {}};
+  end_aborted();
   for (auto request = requests_.begin(); request != requests_.end();) {
     const auto next = std::next(request);
-    if (request->second.aborted)
-      end(request, FinishReason::abort, {});
-    else if ((request->second.deaths += young ? kYoungDeath : 1) >= kDeathsMax)
+    if ((request->second.deaths += young ? kYoungDeath : 1) >= kDeathsMax)
       end(request, FinishReason::error, missing);
     request = next;
   }

@@ -47,6 +47,8 @@ class UnfinishedRequests {
   // Returns false if there is no such request.
   bool mark_aborted(RequestId id);
 
+  // The process has ended, so it cannot confirm the aborted requests.
+  void end_aborted();
   // Ends the aborted requests, and the requests that may have killed too many processes.
   void engine_died(const Error& death, bool young);
   // Ends the request without waiting for the engine.

@@ -77,6 +77,17 @@ class EngineClient {
   // Calls `done` when the engine accepts requests again, immediately if the engine is awake.
   virtual void wake_up(Done done) { done({}); }
 
+  // Frees the memory of weights and workspaces until load(): ends the engine's process, also while
+  // requests are running. They wait, like new requests, and continue after load() with their next
+  // token. A KV cache that survives the process stays. Calls `done` when the process has ended.
+  virtual void unload(Done done) {
+    done(failure(ErrorCode::unsupported, "this engine cannot be unloaded"));
+  }
+  // Calls `done` when the engine runs again.
+  virtual void load(Done done) { done(failure(ErrorCode::unsupported, "this engine cannot be unloaded")); }
+  // Frees the KV cache that stayed after unload().
+  virtual void drop_kept_cache() {}
+
   // Queues new requests until resume(). Calls `done` when no request is running, or with an error
   // if resume() is called first.
   virtual void pause(PauseMode, Done done) {

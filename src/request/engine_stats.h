@@ -144,9 +144,10 @@ struct MediaCacheStats {
   std::int64_t hits = 0;
 };
 
-// State of an engine's process. `starting`: the process restarts, and requests wait. `away`: ranks
-// on other hosts are missing, and requests are rejected.
-enum class EnginePresence : std::uint8_t { up, starting, away };
+// State of an engine's process. `starting`: the process restarts, and requests wait. `unloaded`: no
+// process exists until EngineClient::load(), and requests wait. `away`: ranks on other hosts are
+// missing, and requests are rejected.
+enum class EnginePresence : std::uint8_t { up, starting, unloaded, away };
 
 struct GrammarStats {
   std::int64_t cache_bytes = 0;  // size of the cache of compiled grammars

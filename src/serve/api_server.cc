@@ -16,14 +16,46 @@ namespace {
 constexpr int kConfirmMsMax = 10'000;
 constexpr int kLastWordsMs = 2000;
 
+class OneService final : public ApiHandler {
+ public:
+  explicit OneService(std::shared_ptr<Service> service) : service_(std::move(service)) {}
+
+  void handle(const ApiKeys& keys, std::shared_ptr<http::Exchange> exchange) override {
+    route(service_, keys, std::move(exchange));
+  }
+  void count(const http::Answered& answered) override {
+    count_answer(service_->metrics.http, service_->options, answered);
+  }
+  std::vector<std::shared_ptr<Service>> services() const override { return {service_}; }
+
+ private:
+  const std::shared_ptr<Service> service_;
+};
+
+void stop_generations(const Service& service) {
+  for (const auto& generation : service.generations.all()) generation->shut_down();
+}
+
+// Ends the service's threads, after its engine has confirmed the end of all generations.
+void stop_service(Service& service) {
+  service.fetchers.stop();
+  service.intake.stop();
+  for (int waited = 0; service.generations.count() > 0 && waited < kConfirmMsMax; ++waited)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (service.generations.count() > 0)
+    log_error("the engine has not confirmed the end of {} generations", service.generations.count());
+  service.deadlines.stop();
+  service.delivery.stop();
+}
+
 }  // namespace
 
-// The state that the HTTP server's callbacks share. `service` is null until the model is loaded.
+// The state that the HTTP server's callbacks share. `handler` is null until open().
 struct ApiServer::Door {
   explicit Door(const std::vector<std::string>& api_keys) : keys(api_keys) {}
 
   const ApiKeys keys;
-  std::atomic<std::shared_ptr<Service>> service;
+  std::atomic<std::shared_ptr<ApiHandler>> handler;
 };
 
 ApiServer::ApiServer(std::shared_ptr<Door> door, std::unique_ptr<http::Server> server)
@@ -40,37 +72,38 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::strin
   // A client without a valid key cannot send a body to any path.
   http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
   http.answered = [door](const http::Answered& answered) {
-    if (const auto service = door->service.load()) count_answer(*service, answered);
+    if (const auto handler = door->handler.load()) handler->count(answered);
   };
-  auto handler = [door](std::shared_ptr<http::Exchange> exchange) {
-    if (const auto service = door->service.load()) return route(service, door->keys, std::move(exchange));
+  auto handle = [door](std::shared_ptr<http::Exchange> exchange) {
+    if (const auto handler = door->handler.load()) return handler->handle(door->keys, std::move(exchange));
     exchange->respond(openai::error_response(503, "the model is loading"));
   };
-  TRY(auto server, http::Server::start(std::move(http), std::move(handler)));
+  TRY(auto server, http::Server::start(std::move(http), std::move(handle)));
   return std::unique_ptr<ApiServer>(new ApiServer(door, std::move(server)));
 }
 
-void ApiServer::open(std::shared_ptr<Service> service) { door_->service = std::move(service); }
+void ApiServer::open(std::shared_ptr<Service> service) {
+  open(std::make_shared<OneService>(std::move(service)));
+}
+
+void ApiServer::open(std::shared_ptr<ApiHandler> handler) { door_->handler = std::move(handler); }
 
 void ApiServer::stop(int grace_ms) {
-  const auto service = door_->service.load();
-  if (service)
+  const auto handler = door_->handler.load();
+  auto services = handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
+  for (const auto& service : services) {
     service->views.live.stop();  // otherwise the server would wait for the streams of the live page
-  if (service && service->batches) service->batches->stop();
-  if (!server_->drain(grace_ms) && service) {
-    for (const auto& generation : service->generations.all()) generation->shut_down();
+    if (service->batches) service->batches->stop();
+  }
+  if (!server_->drain(grace_ms) && !services.empty()) {
+    for (const auto& service : services) stop_generations(*service);
     server_->drain(kLastWordsMs);
   }
   server_->stop(0);
-  if (!service) return;
-  service->fetchers.stop();
-  service->intake.stop();
-  for (int waited = 0; service->generations.count() > 0 && waited < kConfirmMsMax; ++waited)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (service->generations.count() > 0)
-    log_error("the engine has not confirmed the end of {} generations", service->generations.count());
-  service->deadlines.stop();
-  service->delivery.stop();
+  if (!handler) return;
+  handler->stop();
+  services = handler->services();  // a model may have been loaded meanwhile
+  for (const auto& service : services) stop_service(*service);
 }
 
 }  // namespace octavo

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "http/server.h"
-#include "serve/service.h"
+#include "serve/api_handler.h"
 
 namespace octavo {
 
@@ -21,6 +21,7 @@ class ApiServer {
   ~ApiServer();
 
   void open(std::shared_ptr<Service> service);
+  void open(std::shared_ptr<ApiHandler> handler);
 
   std::uint16_t port() const { return server_->port(); }
   std::string address() const { return server_->address(); }

@@ -479,26 +479,21 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   };
   histogram("request_prompt_tokens", "Prompt tokens of a request.", &Answers::prompt_tokens);
   histogram("request_generation_tokens", "Tokens generated for an answer.", &Answers::generation_tokens);
-  histogram("request_max_num_generation_tokens", "Maximum number of tokens among the answers to a request.",
+  histogram("request_max_num_generation_tokens", "Tokens of a request's longest answer.",
             &Answers::max_generation_tokens);
   histogram("request_params_max_tokens", "Value of max_tokens in a request.", &Answers::params_max_tokens);
   histogram("request_params_n", "Value of n in a request.", &Answers::params_n);
   histogram("request_num_preemptions", "Number of preemptions of an answer.", &Answers::preemptions);
-  histogram("request_prefill_kv_computed_tokens",
-            "Prompt tokens of a request that were not found in the cache.", &Answers::computed_tokens);
-  histogram("time_to_first_token_seconds", "Time from a request's arrival to its first token.",
-            &Answers::first_token);
+  histogram("request_prefill_kv_computed_tokens", "Uncached prompt tokens.", &Answers::computed_tokens);
+  histogram("time_to_first_token_seconds", "Time from arrival to first token.", &Answers::first_token);
   histogram("inter_token_latency_seconds", "Time between two outputs of an answer.", &Answers::token_gap);
   histogram("request_time_per_output_token_seconds", "Mean time per output token after the first one.",
             &Answers::time_per_token);
   histogram("e2e_request_latency_seconds", "Time from a request's arrival to its end.", &Answers::latency);
   histogram("request_queue_time_seconds", "Time that a request waits to be scheduled.", &Answers::queue);
-  histogram("request_inference_time_seconds", "Time from a request's first step to its last token.",
-            &Answers::inference);
-  histogram("request_prefill_time_seconds", "Time from a request's first step to its first token.",
-            &Answers::prefill);
-  histogram("request_decode_time_seconds", "Time from a request's first token to its last one.",
-            &Answers::decode);
+  histogram("request_inference_time_seconds", "Time from first step to last token.", &Answers::inference);
+  histogram("request_prefill_time_seconds", "Time from first step to first token.", &Answers::prefill);
+  histogram("request_decode_time_seconds", "Time from first to last token.", &Answers::decode);
   return out.take() + accounts.metrics() + compute_metrics(engines) + session_metrics(engines, model_name_);
 }
 

@@ -183,7 +183,8 @@ TEST_F(SessionRoutes, AnthropicsCacheControlNamesTheConversation) {
   EXPECT_NE(wrong.body.find("system[0].cache_control.type"), std::string::npos) << wrong.body;
 }
 
-// Clients put the breakpoint on the newest message, so it leaves the first message after the first turn.
+// Clients put the breakpoint on the newest message. So after the first turn, the first message has no
+// breakpoint.
 TEST_F(SessionRoutes, AMovedBreakpointDoesNotChangeTheDerivedName) {
   const auto name_of = [&](const std::string& system, const std::string& content, http::Headers headers = {},
                            const std::string& fields = "") {

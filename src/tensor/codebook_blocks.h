@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Fills in codes and scales of `block`. The caller has set all codes to 0 and all scales to 1.
+// Fills in codes and scales of `block`. The caller has set all scales to 1.
 void take_codebook_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
 
 }  // namespace octavo

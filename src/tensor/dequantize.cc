@@ -9,23 +9,32 @@ namespace {
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
-// Reads `count` numbers of kBits bits, shifts each left by `shift`, and adds it to its code. The lowest
-// bits of the first `run` bytes store the numbers 0 .. run - 1, the next bits of these bytes store the next
-// `run` numbers, and so on. The following bytes repeat this layout.
-template <int kBits>
-void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8_t* codes) {
-  constexpr int kPerByte = 8 / kBits;
-  for (int i = 0; i < count; ++i) {
-    const int byte = i / (run * kPerByte) * run + i % run;
-    const int part = i / run % kPerByte * kBits;
-    codes[i] = static_cast<std::uint8_t>(codes[i] | (bytes[byte] >> part & ((1 << kBits) - 1)) << shift);
-  }
+// Reads kCount numbers of kBits bits. The lowest bits of the first kRun bytes store the numbers 0 .. kRun - 1,
+// the next bits of these bytes store the next kRun numbers, and so on. The following bytes repeat this
+// layout. If kShift is 0, the numbers become the codes. Otherwise they are shifted left by kShift and added
+// to the codes.
+template <int kBits, int kRun, int kCount, int kShift = 0>
+void spread(const std::uint8_t* bytes, std::uint8_t* codes) {
+  constexpr int kPerByte = 8 / kBits, kMask = (1 << kBits) - 1;
+  static_assert(kCount % (kRun * kPerByte) == 0);
+  for (int begin = 0; begin < kCount; begin += kRun * kPerByte, bytes += kRun)
+    for (int part = 0; part < kPerByte; ++part, codes += kRun)
+      for (int i = 0; i < kRun; ++i) {
+        const int number = bytes[i] >> part * kBits & kMask;
+        codes[i] = static_cast<std::uint8_t>(kShift == 0 ? number : codes[i] | number << kShift);
+      }
 }
 
 // Moves bit i of a 32-bit little-endian word to bit 4 of code i.
 void spread_fifth_bits(const std::uint8_t* bytes, std::uint8_t* codes) {
-  for (int i = 0; i < 32; ++i)
-    codes[i] = static_cast<std::uint8_t>(codes[i] | (bytes[i / 8] >> i % 8 & 1) << 4);
+  constexpr std::uint64_t kEach = 0x0101010101010101, kBitOfEach = 0x8040201008040201;
+  for (int i = 0; i < 4; ++i, codes += 8) {
+    const std::uint64_t bits = (bytes[i] * kEach) & kBitOfEach;  // byte n is not 0 if bit n is set
+    std::uint64_t eight;
+    std::memcpy(&eight, codes, sizeof eight);
+    eight |= ((bits + 0x7f * kEach) & (0x80 * kEach)) >> 3;
+    std::memcpy(codes, &eight, sizeof eight);
+  }
 }
 
 // Reads the eight scales and eight mins of Q4_K and Q5_K: 6 bits each, in 12 bytes.
@@ -40,9 +49,9 @@ void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
 
 // Reads the sixteen scales of Q3_K. Each has 6 bits in the 12 bytes and an offset of 32.
 void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
-  std::uint8_t scales[16] = {};
-  spread<4>(bytes, 8, 16, 0, scales);
-  spread<2>(bytes + 8, 4, 16, 4, scales);
+  std::uint8_t scales[16];
+  spread<4, 8, 16>(bytes, scales);
+  spread<2, 4, 16, 4>(bytes + 8, scales);
   for (std::size_t i = 0; i < 16; ++i) block.scales[i] = static_cast<std::int8_t>(scales[i] - 32);
 }
 
@@ -116,7 +125,6 @@ const std::uint8_t* values_of(Encoding encoding) {
 }
 
 void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block) {
-  block.codes.fill(0);
   block.scales.fill(1);
   block.mins.fill(1);
   block.min = {};
@@ -129,20 +137,20 @@ void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block)
     case Encoding::q4_0:
     case Encoding::iq4_nl:
       block.scale = f16_at(bytes);
-      return spread<4>(bytes + 2, 16, 32, 0, codes);
+      return spread<4, 16, 32>(bytes + 2, codes);
     case Encoding::q4_1:
       block.scale = f16_at(bytes);
       block.min = negated(f16_at(bytes + 2));
-      return spread<4>(bytes + 4, 16, 32, 0, codes);
+      return spread<4, 16, 32>(bytes + 4, codes);
     case Encoding::q5_0:
       block.scale = f16_at(bytes);
-      spread_fifth_bits(bytes + 2, codes);
-      return spread<4>(bytes + 6, 16, 32, 0, codes);
+      spread<4, 16, 32>(bytes + 6, codes);
+      return spread_fifth_bits(bytes + 2, codes);
     case Encoding::q5_1:
       block.scale = f16_at(bytes);
       block.min = negated(f16_at(bytes + 2));
-      spread_fifth_bits(bytes + 4, codes);
-      return spread<4>(bytes + 8, 16, 32, 0, codes);
+      spread<4, 16, 32>(bytes + 8, codes);
+      return spread_fifth_bits(bytes + 4, codes);
     case Encoding::q2_k:
       for (std::size_t i = 0; i < 16; ++i) {
         block.scales[i] = static_cast<std::int8_t>(bytes[i] & 15);
@@ -150,28 +158,28 @@ void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block)
       }
       block.scale = f16_at(bytes + 80);
       block.min = f16_at(bytes + 82);
-      return spread<2>(bytes + 16, 32, 256, 0, codes);
+      return spread<2, 32, 256>(bytes + 16, codes);
     case Encoding::q3_k:
       signed_six_bit_scales(bytes + 96, block);
       block.scale = f16_at(bytes + 108);
-      spread<2>(bytes + 32, 32, 256, 0, codes);
-      return spread<1>(bytes, 32, 256, 2, codes);
+      spread<2, 32, 256>(bytes + 32, codes);
+      return spread<1, 32, 256, 2>(bytes, codes);
     case Encoding::q4_k:
       block.scale = f16_at(bytes);
       block.min = f16_at(bytes + 2);
       six_bit_scales(bytes + 4, block);
-      return spread<4>(bytes + 16, 32, 256, 0, codes);
+      return spread<4, 32, 256>(bytes + 16, codes);
     case Encoding::q5_k:
       block.scale = f16_at(bytes);
       block.min = f16_at(bytes + 2);
       six_bit_scales(bytes + 4, block);
-      spread<4>(bytes + 48, 32, 256, 0, codes);
-      return spread<1>(bytes + 16, 32, 256, 4, codes);
+      spread<4, 32, 256>(bytes + 48, codes);
+      return spread<1, 32, 256, 4>(bytes + 16, codes);
     case Encoding::q6_k:
       std::memcpy(block.scales.data(), bytes + 192, 16);
       block.scale = f16_at(bytes + 208);
-      spread<4>(bytes, 64, 256, 0, codes);
-      return spread<2>(bytes + 128, 32, 256, 4, codes);
+      spread<4, 64, 256>(bytes, codes);
+      return spread<2, 32, 256, 4>(bytes + 128, codes);
     default:
       return take_codebook_apart(encoding, bytes, block);
   }

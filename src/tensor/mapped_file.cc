@@ -113,6 +113,13 @@ Result<> MappedFile::intact() const {
   return failure(ErrorCode::io, "{} was shortened or became unreadable while it was in use", path_);
 }
 
+void MappedFile::prefetch(std::span<const std::byte> part) const {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size());
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_WILLNEED);
+}
+
 void MappedFile::release(std::span<const std::byte> part) const {
   // Releases only pages that are completely inside the part, because adjacent bytes may be in use.
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));

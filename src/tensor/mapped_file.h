@@ -26,6 +26,9 @@ class MappedFile {
   // Returns an error if bytes were missing when they were read. The caller calls it after the last read.
   Result<> intact() const;
 
+  // Tells the operating system that `part` is needed soon. The system reads it into the page cache, while the
+  // caller does other work.
+  void prefetch(std::span<const std::byte> part) const;
   // Tells the operating system that `part` is not needed soon. The pages leave the process's memory, but
   // stay in the page cache.
   void release(std::span<const std::byte> part) const;

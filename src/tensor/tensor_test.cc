@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/eventually.h"
 #include "base/testing/scratch_directory.h"
 #include "tensor/buffer.h"
 #include "tensor/mapped_file.h"
@@ -129,6 +132,23 @@ TEST(MappedFile, AFileThatIsCutIsAnErrorAndNotTheEnd) {
     EXPECT_NE(intact.error().message.find(path + " was shortened"), std::string::npos);
   }
   EXPECT_TRUE(MappedFile::open(path).value().intact().has_value());
+}
+
+TEST(MappedFile, PrefetchedPagesAreReadFromTheDisk) {
+  const ScratchDirectory directory;
+  const std::string path = directory / "weights";
+  directory.write("weights", std::string(1 << 20, 'w'));
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  fsync(fd);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  close(fd);
+  const MappedFile file = MappedFile::open(path).value();
+  file.prefetch(file.bytes());
+  EXPECT_TRUE(eventually([&] {
+    std::vector<unsigned char> cached(file.bytes().size() / 4096);
+    mincore(const_cast<std::byte*>(file.bytes().data()), file.bytes().size(), cached.data());
+    return std::ranges::all_of(cached, [](unsigned char page) { return page & 1; });
+  }));
 }
 
 TEST(MappedFile, ReadsAndReportsMissingFiles) {

@@ -161,7 +161,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   return prompts;
 }
 
-// Prompts consist of complete lines. Their number depends on the mean length of the file's lines.
+// Prompts consist of complete lines. The number of lines depends on the mean length of the file's lines.
 Result<std::vector<Prompt>> sonnet(const DatasetOptions& o, const Tokenizer& tokenizer) {
   constexpr std::string_view kBegin = "Repeat some of these lines:\n";
   TRY(const std::string text, read_file(o.path));

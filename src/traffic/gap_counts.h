@@ -1,4 +1,4 @@
-// Histogram of the times between chunks in microseconds. It needs less memory than a list.
+// Histogram of the times between chunks in microseconds. A histogram needs less memory than a list.
 #pragma once
 
 #include <cstdint>

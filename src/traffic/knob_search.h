@@ -26,7 +26,7 @@ struct Knob {
 // 2. The grid of all coarse values.
 // 3. The best setting with one knob changed: to neighbouring values if the knob is ordered, otherwise to
 // any value. The search ends when no change is better.
-// It tries no setting twice.
+// No setting is tried twice.
 class KnobSearch {
  public:
   using Setting = std::vector<std::size_t>;  // index of the value of each knob

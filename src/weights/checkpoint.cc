@@ -150,18 +150,22 @@ Result<> Checkpoint::intact() const {
   return {};
 }
 
-void Checkpoint::release(const StoredTensor& tensor) const {
+void Checkpoint::advise(const StoredTensor& tensor,
+                        void (MappedFile::*advice)(std::span<const std::byte>) const) const {
   if (tensor.packed) {
     const PackedMatrix& m = *tensor.packed;
-    for (const StoredTensor* part : {&m.codes, &m.scales, &m.zeros, &m.group_index}) release(*part);
+    for (const StoredTensor* part : {&m.codes, &m.scales, &m.zeros, &m.group_index}) advise(*part, advice);
     return;
   }
   for (const MappedFile& file : files_) {
     const auto all = file.bytes();
-    if (tensor.bytes.data() >= all.data() && tensor.bytes.data() < all.data() + all.size()) {
-      return file.release(tensor.bytes);
-    }
+    if (tensor.bytes.data() >= all.data() && tensor.bytes.data() < all.data() + all.size())
+      return (file.*advice)(tensor.bytes);
   }
 }
+
+void Checkpoint::prefetch(const StoredTensor& tensor) const { advise(tensor, &MappedFile::prefetch); }
+
+void Checkpoint::release(const StoredTensor& tensor) const { advise(tensor, &MappedFile::release); }
 
 }  // namespace octavo

@@ -41,6 +41,8 @@ class Checkpoint {
   const StoredTensor* find(std::string_view name) const;
   std::size_t bytes() const;
 
+  // Tells the operating system that the tensor's bytes are needed soon.
+  void prefetch(const StoredTensor& tensor) const;
   // Tells the operating system that the tensor's bytes are not needed again.
   void release(const StoredTensor& tensor) const;
   // Returns an error if bytes of a file were missing when they were read. The caller calls it after the
@@ -51,6 +53,8 @@ class Checkpoint {
   Checkpoint() = default;
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);
   void add(std::vector<StoredTensor> tensors, const std::string& before);
+  // Calls `advice` on the file that has the bytes of the tensor, or on those of its parts.
+  void advise(const StoredTensor& tensor, void (MappedFile::*advice)(std::span<const std::byte>) const) const;
 
   std::vector<MappedFile> files_;
   Buffer memory_;

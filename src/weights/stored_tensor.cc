@@ -43,16 +43,25 @@ bool all_finite(std::span<const std::byte> bytes, DType type) {
 
 bool is_finite(Float16 number) { return (number.bits & 0x7c00) != 0x7c00; }
 
+// Returns whether the f16 at offset `at` of each block is finite.
+bool all_finite_at(std::span<const std::byte> blocks, std::size_t step, int at) {
+  bool finite = true;
+  const auto* block = reinterpret_cast<const std::uint8_t*>(blocks.data()) + at;
+  for (std::size_t i = 0; i < blocks.size() / step; ++i, block += step) finite &= is_finite(f16_at(block));
+  return finite;
+}
+
 bool all_scales_finite(std::span<const std::byte> bytes, Encoding encoding) {
   const BlockTraits& traits = block_traits(encoding);
   const auto step = static_cast<std::size_t>(block_shape(encoding).bytes);
   bool finite = true;
-  for (std::size_t at = 0; at < bytes.size(); at += step) {
-    const auto* block = reinterpret_cast<const std::uint8_t*>(bytes.data()) + at;
-    finite &= is_finite(scale_of(traits, block));
-    if (traits.has_min()) finite &= is_finite(f16_at(block + traits.min_at));
+  if (traits.scale_at >= 0) {
+    finite = all_finite_at(bytes, step, traits.scale_at);
+  } else {
+    for (std::size_t at = 0; at < bytes.size(); at += step)
+      finite &= is_finite(scale_of(traits, reinterpret_cast<const std::uint8_t*>(bytes.data()) + at));
   }
-  return finite;
+  return traits.has_min() ? all_finite_at(bytes, step, traits.min_at) && finite : finite;
 }
 
 }  // namespace

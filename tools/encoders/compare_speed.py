@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures the tokens per second that an encoder reads: Octavo's server, sentence-transformers and ONNX Runtime, with
-the same texts and threads.
+"""Measures the tokens per second that an encoder reads: Octavo's server, sentence-transformers, ONNX Runtime and
+fastembed, with the same texts and threads.
 
-    pip install sentence-transformers onnx onnxscript onnxruntime
+    pip install sentence-transformers onnx onnxscript onnxruntime fastembed
     tools/encoders/compare_speed.py FOLDER OCTAVO [--threads N] [--layers N --dim N] [--rounds N] [--dtype float32]
 
 FOLDER is a Sentence Transformers folder. With --layers and --dim, the model is a BERT of that shape with random
 weights and FOLDER's tokenizer (24 and 1024: 335M parameters). Each engine reads texts and returns vectors: Octavo
-over HTTP in requests of 64 texts, in base64; sentence-transformers with encode(); ONNX Runtime as in fastembed, with
-sorted and padded batches. The engines alternate, with other texts in each round. The median round counts. Padding
-does not count as tokens. It also measures the processor time of a single request, and the time until the vector of a
+over HTTP in requests of 64 texts, in base64; sentence-transformers with encode(); ONNX Runtime with sorted and padded
+batches; fastembed with embed(), which keeps the order of the texts. The engines alternate, with other texts in each
+round. The median round counts. Padding does not count as tokens. It also measures the processor time of a single request, and the time until the vector of a
 short text arrives, compared with the forward pass of sentence-transformers.
 """
 import argparse
@@ -107,8 +107,7 @@ class SentenceTransformers:
 
 
 class OnnxRuntime:
-    """The model's export, with ONNX Runtime's optimisations and fastembed's batches, which are sorted so that they
-    need little padding."""
+    """The model's export, with ONNX Runtime's optimisations and batches of sorted texts, which need little padding."""
 
     def __init__(self, folder, threads):
         import onnxruntime
@@ -158,6 +157,23 @@ class OnnxRuntime:
         pass
 
 
+class FastEmbed:
+    """fastembed with the file that OnnxRuntime exported."""
+
+    def __init__(self, folder, threads):
+        from fastembed import TextEmbedding
+        from fastembed.common.model_description import ModelSource, PoolingType
+
+        dim = json.loads((pathlib.Path(folder) / "config.json").read_text())["hidden_size"]
+        TextEmbedding.add_custom_model(model="local", pooling=PoolingType.MEAN, normalization=True, sources=ModelSource(hf="local"), dim=dim,
+                                       model_file="exported.onnx")
+        model = TextEmbedding("local", specific_model_path=str(folder), threads=threads)
+        self.embed = lambda texts: np.array(list(model.embed(texts, batch_size=64)))
+
+    def stop(self):
+        pass
+
+
 def throughput(engines, count_tokens, rounds, count):
     generator = random.Random(1)
     reference = None
@@ -179,7 +195,7 @@ def throughput(engines, count_tokens, rounds, count):
                     if cosine < 0.999:
                         sys.exit(f"{name} and {next(iter(engines))} give other vectors: cosine {cosine}")
         for name, all in speeds.items():
-            print(f"  {kind:6} {name:24} {statistics.median(all):10.0f} tokens/s", flush=True)
+            print(f"  {kind:6} {name:24} {statistics.median(all):10.0f} tokens/s ({min(all):.0f} to {max(all):.0f})", flush=True)
 
 
 async def single_requests(port, count, connections):
@@ -277,6 +293,7 @@ def main():
         try:
             if asked.only != "single":
                 engines["onnxruntime"] = OnnxRuntime(folder, asked.threads)
+                engines["fastembed"] = FastEmbed(folder, asked.threads)
                 tokenizer = engines["onnxruntime"].tokenizer
                 throughput(engines, lambda texts: sum(sum(e.attention_mask) for e in tokenizer.encode_batch(texts)), asked.rounds, asked.count)
             if asked.only != "throughput":

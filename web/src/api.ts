@@ -21,6 +21,11 @@ export async function getJson<T>(path: string): Promise<T> {
   return response.json()
 }
 
+export async function post(path: string): Promise<void> {
+  const response = await fetch(path, { method: 'POST', headers: headers() })
+  if (!response.ok) throw await errorOf(response)
+}
+
 // The data of server-sent events, one by one until "[DONE]" or the end. With a body it is posted as JSON.
 export async function* events(path: string, signal: AbortSignal, body?: unknown): AsyncGenerator<string> {
   const response = await fetch(path, {

@@ -2,6 +2,7 @@
 import { events } from './api'
 
 export interface Settings {
+  model: string // empty: the server's first
   max_tokens: string
   min_tokens: string
   temperature: string
@@ -19,6 +20,7 @@ export interface Settings {
 }
 
 export const DEFAULTS: Settings = {
+  model: '',
   max_tokens: '256',
   min_tokens: '',
   temperature: '',
@@ -103,6 +105,7 @@ function json(text: string, what: string): unknown {
 export function requestBody(prompt: Message[] | string, s: Settings): Record<string, unknown> {
   const chat = typeof prompt !== 'string'
   const body: Record<string, unknown> = chat ? { messages: prompt } : { prompt }
+  if (s.model) body.model = s.model
   for (const name of NUMBERS) if (s[name].trim() !== '') body[name] = Number(s[name])
   const stop = s.stop.split('\n').filter((line) => line !== '')
   if (stop.length) body.stop = stop

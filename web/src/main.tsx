@@ -4,18 +4,25 @@ import { useEffect, useState } from 'preact/hooks'
 import { getJson } from './api'
 import { Engine } from './engine'
 import { Fleet } from './fleet'
+import { Models } from './models'
 import { Playground } from './playground'
 import './style.css'
 
 interface Model {
   id: string
-  max_model_len?: number // of workers of other makes it may be unknown
+  max_model_len?: number | null // of workers of other makes it may be unknown
+  state?: string // only of a server with many models
 }
 
 const app = document.getElementById('app') as HTMLElement
-const VIEWS = [
-  { hash: '#playground', name: 'Playground' },
-  app.dataset.of === 'fleet' ? { hash: '#fleet', name: 'Fleet' } : { hash: '#engine', name: 'Engine' },
+const PLAYGROUND = { hash: '#playground', name: 'Playground' }
+const ENGINE = { hash: '#engine', name: 'Engine' }
+const FLEET = { hash: '#fleet', name: 'Fleet' }
+const MODELS = { hash: '#models', name: 'Models' }
+
+const viewsOf = (models: Model[]) => [
+  PLAYGROUND,
+  app.dataset.of === 'fleet' ? FLEET : models[0]?.state ? MODELS : ENGINE,
 ]
 
 const title = (model: Model) =>
@@ -28,28 +35,42 @@ function useHash(): string {
     addEventListener('hashchange', changed)
     return () => removeEventListener('hashchange', changed)
   }, [])
-  return VIEWS.some((view) => view.hash === hash) ? hash : '#playground'
+  return hash
 }
 
 function Page() {
-  const hash = useHash()
-  const [model, setModel] = useState<Model>()
+  const asked = useHash()
+  const [models, setModels] = useState<Model[]>([])
+  const [chosen, setChosen] = useState('')
   const [error, setError] = useState('')
   useEffect(() => {
     getJson<{ data: Model[] }>('/v1/models').then(
-      (list) => setModel(list.data[0]),
+      (list) => setModels(list.data),
       (problem: Error) => setError(problem.message),
     )
   }, [])
+  const views = viewsOf(models)
+  const hash = views.some((view) => view.hash === asked) ? asked : PLAYGROUND.hash
+  const model = models[0]
   return (
     <>
       <header>
         <h1>Octavo</h1>
-        <p class="model" title={model?.id}>
-          {model ? title(model) : error}
-        </p>
+        {model?.state ? (
+          <select aria-label="Model" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+            {models.map((each, i) => (
+              <option key={each.id} value={i === 0 ? '' : each.id}>
+                {each.id}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <p class="model" title={model?.id}>
+            {model ? title(model) : error}
+          </p>
+        )}
         <nav aria-label="Views">
-          {VIEWS.map((view) => (
+          {views.map((view) => (
             <a key={view.hash} href={view.hash} aria-current={view.hash === hash ? 'page' : undefined}>
               {view.name}
             </a>
@@ -58,10 +79,11 @@ function Page() {
       </header>
       <main>
         <div hidden={hash !== '#playground'}>
-          <Playground />
+          <Playground model={chosen} />
         </div>
         {hash === '#engine' && <Engine />}
         {hash === '#fleet' && <Fleet />}
+        {hash === '#models' && <Models />}
       </main>
     </>
   )

@@ -53,9 +53,10 @@ function useGeneration() {
   return { running, start, stop: () => control.current?.abort() }
 }
 
-export function Playground() {
+export function Playground(props: { model: string }) {
   const [chat, setChat] = useState(true)
-  const [settings, setSettings] = useState<Settings>(DEFAULTS)
+  const [parameters, setParameters] = useState<Settings>(DEFAULTS)
+  const settings = { ...parameters, model: props.model }
   const [copied, setCopied] = useState('')
   const request = useRef<() => Message[] | string>(() => '')
 
@@ -97,7 +98,7 @@ export function Playground() {
         </div>
         <details open={matchMedia('(min-width: 800px)').matches}>
           <summary>Parameters</summary>
-          <SettingsForm chat={chat} value={settings} change={setSettings} />
+          <SettingsForm chat={chat} value={settings} change={setParameters} />
         </details>
         <p class="row">
           <button type="button" onClick={copy}>

@@ -171,8 +171,8 @@ int usual_free_tokens(const Device& device) {
   return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
-// Before a head proposes tokens, it must read part of the text, which it can start to read only at the
-// beginning of a block.
+// A head can start to read the text only at the beginning of a block, and must read some tokens before it can
+// propose any.
 DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
                          const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,

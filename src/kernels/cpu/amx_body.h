@@ -5,7 +5,11 @@
 // twice.
 #pragma once
 
+#include <utility>
+
 #include "kernels/cpu/matrix_tiles.h"
+#include "kernels/cpu/quant_parts_body.h"
+#include "kernels/cpu/simd_avx512.h"
 
 namespace octavo::cpu {
 namespace {
@@ -84,6 +88,7 @@ void matrix_product(const TileArgs& args) {
     }
   }
   const std::byte* x = args.x;
+  const std::byte* ahead_x = args.ahead_x;
   for (std::int64_t s = 0; s < args.segments; ++s) {
     const std::byte* w = args.w[s] + args.w_offset;
     const std::byte* ahead = args.ahead != nullptr ? args.ahead[s] + args.w_offset : nullptr;
@@ -96,6 +101,11 @@ void matrix_product(const TileArgs& args) {
           if (args.ahead_vector_stride != 0) __builtin_prefetch(ahead + i + args.ahead_vector_stride, 0, 2);
         }
         ahead += bytes;
+      }
+      if (ahead_x != nullptr) {
+        for (std::int64_t i = 0; i < args.ahead_x_bytes; i += kLineBytes)
+          __builtin_prefetch(ahead_x + i, 0, 2);
+        ahead_x += args.ahead_x_bytes;
       }
       if (args.steps - step >= kSteps) {
         multiply_block<T, kHalves>(x, args, w, args.step_stride, args.vector_stride);
@@ -115,35 +125,15 @@ void matrix_product(const TileArgs& args) {
   }
 }
 
-template <class T, int kHalves>
-void code_product(const CodeTileArgs& args) {
-  T::template zero<0>();
-  T::template zero<1>();
-  if constexpr (kHalves == 2) {
-    T::template zero<2>();
-    T::template zero<3>();
-  }
-  for (std::int64_t i = 0; i < args.blocks; ++i) {
-    const std::byte* x = args.x + i * args.columns;
-    const std::byte* w = args.w + i * args.columns / 4 * 2 * kMatrixBytes;
-    T::template load<4>(x, args.x_row_stride);
-    T::template load<6>(w, 2 * kMatrixBytes);
-    T::template dot_codes<0, 4, 6>();
-    T::template load<7>(w + kMatrixBytes, 2 * kMatrixBytes);
-    T::template dot_codes<1, 4, 7>();
-    if constexpr (kHalves == 2) {
-      T::template load<5>(x + kMatrixRows * args.x_row_stride, args.x_row_stride);
-      T::template dot_codes<2, 5, 6>();
-      T::template dot_codes<3, 5, 7>();
-    }
-  }
-  T::template store<0>(args.sums, 2 * kMatrixBytes);
-  T::template store<1>(args.sums + kMatrixRows, 2 * kMatrixBytes);
-  if constexpr (kHalves == 2) {
-    T::template store<2>(args.sums + 2 * kMatrixRows * kMatrixRows, 2 * kMatrixBytes);
-    T::template store<3>(args.sums + 2 * kMatrixRows * kMatrixRows + kMatrixRows, 2 * kMatrixBytes);
-  }
+struct QuantTable {
+  QuantParts parts[kQuantKinds];
+};
+template <class T, int... kKinds>
+constexpr QuantTable quant_table(std::integer_sequence<int, kKinds...>) {
+  return {{quant_parts<T, Avx512, kKinds>()...}};
 }
+template <class T>
+constexpr QuantTable kQuantTable = quant_table<T>(std::make_integer_sequence<int, kQuantKinds>{});
 
 template <class T>
 constexpr MatrixTiles matrix_tiles() {
@@ -151,8 +141,7 @@ constexpr MatrixTiles matrix_tiles() {
           .end = T::release,
           .bf16 = {matrix_product<T, 1, kMatrixSteps>, matrix_product<T, 2, kMatrixSteps>},
           .short_bf16 = {matrix_product<T, 1, kShortSteps>, matrix_product<T, 2, kShortSteps>},
-          .codes = {code_product<T, 1>, code_product<T, 2>},
-          .quant_parts = kQuantParts};
+          .quant_parts = kQuantTable<T>.parts};
 }
 
 }  // namespace

@@ -87,18 +87,21 @@ struct Model {
       for (int n = 0; n < kFloats; ++n) out[n] = flushed(flushed(out[n]) + flushed(even[n] + odd[n]));
     }
   }
-  // Emulates TDPBSUD.
-  template <int c, int a, int b>
+  // Emulates TDPBSSD and TDPBSUD.
+  template <int c, int a, int b, bool kSigned>
   static void dot_codes() {
     check<c, a, b>();
     ++instructions;
+    const auto code = [](std::byte w) {
+      return kSigned ? static_cast<std::int32_t>(static_cast<std::int8_t>(w)) : static_cast<std::int32_t>(w);
+    };
     for (int m = 0; m < state.shape.rows[a]; ++m) {
       auto* out = at<c>().template row<std::int32_t>(m);
       for (int k = 0; k < state.shape.rows[b]; ++k) {
         const auto* x = at<a>().template row<std::int8_t>(m) + 4 * k;
-        const auto* w = at<b>().template row<std::uint8_t>(k);
+        const auto* w = at<b>().template row<std::byte>(k);
         for (int n = 0; n < kFloats; ++n)
-          out[n] += x[0] * w[4 * n] + x[1] * w[4 * n + 1] + x[2] * w[4 * n + 2] + x[3] * w[4 * n + 3];
+          for (int i = 0; i < 4; ++i) out[n] += x[i] * code(w[4 * n + i]);
       }
     }
   }

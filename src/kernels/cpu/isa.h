@@ -51,6 +51,9 @@ struct TileArgs {
   const std::byte* const* ahead = nullptr;
   std::int64_t ahead_step_stride = 0;
   std::int64_t ahead_vector_stride = 0;  // bytes from the first to the second cache line
+  // Another address to prefetch, and bytes to prefetch in each block of steps. Only matrix tiles use it.
+  const std::byte* ahead_x = nullptr;
+  std::int64_t ahead_x_bytes = 0;
 };
 using TileFunction = void (*)(const TileArgs&);
 

@@ -24,10 +24,14 @@ struct Amx {
   static void dot_bf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
   }
-  // Multiplies signed bytes of a by unsigned bytes of b.
-  template <int c, int a, int b>
+  // Multiplies signed bytes of a by bytes of b.
+  template <int c, int a, int b, bool kSigned>
   static void dot_codes() {
-    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+    if constexpr (kSigned) {
+      asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+    } else {
+      asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+    }
   }
 };
 

@@ -10,27 +10,13 @@
 #include <utility>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/cpu_weight.h"
-#include "kernels/cpu/matrix_tiles.h"
+#include "kernels/cpu/panel_product.h"
 
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchBytes = 2048;     // bytes of a row of W that are processed at a time
-// Number of multiplications above which waking the other threads saves time.
-constexpr std::int64_t kWorthSharing = 1 << 18;
-
-constexpr std::int64_t kPieceUnits = 128;  // units of x that are packed at a time, per tile
-
-constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
-constexpr std::int64_t kMostWidth = 32;
-
-// Number of bf16 steps that matrix tiles process at a time. This part of a panel stays in the L1 cache
-// while x is read from L2. The buffer for converted 8-bit weights has the same number of steps.
-constexpr std::int64_t kMatrixStretch = 256;
-constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
-
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr std::int64_t kStretchBytes = 2048;  // bytes of a row of W that are processed at a time
+constexpr std::int64_t kPieceUnits = 128;     // units of x that are packed at a time, per tile
 
 // x, packed for the tiles: units of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
@@ -49,45 +35,8 @@ struct TiledX {
   }
 };
 
-struct Product {
-  const MatmulArgs& args;
-  const std::int32_t* x_rows;  // null: row i of y uses row i of x
-  const PanelWeight& w;
-  const IsaKernels& kernels;
-  bool dot;
-  const MatrixTiles* matrix;     // nullptr: products on vectors
-  std::int64_t units;            // 4-byte units (an f32 or a pair of bf16) in a row of x
-  std::int64_t outputs;
-  std::int64_t first_panel = 0;
-  std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
-  // Returns true if 8-bit weights are converted to bf16 before the product, one range of a panel at a time.
-  // Only matrix tiles need this.
-  bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
-  TileFunction tile(std::int64_t rows) const {
-    if (matrix != nullptr) return matrix->bf16[rows > kMatrixRows ? 1 : 0];
-    return kernels.tiles[static_cast<int>(operand_of(w.dtype(), dot))][rows - 1];
-  }
-};
-
-// Reads the units [unit, unit + count) of one row of x. Units after the last column are zero.
-void read_units(const Product& product, std::int64_t row, std::int64_t unit, std::int64_t count,
-                std::uint32_t* part) {
-  const View& x = product.args.x;
-  const std::int64_t per_unit = product.dot ? 2 : 1;
-  const std::int64_t left_columns = std::min(count * per_unit, product.w.cols() - unit * per_unit);
-  const std::byte* from =
-      static_cast<const std::byte*>(x.data) +
-      (product.x_row(row) * x.stride[0] + unit * per_unit) * static_cast<std::int64_t>(size_of(x.dtype));
-  std::fill(part + std::max<std::int64_t>(left_columns, 0) / per_unit, part + count, 0u);
-  if (product.dot) {
-    std::memcpy(part, from, static_cast<std::size_t>(left_columns * 2));
-  } else if (left_columns > 0) {
-    product.kernels.widen(from, format_of(x.dtype), reinterpret_cast<float*>(part), left_columns);
-  }
-}
-
 // Packs the units [unit, unit + count) of one tile of x, row by row.
-void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, std::int64_t rows,
+void lay_rows(const PanelProduct& product, const TiledX& x, std::int64_t first_row, std::int64_t rows,
               std::int64_t unit, std::int64_t count, std::byte* tile) {
   for (std::int64_t r = 0; r < rows; ++r)
     read_units(product, first_row + r, unit, count,
@@ -96,7 +45,7 @@ void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, s
 
 // Packs blocks of 16 units of each row, for matrix tiles. Missing rows of a block keep old contents,
 // because their sums are not used.
-void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
+void lay_blocks(const PanelProduct& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
                 std::int64_t unit, std::int64_t count, std::byte* tile) {
   alignas(64) std::uint32_t part[kPieceUnits];
   const std::int64_t block_rows = round_up(rows, kMatrixRows);
@@ -107,15 +56,13 @@ void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, s
   }
 }
 
-TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, std::int64_t rows,
+TiledX tile_x(const PanelProduct& product, ThreadPool& pool, std::int64_t first_row, std::int64_t rows,
               std::byte* scratch) {
   const View& x = product.args.x;
   const bool matrix = product.matrix != nullptr;
   TiledX tiled{.data = scratch,
                .rows = rows,
-               .tile_rows = !matrix               ? even_tile_rows(rows, product.kernels.tile_rows)
-                            : rows <= kMatrixRows ? kMatrixRows
-                                                  : 2 * kMatrixRows,
+               .tile_rows = matrix ? kTileRows : even_tile_rows(rows, product.kernels.tile_rows),
                .tile_stride = 0,
                .row_stride = matrix ? kMatrixSteps * 4 : product.units * 4 + kRowGap,
                .blocks = matrix};
@@ -125,7 +72,7 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
         product.dot ? product.w.cols() % whole == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
     if (as_is) {
       tiled.row_stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
-      tiled.data = static_cast<const std::byte*>(x.data) + product.x_row(first_row) * tiled.row_stride;
+      tiled.data = product.x_at(first_row, 0);
       tiled.blocks = false;
       return tiled;
     }
@@ -145,49 +92,8 @@ bool tiles_fit(const PanelScales& scales) {
   return scales.groups <= 1 || scales.group_steps % kMatrixSteps == 0;
 }
 
-// Returns the number of steps to process before the next panel. If x is a single tile, this is all steps.
-// Products with scales are always split at the same steps.
-std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
-  const PanelLayout& layout = product.w.layout();
-  const std::int64_t steps =
-      product.matrix != nullptr ? kMatrixStretch : kStretchBytes / (layout.unit * layout.element_bytes);
-  const std::int64_t group = product.w.scales().group_steps;
-  const bool whole = tiles == 1 && !product.widened();
-  if (group > 0 && group < steps) return whole ? layout.steps() : steps / group * group;
-  return whole && group == 0 ? layout.steps() : steps;
-}
-
-// Multiplies a tile of x by a range of one panel, which begins at step `step`. With scales, each partial
-// sum over a group (or over part of a group) is scaled and added to c. The boundaries of these sums do not
-// depend on x.
-void multiply_tile(const Product& product, const TileFunction tile, std::int64_t rows, std::int64_t panel,
-                   std::int64_t step, TileArgs args) {
-  const PanelScales& scales = product.w.scales();
-  if (scales.groups == 0) return tile(args);
-  const std::int64_t width = product.w.layout().width;
-  const std::int64_t units_per_step = product.dot ? 1 : product.w.layout().unit;
-  alignas(64) float sums[kMostTileRows * kMostWidth];
-  float* c = args.c;
-  if (!args.accumulate)
-    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(c + r * args.c_stride, width, 0.0f);
-  const std::int64_t end = step + args.steps;
-  const std::int64_t c_stride = std::exchange(args.c_stride, width);
-  args.c = sums;
-  args.accumulate = false;
-  for (std::int64_t next = 0; step < end; step = next) {
-    next = std::min((step / scales.group_steps + 1) * scales.group_steps, end);
-    args.steps = next - step;
-    tile(args);
-    args.x += args.steps * units_per_step * args.x_unit_stride;
-    args.w_offset += args.steps * args.step_stride;
-    const float* factors = scales.at(product.w.layout(), panel, step / scales.group_steps);
-    for (std::int64_t r = 0; r < rows; ++r)
-      product.kernels.add_scaled(sums + r * width, factors, c + r * c_stride, width);
-  }
-}
-
-Product product_of(const MatmulArgs& args, const std::int32_t* x_rows, const PanelWeight& w,
-                   const IsaKernels& kernels) {
+PanelProduct product_of(const MatmulArgs& args, const std::int32_t* x_rows, const PanelWeight& w,
+                        const IsaKernels& kernels) {
   const PanelLayout& layout = w.layout();
   const bool dot = layout.unit == 2 && w.activation() == DType::bf16 &&
                    kernels.tiles[static_cast<int>(Operand::bf16_dot)] != nullptr;
@@ -197,7 +103,8 @@ Product product_of(const MatmulArgs& args, const std::int32_t* x_rows, const Pan
   return {args, x_rows, w, kernels, dot, matrix, units, args.y.size(1)};
 }
 
-void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_row, const MatmulUnit& unit) {
+void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t first_row,
+                   const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
   const PanelLayout& layout = product.w.layout();
@@ -207,9 +114,8 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
-  // With several tiles, the last tile is as high as the other tiles; x, sums and c have memory for it.
   MatrixTilesInUse in_use(product.matrix);
-  in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
+  in_use.shape(unit.rows(), kMatrixBytes);
 
   for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
     const std::int64_t steps = std::min(stretch, layout.steps() - step);
@@ -257,6 +163,56 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
 
 }  // namespace
 
+void read_units(const PanelProduct& product, std::int64_t row, std::int64_t unit, std::int64_t count,
+                std::uint32_t* part) {
+  const std::int64_t per_unit = product.dot ? 2 : 1;
+  const std::int64_t left_columns = std::min(count * per_unit, product.w.cols() - unit * per_unit);
+  const std::byte* from = product.x_at(row, unit * per_unit);
+  std::fill(part + std::max<std::int64_t>(left_columns, 0) / per_unit, part + count, 0u);
+  if (product.dot) {
+    std::memcpy(part, from, static_cast<std::size_t>(left_columns * 2));
+  } else if (left_columns > 0) {
+    product.kernels.widen(from, format_of(product.args.x.dtype), reinterpret_cast<float*>(part),
+                          left_columns);
+  }
+}
+
+std::int64_t stretch_steps(const PanelProduct& product, std::int64_t tiles) {
+  const PanelLayout& layout = product.w.layout();
+  const std::int64_t steps =
+      product.matrix != nullptr ? kMatrixStretch : kStretchBytes / (layout.unit * layout.element_bytes);
+  const std::int64_t group = product.w.scales().group_steps;
+  const bool whole = tiles == 1 && !product.widened();
+  if (group > 0 && group < steps) return whole ? layout.steps() : steps / group * group;
+  return whole && group == 0 ? layout.steps() : steps;
+}
+
+void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t rows, std::int64_t panel,
+                   std::int64_t step, TileArgs args) {
+  const PanelScales& scales = product.w.scales();
+  if (scales.groups == 0) return tile(args);
+  const std::int64_t width = product.w.layout().width;
+  const std::int64_t units_per_step = product.dot ? 1 : product.w.layout().unit;
+  alignas(64) float sums[kTileRows * kMostWidth];
+  float* c = args.c;
+  if (!args.accumulate)
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(c + r * args.c_stride, width, 0.0f);
+  const std::int64_t end = step + args.steps;
+  const std::int64_t c_stride = std::exchange(args.c_stride, width);
+  args.c = sums;
+  args.accumulate = false;
+  for (std::int64_t next = 0; step < end; step = next) {
+    next = std::min((step / scales.group_steps + 1) * scales.group_steps, end);
+    args.steps = next - step;
+    tile(args);
+    args.x += args.steps * units_per_step * args.x_unit_stride;
+    args.w_offset += args.steps * args.step_stride;
+    const float* factors = scales.at(product.w.layout(), panel, step / scales.group_steps);
+    for (std::int64_t r = 0; r < rows; ++r)
+      product.kernels.add_scaled(sums + r * width, factors, c + r * c_stride, width);
+  }
+}
+
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs) {
   const View& y = args.y;
@@ -274,10 +230,16 @@ void matmul(Stream& stream, const MatmulArgs& args) {
 
 void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::int32_t* x_rows) const {
   ThreadPool& pool = cpu.pool();
-  const Product product = product_of(args, x_rows, *this, cpu.kernels());
+  const PanelProduct product = product_of(args, x_rows, *this, cpu.kernels());
   std::byte* scratch = cpu.shared(matmul_scratch_bytes(layout_.cols));
 
   const std::int64_t m = args.y.size(0);
+  if (product.matrix != nullptr && m > kTileRows) {
+    const std::int64_t together = tile_matmul_rows(m);
+    for (std::int64_t first_row = 0; first_row < m; first_row += together)
+      tile_matmul(product, pool, first_row, std::min(together, m - first_row), scratch);
+    return;
+  }
   for (std::int64_t first_row = 0; first_row < m; first_row += kMatmulRows) {
     const TiledX x = tile_x(product, pool, first_row, std::min(kMatmulRows, m - first_row), scratch);
     for_matmul_units(pool, x.rows, x.tile_rows, layout_.panels(), layout_.width,
@@ -305,7 +267,7 @@ void head_matmul(Stream& stream, const HeadMatmulArgs& args) {
     alignas(64) std::byte scratch[kRows * (kMaxLatentDim * 4 + kRowGap)];
     const std::int64_t head = i / blocks, row = i % blocks * kRows;
     const MatmulArgs of_head{.x = head_of(args.x, head), .w = w, .y = head_of(args.y, head)};
-    Product product = product_of(of_head, nullptr, w, cpu.kernels());
+    PanelProduct product = product_of(of_head, nullptr, w, cpu.kernels());
     product.first_panel = head * panels;
     const TiledX x = tile_x(product, cpu.own_thread(), row, std::min(kRows, m - row), scratch);
     for_matmul_units(cpu.own_thread(), x.rows, x.tile_rows, panels, w.layout().width, false,

@@ -82,6 +82,46 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
   });
 }
 
+// Maximum rows of x that matrix tiles multiply together.
+constexpr std::int64_t kTileMatmulRows = 512;
+constexpr std::int64_t kTileRows = 32;  // rows of x in a tile
+// Floats between rows of sums, in addition to the columns: rows at a power of two would share cache sets.
+constexpr std::int64_t kSumGap = 16;
+
+// Returns the number of rows of x to multiply together: m is divided into nearly equal parts.
+constexpr std::int64_t tile_matmul_rows(std::int64_t m) {
+  const std::int64_t parts = (m + kTileMatmulRows - 1) / kTileMatmulRows;
+  return ((m + parts - 1) / parts + kTileRows - 1) / kTileRows * kTileRows;
+}
+
+// Calls body(unit) for all units of a product on matrix tiles. Units are as large as possible (at most all
+// rows and kUnitColumns outputs), because the traffic beyond L2 depends on their size; but several units per
+// thread make threads end at about the same time.
+template <class Body>
+void for_tile_units(ThreadPool& pool, std::int64_t rows, std::int64_t panels, std::int64_t width, bool shared,
+                    Body&& body) {
+  constexpr std::int64_t kUnitsPerThread = 4, kFewRows = 128;
+  const auto parts = [](std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; };
+  std::int64_t unit_rows = parts(rows, kTileRows) * kTileRows, unit_panels = kUnitColumns / width;
+  const auto units = [&] { return parts(rows, unit_rows) * parts(panels, unit_panels); };
+  while (shared && pool.size() > 1 && units() < kUnitsPerThread * pool.size()) {
+    if (unit_rows > kFewRows && unit_rows >= unit_panels * width) {
+      unit_rows = parts(unit_rows / 2, kTileRows) * kTileRows;
+    } else if (unit_panels > 1) {
+      unit_panels /= 2;
+    } else {
+      break;
+    }
+  }
+  const std::int64_t row_blocks = parts(rows, unit_rows);
+  pool.for_ranges(units(), shared ? 1 : units(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i % row_blocks * unit_rows, panel = i / row_blocks * unit_panels;
+      body(MatmulUnit{row, std::min(row + unit_rows, rows), panel, std::min(panel + unit_panels, panels)});
+    }
+  });
+}
+
 // Writes sums (rows of `stride` floats) plus the bias to y. `row` and `output` are the first row and column
 // in y.
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,

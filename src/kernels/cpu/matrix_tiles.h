@@ -18,38 +18,39 @@ constexpr std::int64_t kMatrixSteps = 16;  // maximum bf16 pairs in a row of a t
 constexpr std::int64_t kShortSteps = 8;    // maximum bf16 pairs in half a row
 constexpr std::int64_t kMatrixBytes = 64;  // bytes in a row of a tile
 
-// Computes exact sums of codes: sums[r][0 .. 32) = x[r] * W over `blocks` blocks. begin() sets the number
-// of columns in a block. The columns of a row of x are contiguous.
-struct CodeTileArgs {
-  const std::byte* x;  // signed bytes
-  std::int64_t x_row_stride;
-  // Unsigned bytes: columns 0 to 3 of every row of W, then columns 4 to 7 of every row, and so on.
-  const std::byte* w;
-  std::int64_t blocks;
-  std::int64_t columns;  // columns in a block, which are the row_bytes of begin()
-  std::int32_t* sums;    // [rows][32]
+// Scales of quantised x, for all rows of a tile and one group of columns, or the groups that share a scale
+// (QuantX).
+struct alignas(64) TileScales {
+  float scale[2 * kMatrixRows];
+  float minus_sums[3][2 * kMatrixRows];
 };
 
-// Multiplies sums of codes by their scales, and adds the products to c.
-struct QuantJoinArgs {
-  const std::int32_t* sums;  // [rows][32]
-  const std::byte* x;        // QuantX of the first row and the first summed group
+// A product of one tile of quantised x and consecutive groups of a panel: c += x W.
+struct CodeTileArgs {
+  const std::byte* x;  // signed bytes of the first group; the columns of a row are contiguous
   std::int64_t x_row_stride;
-  const std::byte* block;  // block of W, whose header has the scales
-  const std::byte* group;  // group of W, if groups have separate scales
-  int sub;                 // index of the part of the group
+  const TileScales* scales;  // scales of the first group
+  const std::byte* w;        // codes of the first group, as QuantParts::codes writes them
+  const std::byte* block;    // block of W with the first group
+  std::int64_t block_bytes;
+  std::int64_t block_groups;
+  std::int64_t first_group;  // index of the first group in its block
+  std::int64_t groups;
+  std::int64_t shared;   // maximum number of groups that share the scales of x and of W
+  std::int64_t columns;  // columns in a tile: the row_bytes of begin()
   std::int64_t rows;
   float* c;
-  std::int64_t c_stride;  // floats
+  std::int64_t c_stride;     // floats
+  const std::byte* ahead;    // address to prefetch
+  std::int64_t ahead_bytes;  // bytes to prefetch per group
 };
 
-// Vector code before and after the tile products of one quantised format. Results are bit-identical to
-// quant_body.h.
+// Functions for one quantised format. Results are bit-identical to quant_body.h.
 struct QuantParts {
-  // Writes the codes of consecutive groups as bytes, 32 columns per group; nullptr if codes are already
-  // bytes in this order.
+  // Writes the codes of consecutive groups of a block as bytes: columns 0 to 3 of every row of W, then
+  // columns 4 to 7 of every row, and so on. The zero point is subtracted.
   void (*codes)(const std::byte* group, std::int64_t groups, std::byte* bytes);
-  void (*join)(const QuantJoinArgs& args);
+  void (*product)(const CodeTileArgs& args);
 };
 
 struct MatrixTiles {
@@ -69,7 +70,6 @@ struct MatrixTiles {
   TileFunction bf16[2];
   // The same functions in blocks of 8 steps.
   TileFunction short_bf16[2];
-  void (*codes[2])(const CodeTileArgs& args);
   const QuantParts* quant_parts;  // [QuantKind]
 };
 
@@ -101,7 +101,6 @@ extern const MatrixTiles kAmxTiles;
 extern const MatrixTiles kModelledTiles;
 // Returns the number of tile instructions that the emulation has executed on this thread.
 std::int64_t modelled_tile_instructions();
-extern const QuantParts kQuantParts[kQuantKinds];
 
 // Returns the feature that the processor or the Linux kernel lacks for kAmxTiles, or "" if nothing is
 // missing. The first call requests permission for tiles from Linux.

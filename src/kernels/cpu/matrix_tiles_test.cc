@@ -121,34 +121,59 @@ TEST_P(MatrixProducts, SumEvenAndOddColumnsApart) {
   EXPECT_EQ(run(*GetParam(), o, std::vector<float>(32 * kWidth), false)[0], 0x1p24f + 2);
 }
 
+// All scales are 1. int8 subtracts a zero point of 128 from its codes, and int8_zero subtracts nothing here.
 TEST_P(MatrixProducts, OfCodesAreExact) {
   TestRandom random(62);
-  for (int round = 0; round < 40; ++round) {
-    const std::int64_t rows = random.integer(1, 32), blocks = random.integer(1, 5);
-    const std::int64_t columns = random.pick<std::int64_t>({16, 32, 64}), all = blocks * columns;
+  for (int round = 0; round < 60; ++round) {
+    const bool signed_codes = random.coin();
+    const QuantKind kind = signed_codes ? QuantKind::int8 : QuantKind::int8_zero;
+    const QuantParts& parts = GetParam()->quant_parts[static_cast<int>(kind)];
+    const std::int64_t rows = random.integer(1, 32), columns = random.pick<std::int64_t>({32, 64});
+    const std::int64_t shared = columns / kQuantGroup * random.integer(1, 2);
+    const std::int64_t groups = columns / kQuantGroup * random.integer(1, 5), all = groups * kQuantGroup;
     const std::int64_t stride = all + random.integer(0, 40);
     std::vector<std::int8_t> x(static_cast<std::size_t>(rows * stride));
-    std::vector<std::uint8_t> w(static_cast<std::size_t>(all * kWidth));
+    const std::int64_t header = quant_header_bytes(kWidth, signed_codes ? 4 : 5);
+    std::vector<std::uint8_t> block(static_cast<std::size_t>(header + all * kWidth), 0);
     for (auto& code : x) code = static_cast<std::int8_t>(random.integer(-128, 127));
-    for (auto& code : w) code = static_cast<std::uint8_t>(random.integer(0, 255));
-    constexpr std::int32_t kNotWritten = -98765;
-    std::vector<std::int32_t> sums(32 * kWidth, kNotWritten);
+    for (std::int64_t i = header; i < header + all * kWidth; ++i)
+      block[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(random.integer(0, 255));
+    const std::vector<float> ones(kWidth, 1.0f);
+    std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), kWidth * 4, block.begin());
+    TileScales one_scale{};
+    std::fill_n(one_scale.scale, rows, 1.0f);
+    const std::vector<TileScales> scales(static_cast<std::size_t>(groups), one_scale);
+    const auto* group = reinterpret_cast<const std::byte*>(block.data()) + header;
+    std::vector<std::byte> codes(static_cast<std::size_t>(all * kWidth));
+    parts.codes(group, groups, codes.data());
+    std::vector<float> c(32 * kWidth, kUntouched);
     MatrixTilesInUse in_use(GetParam());
     in_use.shape(rows, columns);
-    GetParam()->codes[rows > kMatrixRows]({.x = reinterpret_cast<const std::byte*>(x.data()),
-                                           .x_row_stride = stride,
-                                           .w = reinterpret_cast<const std::byte*>(w.data()),
-                                           .blocks = blocks,
-                                           .columns = columns,
-                                           .sums = sums.data()});
+    parts.product({.x = reinterpret_cast<const std::byte*>(x.data()),
+                   .x_row_stride = stride,
+                   .scales = scales.data(),
+                   .w = codes.data(),
+                   .block = reinterpret_cast<const std::byte*>(block.data()),
+                   .block_bytes = 0,
+                   .block_groups = groups,
+                   .first_group = 0,
+                   .groups = groups,
+                   .shared = shared,
+                   .columns = columns,
+                   .rows = rows,
+                   .c = c.data(),
+                   .c_stride = kWidth,
+                   .ahead = group,
+                   .ahead_bytes = 0});
     for (std::int64_t r = 0; r < 32; ++r)
       for (std::int64_t n = 0; n < kWidth; ++n) {
-        std::int32_t expected = r < rows ? 0 : kNotWritten;
+        std::int32_t sum = 0;
         for (std::int64_t k = 0; r < rows && k < all; ++k)
-          expected += x[static_cast<std::size_t>(r * stride + k)] *
-                      w[static_cast<std::size_t>((k / 4 * kWidth + n) * 4 + k % 4)];
-        ASSERT_EQ(sums[static_cast<std::size_t>(r * kWidth + n)], expected)
-            << rows << " x " << all << " / " << columns;
+          sum += x[static_cast<std::size_t>(r * stride + k)] *
+                 (block[static_cast<std::size_t>(header + (k / 4 * kWidth + n) * 4 + k % 4)] -
+                  (signed_codes ? 128 : 0));
+        const float expected = r < rows ? kUntouched + static_cast<float>(sum) : kUntouched;
+        ASSERT_EQ(c[static_cast<std::size_t>(r * kWidth + n)], expected) << rows << " x " << all;
       }
   }
 }

@@ -41,6 +41,24 @@ struct QuantFormat {
   CodeValues values = CodeValues::codes;
   float factor = 1;      // multiplies the scale of every block
   int block_groups = 1;  // groups in a block; 0: depends on the matrix
+
+  constexpr bool two_levels() const {
+    return scales == QuantScales::bytes || scales == QuantScales::bytes_min ||
+           scales == QuantScales::nibbles_min;
+  }
+  // whether a block has a min or a zero point
+  constexpr bool has_min() const {
+    return scales != QuantScales::f16 && scales != QuantScales::bf16 && scales != QuantScales::bytes &&
+           scales != QuantScales::f32;
+  }
+  // Bytes per row of a block's scale, of its min or zero point, and of a group's scales and mins.
+  constexpr int scale_bytes() const {
+    return scales == QuantScales::f32 || scales == QuantScales::f32_zero ? 4 : 2;
+  }
+  constexpr int min_bytes() const { return scales == QuantScales::f32_zero ? 1 : has_min() ? 2 : 0; }
+  constexpr int sub_bytes() const {
+    return !two_levels() ? 0 : scales == QuantScales::bytes_min ? 2 * subs : subs;
+  }
 };
 
 enum class QuantKind : std::uint8_t {

@@ -1,5 +1,6 @@
-// Vector code before and after products on matrix tiles, for quantised weights and any instruction set S.
-// It converts codes to bytes, and adds exact sums to the f32 sums as in quant_body.h.
+// Products with quantised weights on matrix tiles, for any instruction set S and tile instructions T.
+// Tiles compute exact sums of codes, and vectors scale the sums and add them to the f32 sums as in
+// quant_body.h.
 #pragma once
 
 #include "kernels/cpu/matrix_tiles.h"
@@ -8,12 +9,18 @@
 namespace octavo::cpu {
 namespace {
 
+// Codes minus the zero point fit into signed bytes. Codes without a zero point are unsigned.
+template <int kKind>
+constexpr bool kSignedCodes = kQuantFormats[kKind].zero != 0;
+
 template <class S, int kKind, int... kSteps>
 void unpack_group(const std::byte* planes, std::byte* bytes, std::integer_sequence<int, kSteps...>) {
   using Q = Quant<S, kKind>;
-  constexpr int kVector = sizeof(Ints<S>);
-  (S::store_ints(bytes + 2 * kSteps * kVector, Q::template codes<kSteps>(planes)), ...);
-  (S::store_ints(bytes + (2 * kSteps + 1) * kVector, Q::template codes<kSteps>(planes + Q::kPlane / 2)), ...);
+  constexpr int kVector = sizeof(Ints<S>), kZero = Q::kFormat.zero;
+  (S::store_ints(bytes + 2 * kSteps * kVector, S::sub_bytes(Q::template codes<kSteps>(planes), kZero)), ...);
+  (S::store_ints(bytes + (2 * kSteps + 1) * kVector,
+                 S::sub_bytes(Q::template codes<kSteps>(planes + Q::kPlane / 2), kZero)),
+   ...);
 }
 
 template <class S, int kKind>
@@ -26,36 +33,127 @@ void unpack_codes(const std::byte* group, std::int64_t groups, std::byte* bytes)
   }
 }
 
-template <class S, int kKind>
-void join_sums(const QuantJoinArgs& args) {
+// Computes sums of codes over `blocks` blocks of `columns` columns, in the tiles 0 to 3.
+template <class T, bool kSigned, int kHalves>
+[[gnu::always_inline]] inline void sum_codes(const std::byte* x, std::int64_t x_row_stride,
+                                             const std::byte* w, std::int64_t blocks, std::int64_t columns) {
+  T::template zero<0>();
+  T::template zero<1>();
+  if constexpr (kHalves == 2) {
+    T::template zero<2>();
+    T::template zero<3>();
+  }
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    T::template load<4>(x, x_row_stride);
+    T::template load<6>(w, 2 * kMatrixBytes);
+    T::template dot_codes<0, 4, 6, kSigned>();
+    T::template load<7>(w + kMatrixBytes, 2 * kMatrixBytes);
+    T::template dot_codes<1, 4, 7, kSigned>();
+    if constexpr (kHalves == 2) {
+      T::template load<5>(x + kMatrixRows * x_row_stride, x_row_stride);
+      T::template dot_codes<2, 5, 6, kSigned>();
+      T::template dot_codes<3, 5, 7, kSigned>();
+    }
+    x += columns;
+    w += columns / 4 * 2 * kMatrixBytes;
+  }
+}
+
+template <class T, int kHalves>
+[[gnu::always_inline]] inline void store_sums(std::int32_t* sums) {
+  T::template store<0>(sums, 2 * kMatrixBytes);
+  T::template store<1>(sums + kMatrixRows, 2 * kMatrixBytes);
+  if constexpr (kHalves == 2) {
+    T::template store<2>(sums + 2 * kMatrixRows * kMatrixRows, 2 * kMatrixBytes);
+    T::template store<3>(sums + 2 * kMatrixRows * kMatrixRows + kMatrixRows, 2 * kMatrixBytes);
+  }
+}
+
+// A part of a group, or groups that share their scales, whose sums are not joined yet.
+struct SummedPart {
+  const std::byte* block;
+  const std::byte* group;
+  const TileScales* x;
+};
+
+// Multiplies sums [rows][32] of part kSub of a group by their scales, and adds the products to c.
+template <class S, int kKind, int kSub>
+[[gnu::always_inline]] inline void join_sums(const CodeTileArgs& args, const SummedPart& part,
+                                             const std::int32_t* sums) {
   using Q = Quant<S, kKind>;
+  constexpr int kSum = Q::kFormat.subs == 1 ? 2 : kSub;
   GroupScales<S> header, w;
-  Q::header(args.block, header);
+  Q::header(part.block, header);
   w = header;
-  if constexpr (Q::kTwoLevels) Q::scales(header, args.group, args.sub, w);
-  const int sum = Q::kFormat.subs == 1 ? 2 : args.sub;
-  for (std::int64_t r = 0; r < args.rows; ++r) {
-    const auto* x = reinterpret_cast<const QuantX*>(args.x + r * args.x_row_stride);
-    const F<S> scale = S::set(x->scale);
-    float* c = args.c + r * args.c_stride;
+  if constexpr (Q::kTwoLevels) Q::scales(header, part.group, kSub, w);
+  const float* const scales = part.x->scale;
+  const float* const minus_sums = part.x->minus_sums[kSum];
+  float* c = args.c;
+  for (std::int64_t r = 0; r < args.rows; ++r, c += args.c_stride, sums += Q::kWidth) {
+    const F<S> scale = S::set(scales[r]);
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
-      Ints<S> sums = S::load_ints(args.sums + r * Q::kWidth + v * S::kLanes);
-      if constexpr (Q::kFormat.zero != 0)
-        sums = S::add_ints(sums, S::set_int(-Q::kFormat.zero * x->sums[sum]));
-      F<S> out = S::load_f32(c + v * S::kLanes);
-      out = S::fma(S::floats(sums), S::mul(w.scale[v], scale), out);
-      if constexpr (Q::kHasMin) out = S::fma(w.min[v], S::set(x->minus_sums[sum]), out);
+      const F<S> sum = S::floats(S::load_ints(sums + v * S::kLanes));
+      F<S> out = S::fma(sum, S::mul(w.scale[v], scale), S::load_f32(c + v * S::kLanes));
+      if constexpr (Q::kHasMin) out = S::fma(w.min[v], S::set(minus_sums[r]), out);
       S::store_f32(c + v * S::kLanes, out);
     }
   }
 }
 
-// A plane of eight bits already has one byte per column, so it needs no conversion.
 template <class S, int kKind>
+[[gnu::always_inline]] inline void join_part(const CodeTileArgs& args, const SummedPart& part,
+                                             const std::int32_t* sums, int sub) {
+  if constexpr (kQuantFormats[kKind].subs == 2) {
+    if (sub == 1) return join_sums<S, kKind, 1>(args, part, sums);
+  }
+  join_sums<S, kKind, 0>(args, part, sums);
+}
+
+// While tiles sum the codes of a part, vectors join the sums of the part kLag parts before, because vectors
+// wait long for the stores of tiles.
+template <class T, class S, int kKind, int kHalves>
+void code_product(const CodeTileArgs& args) {
+  using Q = Quant<S, kKind>;
+  constexpr int kSubs = Q::kFormat.subs, kLag = 2;
+  static_assert(kLag % kSubs == 0);
+  alignas(64) std::int32_t sums[kLag][kHalves * kMatrixRows * 2 * kMatrixRows];
+  SummedPart parts[kLag];
+  const std::byte* block = args.block;
+  std::int64_t in_block = args.first_group, count = 0, together = 0;
+  for (std::int64_t g = 0; g < args.groups; g += together) {
+    if (in_block == args.block_groups) {
+      in_block = 0;
+      block += args.block_bytes;
+    }
+    together = args.block_groups - in_block < args.shared ? args.block_groups - in_block : args.shared;
+    if (args.groups - g < together) together = args.groups - g;
+    for (std::int64_t i = 0; i < together * args.ahead_bytes; i += kMatrixBytes)
+      __builtin_prefetch(args.ahead + g * args.ahead_bytes + i, 0, 2);
+    const SummedPart part{block, block + Q::kHeaderBytes + in_block * Q::kGroupBytes, args.scales + g};
+    for (int sub = 0; sub < kSubs; ++sub, ++count) {
+      const std::int64_t column = g * kQuantGroup + sub * kQuantGroup / kSubs, i = count % kLag;
+      sum_codes<T, kSignedCodes<kKind>, kHalves>(args.x + column, args.x_row_stride,
+                                                 args.w + column * 2 * kMatrixRows,
+                                                 together * kQuantGroup / kSubs / args.columns, args.columns);
+      if (count >= kLag) join_part<S, kKind>(args, parts[i], sums[i], sub);
+      store_sums<T, kHalves>(sums[i]);
+      parts[i] = part;
+    }
+    in_block += together;
+  }
+  for (std::int64_t last = count < kLag ? 0 : count - kLag; last < count; ++last)
+    join_part<S, kKind>(args, parts[last % kLag], sums[last % kLag], static_cast<int>(last % kSubs));
+}
+
+template <class T, class S, int kKind>
+void code_product_of_rows(const CodeTileArgs& args) {
+  args.rows > kMatrixRows ? code_product<T, S, kKind, 2>(args) : code_product<T, S, kKind, 1>(args);
+}
+
+template <class T, class S, int kKind>
 constexpr QuantParts quant_parts() {
-  if constexpr (Quant<S, kKind>::kFormat.low_bits == 8) return {nullptr, join_sums<S, kKind>};
-  return {unpack_codes<S, kKind>, join_sums<S, kKind>};
+  return {unpack_codes<S, kKind>, code_product_of_rows<T, S, kKind>};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Converts quantised weights between the blocks of the checkpoint and panels.
+// Quantised matrices in panels: their layout, and how their rows are read.
 #include "kernels/cpu/quant_weight.h"
 
 #include <algorithm>
@@ -61,11 +61,6 @@ QuantKind kind_of(const MatrixPart& part) {
 }
 
 template <class T>
-void put(std::byte* to, T value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-template <class T>
 T get(const std::byte* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
@@ -87,22 +82,6 @@ struct RowOf {
   }
 };
 
-void put_codes(const RowOf& at, const std::uint8_t* codes, std::int64_t count, std::byte* group) {
-  alignas(4) std::uint8_t padded[kQuantGroup] = {};
-  std::copy_n(codes, count, padded);
-  const int low = at.layout.format().low_bits;
-  const int high = at.layout.format().high_bits;
-  std::uint32_t units[8] = {};
-  for (int step = 0; step < 8; ++step) {
-    std::uint32_t quad;
-    std::memcpy(&quad, padded + 4 * step, sizeof quad);
-    units[step * low / 8] |= (quad & 0x01010101u * ((1u << low) - 1)) << step * low % 8;
-    if (high > 0)
-      units[low + step * high / 8] |= (quad >> low & 0x01010101u * ((1u << high) - 1)) << step * high % 8;
-  }
-  for (int unit = 0; unit < low + high; ++unit) put(group + at.plane(0, unit), units[unit]);
-}
-
 void get_codes(const RowOf& at, const std::byte* group, std::uint8_t* codes) {
   const int low = at.layout.format().low_bits;
   const int high = at.layout.format().high_bits;
@@ -114,49 +93,6 @@ void get_codes(const RowOf& at, const std::byte* group, std::uint8_t* codes) {
                0x01010101u * ((1u << high) - 1))
               << low;
     std::memcpy(codes + 4 * step, &quad, sizeof quad);
-  }
-}
-
-void put_block(const QuantLayout& layout, const RowOf& at, const QuantBlock& from, std::byte* block) {
-  put(block + at.scale(), from.scale);
-  if (layout.has_min()) put(block + at.min(), from.min);
-  const int subs = layout.format().subs;
-  for (std::int64_t g = 0; g < layout.block_groups; ++g) {
-    std::byte* group = block + layout.header_bytes() + g * layout.group_bytes();
-    for (int s = 0; s < subs && layout.two_levels(); ++s) {
-      const auto i = static_cast<std::size_t>(g * subs + s);
-      if (layout.format().scales == QuantScales::nibbles_min) {
-        put(group + at.sub(s), static_cast<std::uint8_t>(from.scales[i] | from.mins[i] << 4));
-      } else {
-        put(group + at.sub(s), from.scales[i]);
-        if (layout.has_min()) put(group + at.sub(subs + s), from.mins[i]);
-      }
-    }
-    put_codes(at, from.codes.data() + g * kQuantGroup, kQuantGroup, group);
-  }
-}
-
-void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout, const RowOf& at,
-             std::byte* panel) {
-  const auto* bytes = part.values.row<std::uint8_t>(row);
-  QuantBlock taken;
-  for (std::int64_t b = 0; b < layout.blocks(); ++b, panel += layout.block_bytes()) {
-    if (!part.scales) {
-      take_apart(part.encoding, bytes + b * block_shape(part.encoding).bytes, taken);
-      put_block(layout, at, taken, panel);
-      continue;
-    }
-    const float scale = part.scales.row<float>(row)[b * part.scales.stride[1]];
-    if (layout.scale_bytes() == 4)
-      put(panel + at.scale(), scale);
-    else
-      put(panel + at.scale(), to_bf16(scale));
-    if (part.zeros) put(panel + at.min(), part.zeros.row<std::uint8_t>(row)[b * part.zeros.stride[1]]);
-    for (std::int64_t g = 0; g < layout.block_groups; ++g) {
-      const std::int64_t column = (b * layout.block_groups + g) * kQuantGroup;
-      put_codes(at, bytes + column, std::min<std::int64_t>(kQuantGroup, layout.cols - column),
-                panel + layout.header_bytes() + g * layout.group_bytes());
-    }
   }
 }
 
@@ -195,29 +131,6 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
 }
 
 }  // namespace
-
-bool QuantLayout::two_levels() const {
-  const QuantScales s = format().scales;
-  return s == QuantScales::bytes || s == QuantScales::bytes_min || s == QuantScales::nibbles_min;
-}
-
-bool QuantLayout::has_min() const {
-  const QuantScales s = format().scales;
-  return s != QuantScales::f16 && s != QuantScales::bf16 && s != QuantScales::bytes && s != QuantScales::f32;
-}
-
-std::int64_t QuantLayout::scale_bytes() const {
-  return format().scales == QuantScales::f32 || format().scales == QuantScales::f32_zero ? 4 : 2;
-}
-
-std::int64_t QuantLayout::min_bytes() const {
-  return format().scales == QuantScales::f32_zero ? 1 : has_min() ? 2 : 0;
-}
-
-std::int64_t QuantLayout::sub_bytes() const {
-  if (!two_levels()) return 0;
-  return format().scales == QuantScales::bytes_min ? 2 * format().subs : format().subs;
-}
 
 void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels&,
                        float* out) const {
@@ -275,13 +188,16 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
     bytes += bands[b].data.bytes();
     auto* data = static_cast<std::byte*>(bands[b].data.data());
     stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
-      std::int64_t first = 0;
-      for (const MatrixPart* part : parts[b]) {
-        const std::int64_t last = std::min(first + part->rows(), end * layout.width);
-        for (std::int64_t row = std::max(first, begin * layout.width); row < last; ++row)
-          put_row(*part, row - first, layout, {layout, row % layout.width},
-                  data + row / layout.width * layout.panel_bytes());
-        first += part->rows();
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        std::int64_t part_first = 0;
+        for (const MatrixPart* part : parts[b]) {
+          const std::int64_t first = std::max(part_first, panel * layout.width);
+          const std::int64_t last = std::min(part_first + part->rows(), (panel + 1) * layout.width);
+          if (first < last)
+            pack_rows(*part, first - part_first, last - first, layout, first % layout.width,
+                      data + panel * layout.panel_bytes());
+          part_first += part->rows();
+        }
       }
     });
   }

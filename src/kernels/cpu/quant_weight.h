@@ -18,13 +18,13 @@ struct QuantLayout {
   std::int64_t block_groups = 1;
 
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
-  bool two_levels() const;
-  bool has_min() const;  // whether a block has a min or a zero point
+  bool two_levels() const { return format().two_levels(); }
+  bool has_min() const { return format().has_min(); }
   // Returns true if no scale changes within kQuantShared groups.
   bool wide() const { return scale_bytes() == 4 && (blocks() == 1 || block_groups % kQuantShared == 0); }
-  std::int64_t scale_bytes() const;
-  std::int64_t min_bytes() const;
-  std::int64_t sub_bytes() const;  // bytes per row of a group's scales and mins
+  std::int64_t scale_bytes() const { return format().scale_bytes(); }
+  std::int64_t min_bytes() const { return format().min_bytes(); }
+  std::int64_t sub_bytes() const { return format().sub_bytes(); }
   std::int64_t groups() const { return (cols + kQuantGroup - 1) / kQuantGroup; }
   std::int64_t blocks() const { return groups() / block_groups; }
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -70,6 +70,9 @@ class QuantWeight final : public CpuWeight {
 };
 
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
+// Writes the rows [first, first + count) of `part` to a panel, from the panel's row `panel_row` on.
+void pack_rows(const MatrixPart& part, std::int64_t first, std::int64_t count, const QuantLayout& layout,
+               std::int64_t panel_row, std::byte* panel);
 std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols);
 
 }  // namespace octavo::cpu

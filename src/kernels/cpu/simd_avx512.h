@@ -92,7 +92,8 @@ struct Avx512 {
   static Ints set_int(int x) { return _mm512_set1_epi32(x); }
   static Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
   static void store_ints(void* p, Ints x) { _mm512_storeu_si512(p, x); }
-  static Ints add_ints(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  // Subtracts `b` from every byte.
+  static Ints sub_bytes(Ints a, int b) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(b))); }
   static Ints load_u8(const void* p) { return _mm512_cvtepu8_epi32(quarter_of(p)); }
   static Ints load_i8(const void* p) { return _mm512_cvtepi8_epi32(quarter_of(p)); }
   static F floats(Ints x) { return _mm512_cvtepi32_ps(x); }

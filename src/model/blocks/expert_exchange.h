@@ -21,7 +21,7 @@ class ExpertSpread;
 
 class ExpertExchange {
  public:
-  // group` contains all ranks of all engines, in the order of Shard::expert_rank(). It must outlive the
+  // `group` contains all ranks of all engines, in the order of Shard::expert_rank(). It must outlive the
   // exchange.
   ExpertExchange(ProcessGroup& group, const Shard& shard, DType activation);
 

@@ -34,7 +34,7 @@ struct LayerInputs {
   };
 };
 
-// layer` is the index of the layer whose vectors the block reads.
+// `layer` is the index of the layer whose vectors the block reads.
 std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
                                         std::int64_t dim);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Config::Range kTypes{0, 1024};
 
-// before` is the prefix of all names.
+// `before` is the prefix of all names.
 Names bert_names(const std::string& before) {
   Names names;
   names.prefixes = {""};

@@ -71,7 +71,7 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   return indexed;
 }
 
-// interleaved` is the default for how RoPE pairs elements in heads of the indexer.
+// `interleaved` is the default for how RoPE pairs elements in heads of the indexer.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int rotary = spec.ropes[0].rotary_dim;

@@ -39,7 +39,7 @@ void take_mistral_names(ModelSpec& spec) {
   spec.ropes[0].interleaved = true;
 }
 
-// before` is the prefix of the experts' names.
+// `before` is the prefix of the experts' names.
 void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().storage = ExpertStorage::each;
   names.of<Experts>().router = before + "gate";

@@ -14,7 +14,7 @@ constexpr Dialect kDialect{.kv_heads = "num_attention_heads",
                            .norm = {.kind = NormKind::layer},
                            .rotary = false};
 
-// local` selects the rotary embedding of layers with a window.
+// `local` selects the rotary embedding of layers with a window.
 Result<RopeSpec> read_own_rope(const Config& config, const ModelSpec& spec, bool local) {
   Dialect dialect = kDialect;
   dialect.theta = local ? "local_rope_theta" : "global_rope_theta";
@@ -46,7 +46,7 @@ Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// before` is the prefix of all names.
+// `before` is the prefix of all names.
 Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::string& before) {
   TRY(ModelSpec spec, describe_dense(config, kDialect));
   TRY(const bool bias, config.boolean("norm_bias"));

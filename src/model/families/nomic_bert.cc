@@ -14,7 +14,7 @@ namespace {
 
 constexpr Config::Range kTokenTypes{0, 1024};
 
-// activation` is the name of the field with the activation.
+// `activation` is the name of the field with the activation.
 Result<ModelSpec> describe_nomic_encoder(const Config& config, std::string_view activation = "hidden_act") {
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
                                               .activation = activation,

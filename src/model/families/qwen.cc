@@ -56,7 +56,7 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// hidden` is the field with the width of the MLP.
+// `hidden` is the field with the width of the MLP.
 Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden,
                                               .norm = {.kind = NormKind::rms, .weight_offset = 1},

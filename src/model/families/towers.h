@@ -13,7 +13,7 @@ namespace octavo {
 // Defaults of missing fields, as in transformers' classes.
 extern const std::string_view kClipDefaults, kSiglipDefaults;
 
-// prefix` is the prefix of the tensor names.
+// `prefix` is the prefix of the tensor names.
 Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::string& prefix);
 
 // Adds an audio encoder to a language model in the same checkpoint. The prefixes are language_model,
@@ -31,7 +31,7 @@ Result<> set_tied(ModelSpec& spec, const Config& config);
 // Sets the activation of ungated MLPs from hidden_act.
 Result<> set_activation(const Config& config, ModelSpec& spec);
 
-// config` is the complete config, `text` the language model.
+// `config` is the complete config, `text` the language model.
 Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& text);
 
 // Describe an image encoder. `config` is the model's vision_config. The family sets merge, projector,

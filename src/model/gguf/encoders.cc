@@ -3,7 +3,7 @@
 
 namespace octavo {
 
-// The file contains the width of the windows, both sides together, and a period: in each period, one layer
+// The file contains the width of the windows (the sum of both sides) and a period: one layer in each period
 // has no window.
 Result<> translate_modernbert(GgufFields& fields) {
   fields.set("local_attention", fields.number("sliding_window"), "attention.sliding_window");

@@ -13,14 +13,14 @@ namespace octavo {
 
 class ProjectorLayers {
  public:
-  // matrices` and `norm` are tensor names without the prefix.
+  // `matrices` and `norm` are tensor names without the prefix.
   ProjectorLayers(const ModelSpec& spec, const Projector& projector, const std::vector<std::string>& matrices,
                   const std::string& norm);
 
   const Projector& spec() const { return spec_; }
   Norm norm() const { return norm_.norm(); }
   void list(ParameterList& list);
-  // rows` is the maximum number of input rows of run().
+  // `rows` is the maximum number of input rows of run().
   void reserve(Scratch scratch, std::int64_t rows, DType activation) const;
   // Shapes: x is act [rows, any], out is f32 [rows, out_dim].
   void run(const Step& step, Scratch scratch, View x, const View& out) const;

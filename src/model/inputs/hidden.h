@@ -27,7 +27,7 @@ struct HiddenSource {
 
 class HiddenRowsInput final : public Phase {
  public:
-  // first` is the namer of the first layer.
+  // `first` is the namer of the first layer.
   HiddenRowsInput(const ModelSpec& spec, const Namer& top, const Namer& first);
 
   void list(ParameterList& list) override;

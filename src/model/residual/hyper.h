@@ -19,7 +19,7 @@ struct HyperMixes {};  // f32 [tokens, streams * streams]: the matrix that mixes
 // Parameters for one mixture.
 class HyperWeights {
  public:
-  // begin` is the prefix of the tensor names. `mixes` is true for a half of a layer, and false at the end,
+  // `begin` is the prefix of the tensor names. `mixes` is true for a half of a layer, and false at the end,
   // where the streams are merged.
   HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
                bool mixes);
@@ -38,7 +38,7 @@ class HyperWeights {
 
 class HyperScheme final : public ResidualScheme {
  public:
-  // last` means that this is the last stage, which merges the streams.
+  // `last` means that this is the last stage, which merges the streams.
   HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last);
 
   void list(ParameterList& list) override {

@@ -19,7 +19,7 @@ class ResidualSum {
     View residual_scale = {};
   };
 
-  // all` is f32 [maximum number of tokens, dim].
+  // `all` is f32 [maximum number of tokens, dim].
   ResidualSum(Backend& backend, View all) : backend_(backend), all_(all) {}
 
   const View& all() const { return all_; }

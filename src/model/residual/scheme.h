@@ -32,7 +32,7 @@ class ResidualScheme : public NetworkPart {
 
 class BeginResidual final : public Phase {
  public:
-  // scheme` must outlive this object.
+  // `scheme` must outlive this object.
   explicit BeginResidual(const ResidualScheme& scheme) : scheme_(scheme) {}
 
   void run(const Step& step) const override { scheme_.begin(step); }

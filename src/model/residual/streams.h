@@ -57,7 +57,7 @@ class PredictStreams final : public Phase {
 // computed from the first stream and added to the others.
 class CorrectStreams final : public Phase {
  public:
-  // before` belongs to the same layer. It has the parameters of both phases, and must outlive this object.
+  // `before` belongs to the same layer. It has the parameters of both phases, and must outlive this object.
   // `input` is the layer input, or null.
   CorrectStreams(const PredictStreams& before, std::unique_ptr<Block> input, NormParameter input_norm)
       : before_(before), input_(std::move(input)), input_norm_(std::move(input_norm)) {}

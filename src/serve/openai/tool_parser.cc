@@ -144,7 +144,7 @@ std::size_t ToolParser::find_own_mark() const {
   return at;
 }
 
-// Looks for other openings of calls before the marker that was found so far.
+// Updates `found` if another marker that begins a call appears earlier in the text.
 void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
   const auto add = [&](std::string_view mark) {
     if (mark.empty()) return;

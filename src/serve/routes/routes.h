@@ -18,8 +18,11 @@ boost::json::object api_of_all_routes();
 // Returns the paths of the server's routes. A path that ends with '/' also matches longer paths.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
+// Returns the path without --root-path. As in FastAPI, paths work with and without this prefix.
+std::string_view local_path(std::string_view path, std::string_view root);
+
 // Counts the response in the metrics, except for health probes and /metrics, as in vLLM.
-void count_answer(Service& service, const http::Answered& answered);
+void count_answer(HttpMetrics& metrics, const ServeOptions& options, const http::Answered& answered);
 
 // Answers the exchange, directly or later on the service's threads. Without a valid key, only GET /health
 // and GET /ready are answered.

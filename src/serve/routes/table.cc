@@ -175,13 +175,6 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
-// Removes --root-path from the path if present. As in FastAPI, paths work with and without the prefix.
-std::string_view local_path(std::string_view path, std::string_view root) {
-  while (root.ends_with('/')) root.remove_suffix(1);
-  const std::string_view rest = path.starts_with(root) ? path.substr(root.size()) : path;
-  return rest.starts_with('/') ? rest : path;
-}
-
 // Redirects (307) a known path that has additional slashes at its end.
 std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
                                               const ServeOptions& options) {
@@ -298,12 +291,17 @@ std::vector<std::string_view> route_paths(const ServeOptions& options) {
   return paths;
 }
 
-void count_answer(Service& service, const http::Answered& answered) {
-  if (is_probe(local_path(answered.path, service.options.root_path))) return;
-  const Route* found = find_route(local_path(answered.path, service.options.root_path), service.options);
+std::string_view local_path(std::string_view path, std::string_view root) {
+  while (root.ends_with('/')) root.remove_suffix(1);
+  const std::string_view rest = path.starts_with(root) ? path.substr(root.size()) : path;
+  return rest.starts_with('/') ? rest : path;
+}
+
+void count_answer(HttpMetrics& metrics, const ServeOptions& options, const http::Answered& answered) {
+  if (is_probe(local_path(answered.path, options.root_path))) return;
+  const Route* found = find_route(local_path(answered.path, options.root_path), options);
   const std::string_view path = found ? found->path : "none";
-  service.metrics.http.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path),
-                             answered);
+  metrics.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
 }
 
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,

@@ -30,8 +30,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Returns the keys of the requested pieces in the consumer's format. It includes keys of pieces that this
-// engine does not have.
+// Returns the keys of the requested pieces in the consumer's format, also of pieces that this engine does not
+// have.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;

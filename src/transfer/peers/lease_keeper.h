@@ -1,5 +1,5 @@
-// Renews the leases of blocks that a consumer will fetch later, so that the producers keep them. It sends
-// heartbeats as vLLM does.
+// Renews the leases of blocks that a consumer will fetch later, so that the producers keep them. The
+// heartbeats are those of vLLM.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class LeaseKeeper {
   // lease: duration of a lease. Six heartbeats are sent in this time.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
 
-  // Any thread may call these functions. They do not wait.
+  // Any thread may call these functions. Neither waits.
   void keep(RequestId id, const KvTransferParams& from);
   void let_go(RequestId id);
 

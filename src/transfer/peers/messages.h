@@ -9,8 +9,8 @@
 //
 // A connection can also consist of one Done message, if the consumer needs no blocks, or of Keep messages,
 // which renew one lease each. Packed blocks (block_format.h) are written to the slot that Get names, or
-// follow the Piece message on the connection (transport.h). For native blocks (native_blocks.h), the
-// headers follow the Piece message. Their contents follow the headers, or are sent over UCX. A lease does
+// follow the Piece message on the connection (transport.h). For native blocks (native_blocks.h), the headers
+// follow the Piece message. The contents of the blocks follow the headers, or are sent over UCX. A lease does
 // not expire while its connection is open.
 //
 // The producer may send Refused at any time, and then closes the connection. A frame is its size in bytes

@@ -17,7 +17,7 @@
 namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
-// Minimum slot size. It fits into a CPU cache.
+// Minimum slot size; fits into a CPU cache.
 inline constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 
 inline int piece_blocks(const BlockFormat& format) {

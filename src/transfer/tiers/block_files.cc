@@ -199,8 +199,8 @@ std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t fil
   return evicted;
 }
 
-// Deletes a block's file. Returns true if the caller must reduce the number of files. It need not do so if
-// another engine deleted the file, because that engine reduced the number.
+// Deletes a block's file. Returns true if the caller must reduce the number of files; false if another engine
+// deleted the file, because that engine reduced the number.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
   const bool others = locked.state.changes != changes_read_ + own_changes_;

@@ -2,10 +2,10 @@
 //
 //   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
-// Several engines and processes may use a folder at the same time. They load each other's blocks and share
-// the size limit. A file is a packed block (block_format.h). It is written under a temporary name and then
-// renamed. After a crash or on a full disk a file may still be incomplete; readers detect this by its key
-// and checksum.
+// Several engines and processes may use a folder at the same time. All of them load each other's blocks and
+// share the size limit. A file is a packed block (block_format.h). It is written under a temporary name and
+// then renamed. After a crash or on a full disk a file may still be incomplete; readers detect this by its
+// key and checksum.
 //
 // File times store the order of use, so it survives restarts and other engines can read it. Each engine
 // also keeps the order in memory. Before an engine evicts, it reads the folder again if other engines have

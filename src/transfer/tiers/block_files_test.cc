@@ -118,7 +118,8 @@ TEST_P(BothWays, TheLeastRecentlyUsedMakeRoom) {
   EXPECT_FALSE(f.files->contains(key(2)));
   EXPECT_FALSE(f.files->contains(key(3)));
   ASSERT_TRUE(f.put(6));
-  EXPECT_TRUE(f.files->contains(key(0))) << "the tail of what was used together goes first";
+  EXPECT_TRUE(f.files->contains(key(0)))
+      << "of blocks last used at the same time, the end of the prefix is evicted first";
   EXPECT_FALSE(f.files->contains(key(1)));
   EXPECT_EQ(f.files->evicted(), 3);
   EXPECT_EQ(f.count_on_disk(), 4);

@@ -1,10 +1,10 @@
 // KV tier in host memory, with a limit on the total size.
 //
-// The engine's allocator reserves the memory at start. With a GPU, the memory is pinned and allocated at
-// once, so that copies are direct. Without one, a memory page is allocated when the writer thread first
-// writes to it; the engine's thread never waits for this. Blocks are contiguous and have the transfer
-// layout. They have no header and no checksum, because they never leave the process. Any thread may call
-// the functions.
+// The engine's allocator reserves the memory at start. If the engine runs on a GPU, the memory is pinned and
+// allocated at once, so that copies are direct. On a CPU, a memory page is allocated when the writer thread
+// first writes to it; the engine's thread never waits for this. Blocks are contiguous and have the transfer
+// layout. Blocks need neither header nor checksum here, because they never leave the process. Any thread may
+// call the functions.
 #pragma once
 
 #include <condition_variable>

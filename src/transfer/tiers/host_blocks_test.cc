@@ -71,7 +71,7 @@ TEST(HostBlocks, TheLeastRecentlyUsedMakeRoom) {
   host.put(5);
   EXPECT_FALSE(host.get(2) || host.get(3));
   host.put(6);
-  EXPECT_TRUE(host.get(0)) << "the tail of what was used together goes first";
+  EXPECT_TRUE(host.get(0)) << "of blocks last used at the same time, the end of the prefix is evicted first";
   EXPECT_FALSE(host.get(1));
   EXPECT_EQ(host.blocks->take_removed(), (std::vector{key(2), key(3), key(1)}));
   EXPECT_TRUE(host.blocks->take_removed().empty());

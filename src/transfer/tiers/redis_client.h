@@ -1,5 +1,5 @@
-// A blocking connection to a Redis or Valkey server, for KV blocks in a shared store. It implements the
-// part of RESP2 that values of a known size need.
+// A blocking connection to a Redis or Valkey server, for KV blocks in a shared store. Implements the part of
+// RESP2 that values of a known size need.
 #pragma once
 
 #include <cstdint>

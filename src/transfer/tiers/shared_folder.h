@@ -1,5 +1,5 @@
-// Counters that all engines with the same KV folder share. They are in the file `state`. Its lock excludes
-// all other threads and processes.
+// Counters that all engines with the same KV folder share. They are in the file `state`. The lock on this
+// file excludes all other threads and processes.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// Connector to KV tiers: host memory, a disk, or a store that several engines share. It stores the blocks
-// of computed prompts in the background. If a later prompt has the same prefix and the cache has evicted
-// it, the connector loads the blocks.
+// Connector to KV tiers: host memory, a disk, or a store that several engines share. The connector stores the
+// blocks of computed prompts in the background. If a later prompt has the same prefix and the cache has
+// evicted it, the connector loads the blocks.
 //
-// It measures how long loads take, separately for host memory and for the tier below. If computing is
-// faster, it does not load. A system error disables a disk; an invalid block is ignored. If other engines
+// The connector measures how long loads take, separately for host memory and for the tier below. If computing
+// is faster, it does not load. A system error disables a disk; an invalid block is ignored. If other engines
 // also write to the tier, a separate thread looks up each prompt first, with a short time limit.
 #pragma once
 

@@ -149,7 +149,7 @@ TEST(TieredBlocks, ARestartFindsAllOfIt) {
   EXPECT_EQ(tiers.host().count(), 10);
 }
 
-// The store below hangs. Its queue is limited, and host memory continues to work.
+// The store below hangs. The queue to this store is limited, and host memory continues to work.
 TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   TestRedis redis;
   redis.mood = TestRedis::Mood::silent;

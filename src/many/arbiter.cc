@@ -1,0 +1,219 @@
+#include "many/arbiter.h"
+
+#include <algorithm>
+
+#include "base/size_text.h"
+
+namespace octavo::many {
+
+Result<Arbiter> Arbiter::make(ArbiterRules rules, const std::vector<ModelRules>& models) {
+  Arbiter arbiter(rules);
+  std::int64_t pinned = 0;
+  for (const ModelRules& model : models) {
+    arbiter.models_.push_back({.rules = model});
+    if (model.pinned) pinned += model.weight_bytes + model.cache_bytes;
+  }
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const std::int64_t own = models[i].weight_bytes + models[i].cache_bytes;
+    const std::int64_t others = pinned - (models[i].pinned ? own : 0);
+    if (own + others > rules.memory_bytes)
+      return invalid("models_memory",
+                     "is {}, but model {} of the list needs {} beside {} of pinned models: set "
+                     "--models-memory, --kv-cache-memory-bytes or --quantization, or pin fewer models",
+                     size_text(rules.memory_bytes), i + 1, size_text(own), size_text(others));
+  }
+  return arbiter;
+}
+
+void Arbiter::requested(std::size_t index, std::int64_t now_us, std::int64_t deadline_us) {
+  Model& model = models_[index];
+  model.used_us = now_us;
+  if (model.presence == Presence::loaded) return;
+  if (model.wanted_us == 0) model.wanted_us = now_us;
+  if (deadline_us != 0 && (model.deadline_us == 0 || deadline_us < model.deadline_us))
+    model.deadline_us = deadline_us;
+}
+
+void Arbiter::set_busy(std::size_t index, bool busy, std::int64_t now_us) {
+  Model& model = models_[index];
+  if (busy || model.busy) model.used_us = now_us;
+  model.busy = busy;
+  if (busy && model.presence == Presence::unloaded && model.wanted_us == 0) model.wanted_us = now_us;
+}
+
+Result<Action> Arbiter::unload(std::size_t index) {
+  Model& model = models_[index];
+  if (model.presence != Presence::loaded)
+    return failure(ErrorCode::unavailable, "the model is not loaded");
+  if (model.busy) return failure(ErrorCode::unavailable, "the model has unfinished requests");
+  std::vector<Action> actions;
+  unload_now(index, actions);
+  return actions.front();
+}
+
+std::int64_t Arbiter::used_bytes() const {
+  std::int64_t used = 0;
+  for (const Model& model : models_) {
+    const bool present = model.presence != Presence::unloaded;
+    if (present) used += model.rules.weight_bytes;
+    if (present || model.has_cache) used += model.rules.cache_bytes;
+  }
+  return used;
+}
+
+std::int64_t Arbiter::needed_bytes(const Model& model) const {
+  return model.rules.weight_bytes + (model.has_cache ? 0 : model.rules.cache_bytes);
+}
+
+// Returns the time from which the model may be unloaded for another one.
+std::int64_t Arbiter::evictable_us(const Model& model) const {
+  const std::int64_t slice_end = model.loaded_us + std::max(rules_.slice_us, model.load_us());
+  if (model.busy) return slice_end;
+  return std::min(slice_end,
+                  std::max(model.loaded_us + model.load_us(), model.used_us + model.rules.min_idle_us));
+}
+
+// A deadline that ends before the victim's time ends the victim's time, if the load can still be in time.
+bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const {
+  if (victim.presence != Presence::loaded || victim.rules.pinned || &victim == for_model) return false;
+  const std::int64_t from_us = evictable_us(victim);
+  if (from_us <= now_us) return true;
+  if (for_model == nullptr || for_model->deadline_us == 0) return false;
+  return now_us + for_model->load_us() <= for_model->deadline_us &&
+         from_us + for_model->load_us() > for_model->deadline_us;
+}
+
+// Returns models whose weights cover `gap` bytes, or all that may be unloaded, and subtracts their weights
+// from `gap`.
+std::vector<std::size_t> Arbiter::victims(std::int64_t& gap, const Model* for_model,
+                                          std::int64_t now_us) const {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < models_.size(); ++i)
+    if (may_evict(models_[i], for_model, now_us)) order.push_back(i);
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    const Model& model = models_[i];
+    return std::pair(model.busy, model.busy ? model.loaded_us : model.used_us);
+  });
+  std::vector<std::size_t> chosen;
+  for (const std::size_t i : order) {
+    if (gap <= 0) break;
+    gap -= models_[i].rules.weight_bytes;
+    chosen.push_back(i);
+  }
+  // A later, larger model may make an earlier one unnecessary.
+  std::erase_if(chosen, [&](std::size_t i) {
+    const std::int64_t bytes = models_[i].rules.weight_bytes;
+    if (gap + bytes > 0) return false;
+    gap += bytes;
+    return true;
+  });
+  return chosen;
+}
+
+// Returns the unloaded models with a cache, the least recently used first.
+std::vector<std::size_t> Arbiter::kept_caches(const Model* except) const {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < models_.size(); ++i)
+    if (models_[i].presence == Presence::unloaded && models_[i].has_cache && &models_[i] != except)
+      order.push_back(i);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return models_[i].used_us; });
+  return order;
+}
+
+void Arbiter::unload_now(std::size_t index, std::vector<Action>& actions) {
+  models_[index].presence = Presence::unloading;
+  actions.push_back({Action::Kind::unload, index});
+}
+
+void Arbiter::drop_cache(std::size_t index, std::vector<Action>& actions) {
+  models_[index].has_cache = false;
+  actions.push_back({Action::Kind::drop_cache, index});
+}
+
+// Frees `gap` bytes: weights first, because a cache cannot be loaded again. Does nothing if even all that may
+// be freed is too little.
+void Arbiter::make_room(std::int64_t gap, const Model* for_model, std::int64_t now_us,
+                        std::vector<Action>& actions) {
+  for (const Model& model : models_)
+    if (model.presence == Presence::unloading) gap -= model.rules.weight_bytes;
+  if (gap <= 0) return;
+  const std::vector<std::size_t> chosen = victims(gap, for_model, now_us);
+  const std::vector<std::size_t> caches = kept_caches(for_model);
+  std::int64_t in_caches = 0;
+  for (const std::size_t i : caches) in_caches += models_[i].rules.cache_bytes;
+  for (const std::size_t i : chosen) in_caches += models_[i].rules.cache_bytes;
+  if (gap > in_caches) return;
+  for (const std::size_t i : chosen) unload_now(i, actions);
+  for (const std::size_t i : caches) {
+    if (gap <= 0) break;
+    gap -= models_[i].rules.cache_bytes;
+    drop_cache(i, actions);
+  }
+}
+
+std::vector<Action> Arbiter::decide(std::int64_t now_us) {
+  std::vector<Action> actions;
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    const Model& model = models_[i];
+    if (model.presence == Presence::loaded && !model.busy && !model.rules.pinned &&
+        model.rules.idle_timeout_us > 0 && now_us - model.used_us >= model.rules.idle_timeout_us)
+      unload_now(i, actions);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < models_.size(); ++i)
+    if (models_[i].presence == Presence::unloaded && models_[i].wanted_us != 0) order.push_back(i);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return models_[i].wanted_us; });
+  bool first = true;  // memory is freed only for the model that has waited longest
+  for (const std::size_t i : order) {
+    Model& model = models_[i];
+    if (needed_bytes(model) <= free_bytes()) {
+      model.presence = Presence::loading;
+      model.began_us = now_us;
+      actions.push_back({Action::Kind::load, i});
+    } else if (std::exchange(first, false)) {
+      make_room(needed_bytes(model) - free_bytes(), &model, now_us, actions);
+    }
+  }
+  // A model can need more memory than the estimate.
+  if (order.empty() && free_bytes() < 0) make_room(-free_bytes(), nullptr, now_us, actions);
+  std::int64_t cached = 0;
+  const std::vector<std::size_t> caches = kept_caches(nullptr);
+  for (const std::size_t i : caches) cached += models_[i].rules.cache_bytes;
+  for (const std::size_t i : caches) {
+    if (cached <= rules_.memory_bytes / kCacheFraction) break;
+    cached -= models_[i].rules.cache_bytes;
+    drop_cache(i, actions);
+  }
+  return actions;
+}
+
+void Arbiter::loaded(std::size_t index, std::int64_t now_us, std::int64_t weight_bytes,
+                     std::int64_t cache_bytes) {
+  Model& model = models_[index];
+  model.presence = Presence::loaded;
+  model.rules.weight_bytes = weight_bytes;
+  model.rules.cache_bytes = cache_bytes;
+  model.has_cache = true;
+  model.loaded_us = model.used_us = now_us;
+  model.wanted_us = model.deadline_us = 0;
+}
+
+void Arbiter::load_failed(std::size_t index) {
+  Model& model = models_[index];
+  model.presence = Presence::unloaded;
+  model.wanted_us = model.deadline_us = 0;
+}
+
+void Arbiter::unloaded(std::size_t index, std::int64_t now_us) {
+  Model& model = models_[index];
+  model.presence = Presence::unloaded;
+  set_busy(index, model.busy, now_us);
+}
+
+bool Arbiter::waiting() const {
+  return std::ranges::any_of(models_, [](const Model& model) {
+    return model.wanted_us != 0 || model.presence == Presence::unloading;
+  });
+}
+
+}  // namespace octavo::many

@@ -1,0 +1,97 @@
+// Decides which models are in memory. It has no thread and no clock: all times are arguments, in us.
+//
+// A model uses memory for weights and workspaces while it is loaded, and for its KV cache until the cache is
+// dropped. If a model is requested and does not fit, the arbiter unloads idle models (the least recently used
+// first), then models that have had their slice (the longest loaded first). The requests of a busy model wait
+// and continue after its next load.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo::many {
+
+struct ArbiterRules {
+  std::int64_t memory_bytes = 0;  // for all models together
+  // Time for which a busy model stays loaded while others wait. A model always stays at least as long as its
+  // last load took.
+  std::int64_t slice_us = 0;
+};
+
+struct ModelRules {
+  std::int64_t weight_bytes = 0;  // an estimate until the first load
+  std::int64_t cache_bytes = 0;   // the same
+  bool pinned = false;            // never unloaded by the arbiter
+  std::int64_t min_idle_us = 0;   // time without requests after which the model counts as idle
+  std::int64_t idle_timeout_us = 0;  // time without requests after which the model is unloaded; 0: never
+};
+
+enum class Presence : std::uint8_t { unloaded, loading, loaded, unloading };
+
+struct Action {
+  enum class Kind : std::uint8_t { load, unload, drop_cache };
+  Kind kind;
+  std::size_t model;
+  bool operator==(const Action&) const = default;
+};
+
+class Arbiter {
+ public:
+  struct Model {
+    ModelRules rules;
+    Presence presence = Presence::unloaded;
+    bool has_cache = false;
+    bool busy = false;              // has unfinished requests
+    std::int64_t wanted_us = 0;     // since when requests wait for the model; 0: none waits
+    std::int64_t deadline_us = 0;   // earliest deadline of these requests; 0: none
+    std::int64_t began_us = 0;      // start of the current or last load
+    std::int64_t loaded_us = 0;     // end of the last load
+    std::int64_t used_us = 0;       // last time with a request; 0: never
+    std::int64_t load_us() const { return loaded_us > began_us ? loaded_us - began_us : 0; }
+  };
+
+  // Returns an error on "models_memory" if a model cannot fit beside the pinned models.
+  static Result<Arbiter> make(ArbiterRules rules, const std::vector<ModelRules>& models);
+
+  // A request or command needs the model. deadline_us: 0: none.
+  void requested(std::size_t model, std::int64_t now_us, std::int64_t deadline_us = 0);
+  void set_busy(std::size_t model, bool busy, std::int64_t now_us);
+  // A client wants the memory of this model. Returns an error if the model is not loaded or is busy.
+  Result<Action> unload(std::size_t model);
+
+  // Returns what to do now; the results arrive by the next three functions. Call it after every event, and
+  // every few milliseconds while requests wait.
+  std::vector<Action> decide(std::int64_t now_us);
+
+  void loaded(std::size_t model, std::int64_t now_us, std::int64_t weight_bytes, std::int64_t cache_bytes);
+  void load_failed(std::size_t model);
+  void unloaded(std::size_t model, std::int64_t now_us);
+
+  bool waiting() const;  // whether a request waits for a model
+  const std::vector<Model>& models() const { return models_; }
+  std::int64_t used_bytes() const;
+  std::int64_t memory_bytes() const { return rules_.memory_bytes; }
+
+ private:
+  // Caches of unloaded models have at most this fraction of the memory.
+  static constexpr std::int64_t kCacheFraction = 4;
+
+  explicit Arbiter(ArbiterRules rules) : rules_(rules) {}
+  std::int64_t free_bytes() const { return rules_.memory_bytes - used_bytes(); }
+  std::int64_t needed_bytes(const Model& model) const;
+  std::int64_t evictable_us(const Model& model) const;
+  bool may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const;
+  std::vector<std::size_t> victims(std::int64_t& gap, const Model* for_model, std::int64_t now_us) const;
+  std::vector<std::size_t> kept_caches(const Model* except) const;
+  void make_room(std::int64_t gap, const Model* for_model, std::int64_t now_us, std::vector<Action>& actions);
+  void unload_now(std::size_t model, std::vector<Action>& actions);
+  void drop_cache(std::size_t model, std::vector<Action>& actions);
+
+  ArbiterRules rules_;
+  std::vector<Model> models_;
+};
+
+}  // namespace octavo::many

@@ -1,0 +1,47 @@
+// Handles the HTTP requests of a server with many models: finds the model of a request, and passes the request
+// to the model's Service when the model has been loaded once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "many/model_table.h"
+#include "serve/api_handler.h"
+#include "serve/worker_pool.h"
+
+namespace octavo::many {
+
+class ModelHandler final : public ApiHandler, public std::enable_shared_from_this<ModelHandler> {
+ public:
+  // options: those that do not depend on a model
+  ModelHandler(std::shared_ptr<ModelTable> table, ServeOptions options);
+
+  void handle(const ApiKeys& keys, std::shared_ptr<http::Exchange> exchange) override;
+  void count(const http::Answered& answered) override;
+  std::vector<std::shared_ptr<Service>> services() const override;
+  void stop() override;
+
+ private:
+  using ExchangePtr = std::shared_ptr<http::Exchange>;
+
+  std::optional<http::Response> own_page(std::string_view path) const;
+  bool change_model(std::string_view path, const ExchangePtr& exchange);
+  void read_body(const ApiKeys& keys, const ExchangePtr& exchange);
+  void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s);
+  std::optional<std::size_t> find(std::string_view name) const;
+  http::Response no_model(std::string_view path, std::string_view name) const;
+  std::string metrics() const;
+
+  const std::shared_ptr<ModelTable> table_;
+  const ServeOptions options_;
+  const std::int64_t started_at_ =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  HttpMetrics http_;
+  WorkerPool intake_;
+};
+
+}  // namespace octavo::many

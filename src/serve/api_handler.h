@@ -1,0 +1,27 @@
+// What an ApiServer serves once it is open: one service, or the services of many models.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "http/exchange.h"
+#include "openai/api_key.h"
+#include "serve/service.h"
+
+namespace octavo {
+
+class ApiHandler {
+ public:
+  virtual ~ApiHandler() = default;
+
+  // Answers the exchange, directly or later on another thread. Runs on an event loop.
+  virtual void handle(const ApiKeys& keys, std::shared_ptr<http::Exchange> exchange) = 0;
+  // Counts the response in the metrics.
+  virtual void count(const http::Answered& answered) = 0;
+  // Returns the services that exist now.
+  virtual std::vector<std::shared_ptr<Service>> services() const = 0;
+  // Called when the server accepts no more requests. Afterwards, services() stays the same.
+  virtual void stop() {}
+};
+
+}  // namespace octavo
