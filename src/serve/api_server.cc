@@ -90,20 +90,23 @@ void ApiServer::open(std::shared_ptr<ApiHandler> handler) { door_->handler = std
 
 void ApiServer::stop(int grace_ms) {
   const auto handler = door_->handler.load();
-  auto services = handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
-  for (const auto& service : services) {
+  const auto services = [&] {
+    return handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
+  };
+  for (const auto& service : services()) {
     service->views.live.stop();  // otherwise the server would wait for the streams of the live page
     if (service->batches) service->batches->stop();
   }
-  if (!server_->drain(grace_ms) && !services.empty()) {
-    for (const auto& service : services) stop_generations(*service);
-    server_->drain(kLastWordsMs);
+  if (!server_->drain(grace_ms)) {
+    // A model may have been loaded meanwhile.
+    const auto ending = services();
+    for (const auto& service : ending) stop_generations(*service);
+    if (!ending.empty()) server_->drain(kLastWordsMs);
   }
   server_->stop(0);
   if (!handler) return;
   handler->stop();
-  services = handler->services();  // a model may have been loaded meanwhile
-  for (const auto& service : services) stop_service(*service);
+  for (const auto& service : services()) stop_service(*service);
 }
 
 }  // namespace octavo

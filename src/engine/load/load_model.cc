@@ -271,6 +271,9 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
       TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
     }
     local.shared_cache = loaded.rank_caches.has_value();
+  } else if (ranks == nullptr && options.sessions.held_fraction > 0) {
+    // Sessions can be exported. Without a fingerprint, the engine refuses this.
+    local.fingerprint = fingerprint_of(options, *model).value_or("");
   }
   TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));
   return loaded;

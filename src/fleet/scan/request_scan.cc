@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 9> kHeaders{"x-smg-target-worker",
 constexpr std::string_view kRoutingHeaders[] = {"x-smg-routing-key", "x-session-id", "x-user-id",
                                                 "x-tenant-id"};
 constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer ones are cut
+constexpr std::size_t kSessionBytesMax = 256;     // the router stores ids; servers refuse longer ones
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
@@ -245,6 +246,7 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
     route.timeout_s = checked_timeout(seconds);
   }
   route.routing_key.resize(std::min(route.routing_key.size(), kRoutingKeyBytesMax));
+  if (route.session.size() > kSessionBytesMax) route.session.clear();
   if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);
   return route;
 }

@@ -44,6 +44,7 @@ struct RouteRequest {
   bool server_tools = false;
   int priority = 0;
   std::string tenant = {};   // "": no tenant
+  std::string session = {};  // id of the session whose KV cache an engine keeps; "": no session
   // names the conversation, or else the user, so that policies can keep related requests at one endpoint;
   // "": no name
   std::string routing_key = {};
