@@ -55,8 +55,8 @@ export function Sessions() {
     }
   }, [])
   if (problem) return <p class="error">{problem}</p>
-  if (!list || list.data.length === 0)
-    return <p>No sessions. A request with a `session_id` creates one.</p>
+  if (!list) return <p>Waiting for the list.</p>
+  if (list.data.length === 0) return <p>No sessions. A request with a session_id creates one.</p>
   return (
     <div class="sessions">
       <table>
