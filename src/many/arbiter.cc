@@ -104,7 +104,8 @@ std::int64_t Arbiter::evictable_us(const Model& model) const {
 // that does not fit keeps its memory until its requests have ended, because they cannot wait for another load.
 bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const {
   if (victim.presence != Presence::loaded || victim.rules.pinned || &victim == for_model) return false;
-  if (now_us < victim.stays_until_us || (victim.busy && !fits(static_cast<std::size_t>(&victim - models_.data())))) return false;
+  const auto index = static_cast<std::size_t>(&victim - models_.data());
+  if (now_us < victim.stays_until_us || (victim.busy && !fits(index))) return false;
   const std::int64_t from_us = evictable_us(victim);
   if (from_us <= now_us) return true;
   if (now_us < victim.loaded_us + victim.load_us()) return false;
@@ -211,7 +212,7 @@ std::vector<Action> Arbiter::decide(std::int64_t now_us) {
       const std::size_t before = actions.size();
       make_room(needed_bytes(model) - free_bytes(), &model, now_us, actions);
       // Without a reservation, small models would take each piece of memory before a large model fits.
-      const bool unloads = std::ranges::contains(models_, Presence::unloading, &Model::presence);
+      const bool unloads = std::ranges::find(models_, Presence::unloading, &Model::presence) != models_.end();
       if (unloads || actions.size() > before || now_us - model.wanted_us >= rules_.slice_us)
         reserved = needed_bytes(model);
     }

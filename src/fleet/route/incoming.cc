@@ -65,7 +65,7 @@ std::optional<http::Response> Incoming::read() {
     headers_ = without(headers_, "Content-Encoding");
   }
   route_ = scan_request(request());
-  if (context_.tokens && !route_.unreadable) context_.tokens->write(request(), route_);
+  if (context_.tokens && !route_.body.unreadable) context_.tokens->write(request(), route_);
   return std::nullopt;
 }
 

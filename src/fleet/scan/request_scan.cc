@@ -196,15 +196,15 @@ void read_json(const std::string& text, RouteRequest& route) {
   BodyMemory memory(text.size());
   // not an error of the router, because the endpoint may have larger limits
   const Result<json::value> body = body_json(text, &memory);
-  route.unreadable = !body;
-  if (!body) return void(route.body_error = body.error().message);
-  if (!body->is_object()) return void(route.body_error = "not an object");
+  route.body.unreadable = !body;
+  if (!body) return void(route.body.error = body.error().message);
+  if (!body->is_object()) return void(route.body.error = "not an object");
   read_body(body->get_object(), route);
 }
 
 // Reads the fields that multipart forms and JSON bodies have in common.
 void read_form(std::string_view content_type, const std::string& body, RouteRequest& route) {
-  route.body_error = "a form";
+  route.body.error = "a form";
   const auto parts = http::parse_form(content_type, body);
   if (!parts) return;
   for (const http::FormPart& part : *parts)
