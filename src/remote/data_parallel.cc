@@ -207,7 +207,13 @@ void DataParallelClient::command_sessions(SessionCommand command, SessionsDone d
   }
   if (command.verb == SessionVerb::import_part) {
     const std::shared_lock lock(mutex_);
-    const std::size_t at = known && *known < open_ ? *known : place_of(command.key);
+    std::size_t at = known && *known < open_ ? *known : place_of(command.key);
+    if (command.engine) {
+      at = static_cast<std::size_t>(*command.engine - engines_.front()->info().index);
+      if (at >= open_)
+        return done(failure(ErrorCode::unavailable, "engine {} is shutting down", *command.engine));
+      sessions_.set(command.key, at);
+    }
     return engines_[at]->command_sessions(std::move(command), std::move(done));
   }
   const SessionsDone one = after_all_sessions(all.size(), std::move(done));

@@ -68,6 +68,7 @@ struct SessionCommand {
   int limit = 0;                      // for list: maximum number of sessions; 0: no limit
   int first = 0;                      // for export_part: index of the first piece of the part
   std::string part{};                 // for import_part (transfer/session_file.h)
+  std::optional<int> engine{};        // for import_part, see Request::engine
 };
 
 struct SessionInfo {

@@ -23,18 +23,6 @@ namespace octavo::routes {
 
 namespace {
 
-// Reads vLLM's header X-data-parallel-rank, which selects an engine by index.
-Result<std::optional<int>> chosen_engine(const http::Request& request) {
-  constexpr std::string_view kHeader = "X-data-parallel-rank";
-  const auto given = request.headers.find(kHeader);
-  if (!given) return std::nullopt;
-  int engine = 0;
-  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), engine);
-  if (error != std::errc{} || end != given->data() + given->size())
-    return invalid(kHeader, "must be the index of an engine, got {}", quoted_text(*given));
-  return engine;
-}
-
 void log_prompt(const Service& service, const GenerationPlan& plan) {
   const std::string text = service.tokenizer.decode(plan.prompts.front(), false).value_or("");
   const std::size_t most = service.options.observe.max_log_len
@@ -118,6 +106,17 @@ Result<> read_headers(const http::Request& request, openai::GenerationRequest& g
   std::string& id = generation.request_id;
   if (id.empty()) id = openai::request_id_of(request.headers);
   return read_timeout(request, generation);
+}
+
+Result<std::optional<int>> chosen_engine(const http::Request& request) {
+  constexpr std::string_view kHeader = "X-data-parallel-rank";
+  const auto given = request.headers.find(kHeader);
+  if (!given) return std::nullopt;
+  int engine = 0;
+  const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), engine);
+  if (error != std::errc{} || end != given->data() + given->size())
+    return invalid(kHeader, "must be the index of an engine, got {}", quoted_text(*given));
+  return engine;
 }
 
 Result<> start(const ServicePtr& service, const ExchangePtr& exchange, GenerationPlan plan) {

@@ -85,6 +85,8 @@ Result<> read_headers(const http::Request& request, openai::GenerationRequest& g
 // media alive. If `go_on` returns an error, the error becomes the response.
 Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
+// Reads vLLM's header X-data-parallel-rank, which selects an engine by index.
+Result<std::optional<int>> chosen_engine(const http::Request& request);
 // Starts the generation on the engine that the request's headers select.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // Logs each ignored field once. Then submits the plan to the engine, with the tenant and the trace context

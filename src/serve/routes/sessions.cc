@@ -175,6 +175,7 @@ Result<SessionCommand> read_command(const Service& service, const ExchangePtr& e
                      "this server imports no sessions: start it with --enable-session-import");
     TRY_VOID(openai::check_session_id("session_id", path.id));
     command.verb = SessionVerb::import_part;
+    TRY(command.engine, chosen_engine(exchange->request()));
     command.part = exchange->take_body();
     return command;
   }
