@@ -27,7 +27,8 @@ void add_child_flags(CLI::App& app, EngineCommand& command);
 std::vector<std::string> command_line();
 
 // Returns the command line of the engine process: this one with `more`, kRunEngineFlag and kProcessorsFlag.
-std::vector<std::string> engine_command(const EngineOptions& options, const std::vector<std::string>& more = {});
+std::vector<std::string> engine_command(const EngineOptions& options,
+                                        const std::vector<std::string>& more = {});
 
 // Runs the ranks of an engine on a host without a server, one process for each rank. If one ends, it
 // restarts all, because the ranks on all hosts end together. Returns an error if processes repeatedly end

@@ -72,11 +72,14 @@ Result<std::vector<ListedModel>> read_folder(const std::string& path) {
   }
   if (failed) return invalid(kField, "cannot read the folder {}: {}", path, failed.message());
   if (found.empty())
-    return invalid(kField, "the folder {} has no models: neither subfolders with a config.json nor *.gguf", path);
+    return invalid(kField, "the folder {} has no models: neither subfolders with a config.json nor *.gguf",
+                   path);
   std::vector<ListedModel> models;
   for (const std::string& file : found) {
     ListedModel model = listed_model(file);
-    model.flags.push_back("--served-model-name=" + (fs::is_directory(file) ? fs::path(file).filename() : fs::path(file).stem()).string());
+    model.flags.push_back(
+        "--served-model-name=" +
+        (fs::is_directory(file) ? fs::path(file).filename() : fs::path(file).stem()).string());
     models.push_back(std::move(model));
   }
   return models;
@@ -94,8 +97,8 @@ Result<std::vector<ListedModel>> read_models(const std::string& path) {
   if (!list || !list->is_array() || list->get_array().empty())
     return invalid(kField, "{} must have a list `models` with at least one model", path);
   if (file.get_object().size() > 1)
-    return invalid(kField, "{} must have no other key than `models`: set flags of the server on the command line",
-                   path);
+    return invalid(
+        kField, "{} must have no other key than `models`: set flags of the server on the command line", path);
   std::vector<ListedModel> models;
   for (const json::value& value : list->get_array()) {
     TRY(models.emplace_back(), read_model(value, models.size() + 1));

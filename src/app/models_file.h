@@ -17,9 +17,9 @@ struct ListedModel {
   int idle_timeout_s = 0;  // 0: never
 };
 
-// path: a YAML file with a list `models`, or a folder. Each entry of the list has flags of `octavo serve`, and the
-// keys `pinned`, `preload`, `min-idle` and `idle-timeout`. The models of a folder are its subfolders with a
-// config.json and its files *.gguf. Returns an error on "models".
+// path: a YAML file with a list `models`, or a folder. Each entry of the list has flags of `octavo serve`,
+// and the keys `pinned`, `preload`, `min-idle` and `idle-timeout`. The models of a folder are its subfolders
+// with a config.json and its files *.gguf. Returns an error on "models".
 Result<std::vector<ListedModel>> read_models(const std::string& path);
 
 // Returns the model of a name on the command line.

@@ -25,8 +25,8 @@ TEST(ModelsFile, AnEntryHasFlagsAndKeysOfTheTable) {
       "- {model: org/b, preload: true, min-idle: 3, idle_timeout: 60}\n");
   ASSERT_TRUE(models) << models.error().message;
   ASSERT_EQ(models->size(), 2u);
-  EXPECT_EQ((*models)[0].flags, (Flags{"--model=org/a", "--served-model-name", "chat", "a", "--max-model-len=32k",
-                                       "--enable-lora=true"}));
+  EXPECT_EQ((*models)[0].flags, (Flags{"--model=org/a", "--served-model-name", "chat", "a",
+                                       "--max-model-len=32k", "--enable-lora=true"}));
   EXPECT_TRUE((*models)[0].pinned);
   EXPECT_FALSE((*models)[0].preload);
   EXPECT_EQ((*models)[1].flags, Flags{"--model=org/b"});

@@ -32,9 +32,9 @@ struct Lists {
 
 // Several models in one server.
 struct ModelsOptions {
-  std::string source;                // file or folder; "": none
-  std::vector<std::string> others;   // models after the first on the command line
-  std::int64_t memory_bytes = 0;     // for all models; 0: 90 % of the available memory
+  std::string source;               // file or folder; "": none
+  std::vector<std::string> others;  // models after the first on the command line
+  std::int64_t memory_bytes = 0;    // for all models; 0: 90 % of the available memory
   int slice_s = 5;
   bool given() const { return !source.empty() || !others.empty(); }
 };

@@ -99,7 +99,9 @@ std::int64_t estimated_weight_bytes(const ModelOptions& model) {
     add(model.dir);
   }
   // Files are usually bf16: 16 bits for a number.
-  return model.quantization == "int8" ? bytes * 9 / 16 : model.quantization == "int4" ? bytes * 5 / 16 : bytes;
+  return model.quantization == "int8"   ? bytes * 9 / 16
+         : model.quantization == "int4" ? bytes * 5 / 16
+                                        : bytes;
 }
 
 // The size of the KV cache must not depend on the free memory, which other models use. By default, it is a

@@ -40,10 +40,14 @@ std::string model_lines(const std::vector<TopRow>& rows, double now) {
       constexpr std::string_view kRow = "{:<{}} {:<8} {:>9} {:>9} {:>7} {:>9}\n";
       if (out.empty())
         out = "\n" + fmt::format(kRow, "MODEL", width, "STATE", "WEIGHTS", "KV CACHE", "LOADS", "LAST USE");
-      const auto bytes = [](double size) { return size > 0 ? size_text(static_cast<std::int64_t>(size)) : "-"; };
+      const auto bytes = [](double size) {
+        return size > 0 ? size_text(static_cast<std::int64_t>(size)) : "-";
+      };
       fmt::format_to(std::back_inserter(out), kRow, shortened(m.name), width,
-                     m.loaded ? "loaded" : m.waiting ? "waiting" : "unloaded", bytes(m.weight_bytes),
-                     bytes(m.cache_bytes), count(m.loads),
+                     m.loaded    ? "loaded"
+                     : m.waiting ? "waiting"
+                                 : "unloaded",
+                     bytes(m.weight_bytes), bytes(m.cache_bytes), count(m.loads),
                      m.last_use > 0 ? fmt::format("{:.0f} s", std::max(now - m.last_use, 0.0)) : "-");
     }
   return out;

@@ -17,8 +17,8 @@ struct TopRow {
   std::vector<fleet::ModelState> models = {};  // of a server with many models
 };
 
-// seconds: length of the interval. now: seconds since 1970. If there are several servers, the last row has the
-// sums. A second table has the models of servers with many models. Each line ends with a line feed.
+// seconds: length of the interval. now: seconds since 1970. If there are several servers, the last row has
+// the sums. A second table has the models of servers with many models. Each line ends with a line feed.
 std::string top_frame(const std::vector<TopRow>& rows, double seconds, double now);
 
 }  // namespace octavo

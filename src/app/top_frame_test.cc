@@ -39,15 +39,18 @@ TEST(TopFrame, HasALineAServerAndOneOfAll) {
   EXPECT_THAT(fleet, HasSubstr("\nc             refused\n"));
   EXPECT_THAT(fleet, HasSubstr("\nall              14     4  75.0    25     24/6   10.0       500      1000  "
                                "     100/190           -\n"));
-  EXPECT_THAT(top_frame({{.name = std::string(60, 'x') + ":8000", .problem = "?"}}, 1, 0), HasSubstr("\n..xxx"));
+  EXPECT_THAT(top_frame({{.name = std::string(60, 'x') + ":8000", .problem = "?"}}, 1, 0),
+              HasSubstr("\n..xxx"));
 }
 
 TEST(TopFrame, ListsModels) {
   const std::string page =
       "# TYPE octavo:model_loaded gauge\n"
       "octavo:model_loaded{model_name=\"chat\"} 1\noctavo:model_loaded{model_name=\"embed\"} 0\n"
-      "octavo:model_waiting{model_name=\"embed\"} 1\noctavo:model_weight_bytes{model_name=\"chat\"} 2500000000\n"
-      "octavo:model_kept_cache_bytes{model_name=\"chat\"} 64000000\noctavo:model_loads_total{model_name=\"chat\"} 3\n"
+      "octavo:model_waiting{model_name=\"embed\"} 1\noctavo:model_weight_bytes{model_name=\"chat\"} "
+      "2500000000\n"
+      "octavo:model_kept_cache_bytes{model_name=\"chat\"} "
+      "64000000\noctavo:model_loads_total{model_name=\"chat\"} 3\n"
       "octavo:model_last_use_seconds{model_name=\"chat\"} 1000\n";
   const std::vector<fleet::ModelState> models = fleet::read_model_states(page);
   const std::string frame = top_frame({{.name = "a", .load = some_load(), .models = models}}, 1, 1012);

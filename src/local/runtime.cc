@@ -263,8 +263,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
                options.engines.meeting_port, fmt::join(elsewhere, ", "));
       TRY(meeting, remote::EngineMeeting::open(std::move(meeting_options), std::move(elsewhere)));
     }
-    const auto start = [&](int index, const std::function<Result<>()>& meanwhile)
-        -> Result<std::unique_ptr<EngineClient>> {
+    const auto start =
+        [&](int index, const std::function<Result<>()>& meanwhile) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
       one.program = options.engine_program;
       if (index == first_here) one.progress = progress;
@@ -279,8 +279,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     };
     if (all_engines == 1 && !options.engines.elastic) return start(0, load_text);
     TRY_VOID(load_text());
-    TRY(auto all, remote::DataParallelClient::start(0, all_engines,
-                                                    [&](int index, int) { return start(index, {}); }));
+    TRY(auto all,
+        remote::DataParallelClient::start(0, all_engines, [&](int index, int) { return start(index, {}); }));
     remote::DataParallelClient::Start more;
     if (options.engines.elastic) more = later_engine(command, options.engine);
     auto client = std::make_unique<remote::DataParallelClient>(

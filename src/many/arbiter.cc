@@ -49,8 +49,7 @@ void Arbiter::set_busy(std::size_t index, bool busy, std::int64_t now_us) {
 
 Result<Action> Arbiter::unload(std::size_t index) {
   Model& model = models_[index];
-  if (model.presence != Presence::loaded)
-    return failure(ErrorCode::unavailable, "the model is not loaded");
+  if (model.presence != Presence::loaded) return failure(ErrorCode::unavailable, "the model is not loaded");
   if (model.busy) return failure(ErrorCode::unavailable, "the model has unfinished requests");
   std::vector<Action> actions;
   unload_now(index, actions);
@@ -84,12 +83,13 @@ Result<> Arbiter::fits(std::size_t index) const {
   const Model& model = models_[index];
   const std::int64_t pinned = pinned_bytes(model.rules.pinned ? index : models_.size());
   if (model.total_bytes() + pinned <= rules_.memory_bytes) return {};
-  return failure(ErrorCode::unavailable,
-                 "the model needs {} ({} of weights, {} of KV cache) beside {} of pinned models, but "
-                 "--models-memory is {}: raise --models-memory, or set a smaller --kv-cache-memory-bytes or a "
-                 "--quantization for the model",
-                 size_text(model.total_bytes()), size_text(model.rules.weight_bytes),
-                 size_text(model.rules.cache_bytes), size_text(pinned), size_text(rules_.memory_bytes));
+  return failure(
+      ErrorCode::unavailable,
+      "the model needs {} ({} of weights, {} of KV cache) beside {} of pinned models, but "
+      "--models-memory is {}: raise --models-memory, or set a smaller --kv-cache-memory-bytes or a "
+      "--quantization for the model",
+      size_text(model.total_bytes()), size_text(model.rules.weight_bytes), size_text(model.rules.cache_bytes),
+      size_text(pinned), size_text(rules_.memory_bytes));
 }
 
 // Returns the time from which the model may be unloaded for another one.
@@ -101,7 +101,8 @@ std::int64_t Arbiter::evictable_us(const Model& model) const {
 }
 
 // A deadline that ends before the victim's slice ends the slice, if the load can still be in time. A model
-// that does not fit keeps its memory until its requests have ended, because they cannot wait for another load.
+// that does not fit keeps its memory until its requests have ended, because they cannot wait for another
+// load.
 bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const {
   if (victim.presence != Presence::loaded || victim.rules.pinned || &victim == for_model) return false;
   const auto index = static_cast<std::size_t>(&victim - models_.data());

@@ -22,10 +22,10 @@ struct ArbiterRules {
 };
 
 struct ModelRules {
-  std::int64_t weight_bytes = 0;  // an estimate until the first load
-  std::int64_t cache_bytes = 0;   // the same
-  bool pinned = false;            // never unloaded by the arbiter
-  std::int64_t min_idle_us = 0;   // time without requests after which the model counts as idle
+  std::int64_t weight_bytes = 0;     // an estimate until the first load
+  std::int64_t cache_bytes = 0;      // the same
+  bool pinned = false;               // never unloaded by the arbiter
+  std::int64_t min_idle_us = 0;      // time without requests after which the model counts as idle
   std::int64_t idle_timeout_us = 0;  // time without requests after which the model is unloaded; 0: never
 };
 
@@ -44,12 +44,12 @@ class Arbiter {
     ModelRules rules;
     Presence presence = Presence::unloaded;
     bool has_cache = false;
-    bool busy = false;              // has unfinished requests
-    std::int64_t wanted_us = 0;     // since when requests wait for the model; 0: none waits
-    std::int64_t deadline_us = 0;   // earliest deadline of these requests; 0: none
-    std::int64_t began_us = 0;      // start of the current or last load
-    std::int64_t loaded_us = 0;     // end of the last load
-    std::int64_t used_us = 0;       // last time with a request; 0: never
+    bool busy = false;                // has unfinished requests
+    std::int64_t wanted_us = 0;       // since when requests wait for the model; 0: none waits
+    std::int64_t deadline_us = 0;     // earliest deadline of these requests; 0: none
+    std::int64_t began_us = 0;        // start of the current or last load
+    std::int64_t loaded_us = 0;       // end of the last load
+    std::int64_t used_us = 0;         // last time with a request; 0: never
     std::int64_t stays_until_us = 0;  // the engine refused to unload; the arbiter tries again at this time
     std::int64_t total_bytes() const { return rules.weight_bytes + rules.cache_bytes; }
     std::int64_t load_us() const { return loaded_us > began_us ? loaded_us - began_us : 0; }

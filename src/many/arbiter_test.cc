@@ -51,9 +51,7 @@ struct Machine {
     }
   }
 
-  bool is(std::size_t model, Presence presence) const {
-    return arbiter.models()[model].presence == presence;
-  }
+  bool is(std::size_t model, Presence presence) const { return arbiter.models()[model].presence == presence; }
   void load(std::size_t model) {
     arbiter.requested(model, now_us);
     run_until(now_us + 2 * load_us + 2 * unload_us);
@@ -102,7 +100,8 @@ TEST(Arbiter, ModelsThatNeverFitAreRefused) {
 }
 
 TEST(Arbiter, OnlyAsManyModelsLeaveAsNecessary) {
-  Machine m = machine(40, {{.weight_bytes = 5}, {.weight_bytes = 30}, {.weight_bytes = 5}, {.weight_bytes = 25}});
+  Machine m =
+      machine(40, {{.weight_bytes = 5}, {.weight_bytes = 30}, {.weight_bytes = 5}, {.weight_bytes = 25}});
   for (const std::size_t model : {0, 1, 2}) m.load(model);
   m.load(3);
   EXPECT_TRUE(m.is(0, Presence::loaded)) << "it was used longest ago, but model 1 must leave anyway";
@@ -252,7 +251,8 @@ TEST(Arbiter, AModelThatTurnsOutTooLargeEndsItsRequestsAndLeaves) {
 }
 
 TEST(Arbiter, SmallModelsDoNotTakeTheMemoryOfALargeOne) {
-  Machine m = machine(30, {{.weight_bytes = 30}, {.weight_bytes = 10}, {.weight_bytes = 10}, {.weight_bytes = 10}});
+  Machine m =
+      machine(30, {{.weight_bytes = 30}, {.weight_bytes = 10}, {.weight_bytes = 10}, {.weight_bytes = 10}});
   for (const std::size_t model : {1, 2, 3}) m.load(model);
   m.now_us += 10 * kSecond;
   for (const std::size_t model : {1, 2, 3}) m.arbiter.set_busy(model, true, m.now_us);

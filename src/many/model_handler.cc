@@ -112,7 +112,8 @@ bool ModelHandler::change_model(std::string_view path, const ExchangePtr& exchan
     return true;
   }
   auto done = [self = shared_from_this(), exchange, model = *model, name](const Result<>& result) {
-    if (!result) return exchange->respond(openai::error_response_in(openai::Protocol::openai, result.error()));
+    if (!result)
+      return exchange->respond(openai::error_response_in(openai::Protocol::openai, result.error()));
     exchange->respond(json_response(model_json(*self->table_, model, name, self->started_at_)));
   };
   load ? table_->load(*model, std::move(done)) : table_->unload(*model, std::move(done));
@@ -134,8 +135,7 @@ void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, con
   const auto model = name.empty() ? std::optional<std::size_t>(0) : find(name);
   const std::string& path = exchange->request().path;
   if (!model) return exchange->respond(no_model(path, name));
-  const std::int64_t deadline_us =
-      timeout_s > 0 ? now_us() + static_cast<std::int64_t>(timeout_s * 1e6) : 0;
+  const std::int64_t deadline_us = timeout_s > 0 ? now_us() + static_cast<std::int64_t>(timeout_s * 1e6) : 0;
   table_->service_of(*model, deadline_us, [&keys, exchange](const Result<std::shared_ptr<Service>>& service) {
     if (service) return route(*service, keys, exchange);
     exchange->respond(
@@ -166,7 +166,8 @@ std::string ModelHandler::metrics() const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < table_->size(); ++i) names.push_back(table_->source(i).names.front());
   return merge_metrics(pages) +
-         table_metrics(names, table_->status(), table_->memory_bytes(), table_->used_bytes()) + http_.text() + process_metrics() + record_metrics();
+         table_metrics(names, table_->status(), table_->memory_bytes(), table_->used_bytes()) + http_.text() +
+         process_metrics() + record_metrics();
 }
 
 void ModelHandler::count(const http::Answered& answered) { count_answer(http_, options_, answered); }

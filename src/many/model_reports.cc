@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/array.hpp>
 #include <algorithm>
+#include <boost/json/array.hpp>
 #include <iterator>
 #include <vector>
 
@@ -138,8 +138,7 @@ std::string table_metrics(std::span<const std::string> names, std::span<const Mo
                      escaped_label(names[i]), metric.value(status[i]));
   }
   append_gauge(out, "models_memory_bytes", "Memory for all models (--models-memory).", memory_bytes);
-  append_gauge(out, "models_used_bytes", "Memory that weights and KV caches of models use.",
-               used_bytes);
+  append_gauge(out, "models_used_bytes", "Memory that weights and KV caches of models use.", used_bytes);
   return out;
 }
 

@@ -1,9 +1,9 @@
-// The models of one server. Each model has a Runtime (tokenizer, template, Service) from its first load on, and
-// an engine process while it is loaded. The arbiter decides; this class carries out its actions.
+// The models of one server. Each model has a Runtime (tokenizer, template, Service) from its first load on,
+// and an engine process while it is loaded. The arbiter decides; this class carries out its actions.
 //
-// Requests of a model that is not loaded wait in two places. Before the first load, the limits of the model are
-// unknown, so the callbacks of service_of() wait here. Later, requests are checked at once, and wait in the
-// EngineProcess.
+// Requests of a model that is not loaded wait in two places. Before the first load, the limits of the model
+// are unknown, so the callbacks of service_of() wait here. Later, requests are checked at once, and wait in
+// the EngineProcess.
 #pragma once
 
 #include <condition_variable>
@@ -64,8 +64,8 @@ class ModelTable {
 
   // Loads the model. Calls `done` when it is loaded.
   void load(std::size_t model, Done done);
-  // Unloads the model. Calls `done` when its memory is free, or with an error if the model is not loaded or has
-  // unfinished requests.
+  // Unloads the model. Calls `done` when its memory is free, or with an error if the model is not loaded or
+  // has unfinished requests.
   void unload(std::size_t model, Done done);
 
   std::vector<ModelStatus> status() const;
@@ -83,9 +83,9 @@ class ModelTable {
   };
   struct Entry {
     ModelSource source;
-    std::unique_ptr<Runtime> runtime{};   // null before the first load
-    std::shared_ptr<Service> service{};   // of `runtime`
-    std::thread loader{};                 // of the first load
+    std::unique_ptr<Runtime> runtime{};  // null before the first load
+    std::shared_ptr<Service> service{};  // of `runtime`
+    std::thread loader{};                // of the first load
     bool broken = false;  // the engine has failed, or its last load has; the next load starts it again
     std::vector<Waiter> waiting{};
     std::vector<Done> unload_waiting{};

@@ -74,8 +74,8 @@ Error asleep();
 class EngineProcess final : public EngineClient {
  public:
   // Returns when the engine is ready. Returns the engine's error if it cannot load, or an error if its
-  // process died. Calls `meanwhile` while the engine loads. If `meanwhile` fails, start() ends the process and
-  // returns the error.
+  // process died. Calls `meanwhile` while the engine loads. If `meanwhile` fails, start() ends the process
+  // and returns the error.
   static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options,
                                                       const std::function<Result<>()>& meanwhile = {});
   // Ends all unfinished requests and the process.
@@ -126,8 +126,8 @@ class EngineProcess final : public EngineClient {
     Done done;
   };
   struct DropKeptCache {};
-  using Command = std::variant<Accepted, Abort, ResetPrefixCache, DropKeptCache, LookAtPrefixes, LogState, AdapterCommand,
-                               SessionsCommand, WakeUp, PauseCommand, Resume>;
+  using Command = std::variant<Accepted, Abort, ResetPrefixCache, DropKeptCache, LookAtPrefixes, LogState,
+                               AdapterCommand, SessionsCommand, WakeUp, PauseCommand, Resume>;
 
   // Data of both the callers and the thread. mutex_ guards it.
   struct Shared {

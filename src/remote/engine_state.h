@@ -41,8 +41,8 @@ struct Broken {};
 struct Stopped {};
 
 }  // namespace state
-using EngineState = std::variant<state::Loading, state::Up, state::Asleep, state::Unloaded, state::Broken,
-                                 state::Stopped>;
+using EngineState =
+    std::variant<state::Loading, state::Up, state::Asleep, state::Unloaded, state::Broken, state::Stopped>;
 
 namespace event {
 

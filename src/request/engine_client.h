@@ -80,9 +80,7 @@ class EngineClient {
   // Frees the memory of weights and workspaces until load(): ends the engine's process, also while
   // requests are running. They wait, like new requests, and continue after load() with their next
   // token. A KV cache that survives the process stays. Calls `done` when the process has ended.
-  virtual void unload(Done done) {
-    done(failure(ErrorCode::unsupported, "this engine cannot be unloaded"));
-  }
+  virtual void unload(Done done) { done(failure(ErrorCode::unsupported, "this engine cannot be unloaded")); }
   // Calls `done` when the engine runs again.
   virtual void load(Done done) { done(failure(ErrorCode::unsupported, "this engine cannot be unloaded")); }
   // Frees the KV cache that stayed after unload().

@@ -9,8 +9,8 @@ namespace {
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
-// Reads kCount numbers of kBits bits. The lowest bits of the first kRun bytes store the numbers 0 .. kRun - 1,
-// the next bits of these bytes store the next kRun numbers, and so on. The following bytes repeat this
+// Reads kCount numbers of kBits bits. The lowest bits of the first kRun bytes store the numbers 0 .. kRun -
+// 1, the next bits of these bytes store the next kRun numbers, and so on. The following bytes repeat this
 // layout. If kShift is 0, the numbers become the codes. Otherwise they are shifted left by kShift and added
 // to the codes.
 template <int kBits, int kRun, int kCount, int kShift = 0>

@@ -50,8 +50,8 @@ std::string Forwarding::session_key(const std::string& model) const {
   const std::string& session = in_.route().session;
   if (session.empty() || context_.options.pd.enabled) return {};
   const std::string key =
-      fmt::format("{}\n{}\n{}\n{}", in_.tenant(),
-                  in_.request().headers.find("Authorization").value_or(""), model, session);
+      fmt::format("{}\n{}\n{}\n{}", in_.tenant(), in_.request().headers.find("Authorization").value_or(""),
+                  model, session);
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(key)), 0);
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
@@ -77,29 +77,28 @@ bool Forwarding::follow_session() {
     return false;
   }
   if (!may_export(member)) return false;
-  const auto send_later = [&loop = loop_,
-                           self = shared_from_this()](const std::string& worker) mutable {
+  const auto send_later = [&loop = loop_, self = shared_from_this()](const std::string& worker) mutable {
     loop.post([self = std::move(self), worker] { self->send_to(worker); });
   };
   const bool begun = context_.moves.begin(key, send_later);
   if (!begun) return true;
   const std::shared_ptr<const Endpoint> to = target_of_move(member);
   const Member* target = to ? view->find(to->name) : nullptr;
-  const bool stays = available && (!target || requests_at(balancer_, target->id) >=
-                                                  requests_at(balancer_, member->id));
+  const bool stays =
+      available && (!target || requests_at(balancer_, target->id) >= requests_at(balancer_, member->id));
   owner_ = stays || !to ? home->name : to->name;
   if (stays || !to || to->url == home->url) {
     context_.moves.end(key, owner_);
     return false;
   }
-  cancel_move_ = move_session(
-      loop_,
-      {.from = home,
-       .to = to,
-       .session = in_.route().session,
-       .headers = in_.call_request(*to, nullptr, 0, false).headers,
-       .timeout_ms = std::min(in_.left_ms(), kMoveTimeoutMs)},
-      [self = shared_from_this(), to](bool moved) { self->send_after_move(moved, to); });
+  cancel_move_ =
+      move_session(loop_,
+                   {.from = home,
+                    .to = to,
+                    .session = in_.route().session,
+                    .headers = in_.call_request(*to, nullptr, 0, false).headers,
+                    .timeout_ms = std::min(in_.left_ms(), kMoveTimeoutMs)},
+                   [self = shared_from_this(), to](bool moved) { self->send_after_move(moved, to); });
   return true;
 }
 

@@ -277,10 +277,10 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted, request.path));
   if (is_session_import(request) && (tenant || options.api_keys.empty()))
-    return exchange->respond(openai::error_response(
-        403,
-        "only the operator of the router may import a session: send a key of --api-key of the router, or send "
-        "the file to a worker"));
+    return exchange->respond(openai::error_response(403,
+                                                    "only the operator of the router may import a session: "
+                                                    "send a key of --api-key of the router, or send "
+                                                    "the file to a worker"));
   if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));
   const bool lists_sessions = is_session_list(request);
   const bool to_all = lists_sessions || means_all_workers(request);
@@ -294,9 +294,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) {
     MergeAnswers merge = lists_sessions ? merge_session_lists(request) : all_answers;
-    http::Headers headers = tenant
-                                ? headers_for_workers(options, request.headers, tenant->options().name)
-                                : passed_on(request.headers);
+    http::Headers headers = tenant ? headers_for_workers(options, request.headers, tenant->options().name)
+                                   : passed_on(request.headers);
     const auto share = std::make_shared<TenantShare>(std::move(admitted.share));
     return fan_out(context, loop, std::move(exchange), std::move(headers), std::move(merge),
                    [this, share] { admission.leave(); });

@@ -99,18 +99,18 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
                               .connect_ms = kConnectMs,
                               .timeout_ms = static_cast<int>(left_ms)};
     if (request.body) request.headers.add("Content-Type", "application/octet-stream");
-    call_ = loop_.call(std::move(request),
-               {.head = [answer](http::Response head) { *answer = std::move(head); },
-                .body =
-                    [answer](std::string_view piece) {
-                      answer->body +=
-                          piece.substr(0, kPartBytesMax - std::min(kPartBytesMax, answer->body.size()));
-                    },
-                .end =
-                    [self = shared_from_this(), answer, next = std::move(next)](const Result<>& result) {
-                      if (!result) *answer = {.status = 502, .body = result.error().message};
-                      next(*self, std::move(*answer));
-                    }});
+    call_ = loop_.call(
+        std::move(request),
+        {.head = [answer](http::Response head) { *answer = std::move(head); },
+         .body =
+             [answer](std::string_view piece) {
+               answer->body += piece.substr(0, kPartBytesMax - std::min(kPartBytesMax, answer->body.size()));
+             },
+         .end =
+             [self = shared_from_this(), answer, next = std::move(next)](const Result<>& result) {
+               if (!result) *answer = {.status = 502, .body = result.error().message};
+               next(*self, std::move(*answer));
+             }});
   }
 
   void end(bool moved, std::string_view step, const http::Response& answer) {

@@ -46,8 +46,8 @@ struct SessionWorker {
   std::mutex mutex;
   std::vector<std::string> log, imported;
   std::string credentials, tenant;
-  std::string next_piece = "5";     // header of the first part
-  std::string state = "retained";   // in the answers to imports
+  std::string next_piece = "5";    // header of the first part
+  std::string state = "retained";  // in the answers to imports
   std::atomic<bool> stays = false, imports = true, lists = true, holds_exports = false;
   Keeper kept, held;  // turns, exports
   Replica replica;

@@ -3,8 +3,8 @@
 // L2 delivers a tile in 19 cycles, and multiplying four pairs of tiles takes 64 cycles: at most two of the
 // four tiles that a step loads may come from L2. So a range of one panel stays in L1, and the same range of
 // all rows of x stays in L2, while the sums of the unit of work stay in L2, too. Everything else comes from
-// L3 or memory and is prefetched a little in each step, because a prefetch holds one of the 16 fill buffers of
-// L1 until it ends.
+// L3 or memory and is prefetched a little in each step, because a prefetch holds one of the 16 fill buffers
+// of L1 until it ends.
 #include <algorithm>
 #include <cstring>
 

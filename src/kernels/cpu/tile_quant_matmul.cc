@@ -67,8 +67,9 @@ void unpack(const QuantParts& parts, const QuantLayout& layout, const std::byte*
   for (std::int64_t groups = 0; first < last; first += groups, codes += groups * kQuantGroup * kTileRows) {
     const std::int64_t block = first / layout.block_groups, in_block = first % layout.block_groups;
     groups = std::min(last - first, layout.block_groups - in_block);
-    parts.codes(panel + block * layout.block_bytes() + layout.header_bytes() + in_block * layout.group_bytes(),
-                groups, codes);
+    parts.codes(
+        panel + block * layout.block_bytes() + layout.header_bytes() + in_block * layout.group_bytes(),
+        groups, codes);
   }
 }
 
@@ -131,7 +132,8 @@ std::int64_t ranges_of(std::int64_t cols) { return (cols + kRangeColumns - 1) / 
 
 std::size_t tile_quant_scratch_bytes(std::int64_t cols) {
   constexpr std::int64_t kScaleBytes = kRangeGroups * static_cast<std::int64_t>(sizeof(TileScales));
-  return static_cast<std::size_t>(kTileMatmulRows / kTileRows * ranges_of(cols) * (kCodeTileBytes + kScaleBytes));
+  return static_cast<std::size_t>(kTileMatmulRows / kTileRows * ranges_of(cols) *
+                                  (kCodeTileBytes + kScaleBytes));
 }
 
 void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSource& source,
