@@ -293,8 +293,8 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
   return choose(branch, schema, keyword, std::move(choices));
 }
 
-// Branch i holds and all others fail, for each i. A branch that cannot hold together with branch i needs no
-// goal.
+// For each i, one choice: branch i holds and all other branches fail. A branch that is disjoint from branch i
+// fails anyway, so it needs no `fails` goal.
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
   if (n > kAlternativesMax)

@@ -84,7 +84,7 @@ struct Client::State {
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
 
-// If the certificate is not trusted, the error has the field "host", because a retry cannot help.
+// If the certificate is not trusted, returns invalid_argument on "host", not io: a retry would not help.
 Result<> Client::State::start_tls() {
   tls = TlsSession::of_client(options.tls_context ? options.tls_context : system_tls_context(), options.host);
   Result<> sent = send_sealed({});

@@ -16,7 +16,7 @@
 namespace octavo::fleet {
 
 struct PickedRequest {
-  std::string model = {};         // as the client has sent it
+  std::string model = {};         // model name in the client's request
   std::string target_model = {};  // as sent to the endpoint
   int status = 200;               // HTTP status for the client; 0: the gateway disconnected before the end
   std::uint64_t request_bytes = 0, response_bytes = 0;

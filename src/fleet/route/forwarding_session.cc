@@ -15,7 +15,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kMoveTimeoutMs = 20'000;  // for each part of a session
+constexpr int kMoveTimeoutMs = 20'000;  // timeout of the copy of each part of a session
 
 int requests_at(const Balancer& balancer, EndpointId id) {
   Load load = balancer.load(id);

@@ -233,7 +233,7 @@ struct Router::State {
   std::unique_ptr<http::Server> server;
 };
 
-// Runs on a thread that may block, because batches read and write files.
+// Handles requests about files and batches on a thread that may block, because they read and write files.
 void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
   boost::asio::post(readers, [this, exchange = std::move(exchange)] {
     const auto done = within_memory([&]() -> Result<> {

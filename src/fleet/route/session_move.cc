@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 constexpr std::size_t kPartBytesMax = 64 << 20;
-constexpr int kConnectMs = 1'000;  // the old worker may be gone
+constexpr int kConnectMs = 1'000;  // short, because the old worker may have ended
 
 // Fields that describe the body or the time of the client's request.
 constexpr std::array<std::string_view, 4> kOfTheRequest{"Content-Type", "Content-Encoding", "Accept",
@@ -55,7 +55,8 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
          });
   }
 
-  // Calls a route of the session, then `next`, also with an answer of status 502 if there was none.
+  // Calls a route of the session, and then `next`. If there is no response, `next` gets a response with the
+  // status 502.
   void call(const Endpoint& worker, std::string method, const std::string& action,
             std::shared_ptr<const std::string> body, Next next) {
     const auto answer = std::make_shared<http::Response>();

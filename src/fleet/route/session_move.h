@@ -15,12 +15,12 @@ namespace octavo::fleet {
 struct SessionMoveOptions {
   std::shared_ptr<const Endpoint> from{}, to{};
   std::string session{};
-  http::Headers headers{};  // of the client's request, for workers
+  http::Headers headers{};  // headers of the client's request that workers need
   int timeout_ms = 0;       // for each part
 };
 
-// Must be called on the loop's thread. `done` is called once, with false if the other worker has to compute
-// the blocks. After a move, the session is released at its old worker.
+// Must be called on the loop's thread. `done` is called once: with true after a move, when the session is
+// released at its old worker; with false if the new worker must compute the blocks.
 void move_session(http::ClientLoop& loop, SessionMoveOptions options, std::function<void(bool moved)> done);
 
 }  // namespace octavo::fleet
