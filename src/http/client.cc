@@ -219,7 +219,8 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
 
 Result<std::optional<Response>> Client::head_for(int ms) { return state_->head(ms); }
 
-// Reads until a piece is complete, because received bytes may contain only a part of a chunk header.
+// Reads until one piece of the body is complete, because received bytes may contain only a part of a chunk
+// header.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   for (;;) {
     TRY_VOID(parse());

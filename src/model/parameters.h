@@ -147,8 +147,8 @@ struct ParameterList {
   void add(LinearParameter& linear);
   void add(NormParameter& norm);
   void add(BoundsParameter& bounds);
-  // These overloads add the parameters of a part of a block, of a pointer's target, of a range, or of several
-  // arguments in order.
+  // The overloads of add() add the parameters of a part of a block, of a pointer's target, of a range, or of
+  // several arguments in order.
   template <class Part>
     requires requires(Part& part, ParameterList& list) { part.list(list); }
   void add(Part& part) {

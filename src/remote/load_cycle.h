@@ -20,7 +20,8 @@ class LoadCycle {
  public:
   using Done = EngineClient::Done;
 
-  // Return an error if the state refuses the call. They take `done` only if there is no error.
+  // unload() and load() return an error if the state refuses the call. They take `done` only if there is no
+  // error.
   Result<> unload(Done&& done) { return change(State::loaded, State::unloading, std::move(done)); }
   Result<> load(Done&& done) { return change(State::unloaded, State::loading, std::move(done)); }
 
@@ -28,7 +29,7 @@ class LoadCycle {
   Done ended() { return arrive(State::unloading, State::unloaded); }
   // The next process is ready.
   Done ready() { return arrive(State::loading, State::loaded); }
-  // The engine stops or is broken.
+  // Called when the engine stops or is broken: returns the callback of the call that is in progress.
   Done give_up() { return std::exchange(done_, {}); }
 
   bool loaded() const { return state_ == State::loaded; }

@@ -55,7 +55,8 @@ struct Chunk {
   }
 };
 
-// The chunk that new buffers are taken from. `chunk` counts as one of the chunk's users.
+// The chunk from which new buffers are allocated. This reference also counts as a user, so the chunk is not
+// freed while it can be filled.
 struct Filling {
   std::mutex mutex;
   Chunk* chunk = nullptr;

@@ -63,7 +63,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        // NIXL has these fields; they have no effect here.
+        // Fields of vLLM's NixlConnector that have no effect here.
         if (key != "backends" && key != "num_threads") return no_field(key);
         return {};
       });
@@ -312,7 +312,7 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // true: any kv_role is valid; false: only kv_both
+  bool peers;  // true: kv_role may be producer, consumer or both; false: only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},

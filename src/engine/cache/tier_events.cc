@@ -74,7 +74,8 @@ void TierEvents::report_changes(KvConnector& tier) {
     const std::vector<bool> held = tier.held(medium, removed_keys);
     for (std::size_t i = 0; i < removed_keys.size(); ++i) {
       const auto name = reported.find(removed_keys[i]);
-      if (name == reported.end() || held[i]) continue;  // The block was stored again in the meantime.
+      // The tier has stored the block again after it removed it.
+      if (name == reported.end() || held[i]) continue;
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,

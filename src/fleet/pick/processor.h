@@ -178,7 +178,8 @@ class Processor {
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest reported_;
-  RouteRequest route_;  // moved away when an endpoint is picked, so it must not be read afterwards
+  // emptied when the body was read and an endpoint is requested, so it must not be read afterwards
+  RouteRequest route_;
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;

@@ -36,7 +36,7 @@ class GgufFields {
   const GgufArchitecture& architecture() const { return architecture_; }
   const std::string& what() const { return gguf_.metadata.what(); }  // the file's name, for errors
 
-  // The next functions read the file. key() returns the full name of a key.
+  // The functions from here on read the file. key() returns the full name of a key.
   std::string key(std::string_view name) const;
   Result<std::optional<double>> stored(std::string_view key_name) const;
   Result<std::optional<bool>> stored_boolean(std::string_view key_name) const;

@@ -35,7 +35,7 @@ class BlockFetcher {
   // Stops running fetches and drops waiting tasks, without calling `done`.
   ~BlockFetcher();
 
-  // Does not wait. A task without blocks only ends its lease.
+  // Queues the task and returns at once. A task without blocks only ends its lease.
   void post(LoadTask task);
 
  private:
