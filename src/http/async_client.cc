@@ -117,8 +117,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   bool has_bytes_ = false;  // a byte of the response has arrived
   bool head_delivered_ = false;
   enum class Stage : std::uint8_t { running, ended, closed } stage_ = Stage::running;
-  // number of times that the call has ended; a handler of an earlier round (before again()) does nothing
-  int round_ = 0;
+  int round_ = 0;  // number of ends of the call; a handler of an earlier round does nothing
 };
 
 class Loop : public ClientLoop {
@@ -350,8 +349,7 @@ void OneCall::read() {
       asio::buffer(received_.get(), kReadBytes),
       [self = shared_from_this(), round = round_](const error_code& error, std::size_t count) {
         if (!self->is_in(round)) return;
-        // Without TLS, the end of the socket may end a response. With TLS it is an error unless a closing
-        // message came before it.
+        // With TLS, a closing message must come first, so the end of the socket alone is an error.
         if (error)
           return self->on_peer_closed(error.message(), error == asio::error::eof && !self->link_.tls);
         self->on_bytes({self->received_.get(), count});

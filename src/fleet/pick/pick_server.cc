@@ -104,8 +104,8 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    // Stops changes of endpoints first, then requests, and then readings of pages: each may use those that
-    // are stopped after it.
+    // Stops changes of endpoints, then requests, and then readings of pages, while the members below, which
+    // they use, still exist.
     sources.clear();
     grpc.reset();
     metrics.reset();

@@ -178,7 +178,7 @@ class Processor {
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest reported_;
-  // emptied when the body was read and an endpoint is requested, so it must not be read afterwards
+  // emptied when an endpoint is chosen, so it must not be read afterwards
   RouteRequest route_;
   Subset subset_;
   ModelRestorer restorer_;
