@@ -19,8 +19,8 @@ struct ExpertBalancing {
   bool operator==(const ExpertBalancing&) const = default;
 };
 
-// Reads the JSON object of --eplb-config. `enabled` does not change. Returns invalid_argument, with the
-// field and its limit, if a value is wrong.
+// Reads the JSON object of --eplb-config. `enabled` does not change. Errors: invalid_argument if a value is
+// wrong (the message names the field and its limit).
 Result<> read_eplb_config(std::string_view json, ExpertBalancing& options);
 
 }  // namespace octavo

@@ -143,7 +143,7 @@ bool Matcher::take(TokenId token) {
   if (watches_items() &&
       (!items_fit(token, items_.rests()) || !items_take(items_, current(), token) || exhausted()))
     return false;
-  // After a bad_alloc between these two calls, the configurations are computed again.
+  // If the second push_back() throws bad_alloc, the configurations are computed again later.
   configs_.push_back(next);
   tokens_.push_back(token);
   return true;

@@ -78,7 +78,7 @@ class Matcher {
 
   // Locks the grammar. If its epoch has changed, parses the text again.
   Result<Access> enter();
-  // Like enter(), but returns nullopt instead of waiting.
+  // Does the same as enter(), but returns nullopt instead of waiting.
   std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
   // Call the functions from here on only while the grammar is locked.

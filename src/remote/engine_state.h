@@ -33,7 +33,7 @@ struct Up {
   std::uint64_t sleep_ordered = 0;
 };
 struct Asleep {};  // sleep level 2, without a process
-// without a process; requests wait, and the kept KV cache stays
+// no process runs; requests wait, and the kept KV cache stays in memory
 struct Unloaded {};
 // will not be restarted; all requests get an error
 struct Broken {};

@@ -46,7 +46,7 @@ struct ChangeAdapter {   // see EngineClient::load_adapter and unload_adapter
   AdapterSource source;
   bool unload = false;
 };
-// only for level 1; sent when the engine has no requests
+// Puts the engine to sleep at level 1. Sent when the engine has no requests.
 struct Sleep {};
 struct WakeUp {};
 struct Pause {           // see EngineClient::pause

@@ -48,9 +48,9 @@ class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Returns invalid_argument, with field and limit, if the prompt is empty or leaves no space for output,
-  // or if the length exceeds max_model_len or the pool. The result depends only on the options, so any
-  // thread may call it.
+  // Errors: invalid_argument (the message names the field and the limit) if the prompt is empty or leaves no
+  // space for output, or if the length exceeds max_model_len or the pool. The result depends only on the
+  // options, so any thread may call it.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
   // Adds a sequence to the waiting queue. Returns an error if the sequence does not fit, and

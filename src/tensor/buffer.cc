@@ -37,7 +37,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
   std::byte* data = map_aligned(bytes, alignment);
-  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint: the system may ignore it
+  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);  // Asks for huge pages. The system may ignore it.
   return data;
 }
 

@@ -345,7 +345,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       TRY_VOID(read_field(item, name, policy));
       if (policy != "recompute") return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // These fields of other connectors have no effect.
+               // Accepts fields of vLLM's other connectors. They have no effect here.
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "the field {} does not exist", quoted_text(name));
     }

@@ -101,7 +101,7 @@ struct Answer {
 
   std::shared_ptr<Accepted> accepted;
   const AnswerSoFar& so_far;  // element of accepted->request.answers_so_far
-  SequenceId sequence{};      // not set while the grammar is being compiled
+  SequenceId sequence{};      // id of the answer's sequence; not set while the grammar is being compiled
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;

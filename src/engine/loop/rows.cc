@@ -75,7 +75,7 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
       row.mask = rows.next_mask_of(*forced, answer.sampling.vocab_size());
     }
     if (answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), row.drafts, bans_)) {
-      if (drafts > 0) break;  // No token may follow these draft tokens: if accepted, the next step ends the answer.
+      if (drafts > 0) break;  // no token may follow; the next step ends the answer
       if (rule && rule->matcher().can_terminate()) return false;
       return invalid("",
                      "after {} tokens no token is possible: allowed_token_ids, bad_words, min_tokens and the "

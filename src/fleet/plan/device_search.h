@@ -35,7 +35,7 @@ struct Offer {
 };
 
 struct DeviceSearch {
-  std::vector<Offer> offers;  // in the order of the search
+  std::vector<Offer> offers;  // all offers, in the order of the search
   std::size_t best = 0;       // index in `offers` of the cheapest fleet
 };
 

@@ -58,7 +58,8 @@ class Tenant {
   // Result of asking for admission of one more request: admitted, or when a retry may succeed.
   struct Answer {
     TenantShare share = {};
-    std::int64_t retry_after_s = 0;  // at least 1; 0: the request is admitted
+    // time until a retry may succeed, at least 1 s; 0: the request is admitted
+    std::int64_t retry_after_s = 0;
     std::string message = {};        // names the limit that is reached
   };
   Answer admit(std::int64_t now_us, Kind kind = Kind::request);
@@ -97,7 +98,8 @@ class Tenants {
 
   const std::uint64_t seed_;
   std::vector<std::unique_ptr<Tenant>> all_;
-  // by digest, so that the time of a lookup does not reveal anything about the keys
+  // Tenants by the digest of their keys, so that the time of a lookup does not reveal anything about the
+  // keys.
   std::map<Hash128, Tenant*> by_key_;
 };
 

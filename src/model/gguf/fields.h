@@ -56,7 +56,7 @@ class GgufFields {
   double head_dim() const;
   // Sets the field if `value` exists. Later errors about the field name the key `key_name`.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
-  // Like set(), but later errors name `source`.
+  // Does the same as set(), but later errors name `source`.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
   // Copies values from keys (first) to fields (second).
   Result<> copy(std::initializer_list<std::pair<std::string_view, std::string_view>> keys_and_fields);

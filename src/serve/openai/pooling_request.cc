@@ -32,7 +32,7 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  // These fields identify the client or concern a cache.
+  // Accepts fields that identify the client or concern a cache. They have no effect here.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
 }

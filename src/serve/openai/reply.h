@@ -51,7 +51,7 @@ struct ReplyOptions {
   std::string model;
   std::string fingerprint;  // "": null in the reply
   std::string role = "assistant";
-  std::string echo{};        // for chats: text before the content of each answer
+  std::string echo{};        // used by chats: text before the content of each answer
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
   int top_logprobs = 0;          // number of log-probabilities per position; -1: all

@@ -34,7 +34,7 @@ struct CallPiece {
 
 struct ParsedText {
   std::string content{};
-  std::vector<CallPiece> calls{};  // at most one piece of each call
+  std::vector<CallPiece> calls{};  // pieces of calls, at most one of each call
 
   void append(ParsedText&& next);
   bool operator==(const ParsedText&) const = default;
