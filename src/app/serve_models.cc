@@ -76,6 +76,7 @@ Result<std::unique_ptr<ServeCommand>> options_of(const std::vector<std::string>&
   }
   TRY_VOID(take_data_parallel(c->data_parallel, false, c->runtime));
   TRY_VOID(take_kv_environment(*c, environment));
+  TRY_VOID(check_server_flags(*c));
   TRY_VOID(check_model_flags(*c));
   return c;
 }

@@ -1,10 +1,16 @@
 #include "many/arbiter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/size_text.h"
 
 namespace octavo::many {
+namespace {
+
+constexpr std::int64_t kRetryUs = 1'000'000;  // least time between two tries to unload a model
+
+}  // namespace
 
 Result<Arbiter> Arbiter::make(ArbiterRules rules, const std::vector<ModelRules>& models) {
   Arbiter arbiter(rules);
@@ -30,7 +36,7 @@ void Arbiter::requested(std::size_t index, std::int64_t now_us, std::int64_t dea
   model.used_us = now_us;
   if (model.presence == Presence::loaded) return;
   if (model.wanted_us == 0) model.wanted_us = now_us;
-  if (deadline_us != 0 && (model.deadline_us == 0 || deadline_us < model.deadline_us))
+  if (deadline_us != 0 && (model.deadline_us < now_us || deadline_us < model.deadline_us))
     model.deadline_us = deadline_us;
 }
 
@@ -65,6 +71,27 @@ std::int64_t Arbiter::needed_bytes(const Model& model) const {
   return model.rules.weight_bytes + (model.has_cache ? 0 : model.rules.cache_bytes);
 }
 
+// Returns the bytes of the pinned models before `end` that fit together.
+std::int64_t Arbiter::pinned_bytes(std::size_t end) const {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < end; ++i)
+    if (models_[i].rules.pinned && bytes + models_[i].total_bytes() <= rules_.memory_bytes)
+      bytes += models_[i].total_bytes();
+  return bytes;
+}
+
+Result<> Arbiter::fits(std::size_t index) const {
+  const Model& model = models_[index];
+  const std::int64_t pinned = pinned_bytes(model.rules.pinned ? index : models_.size());
+  if (model.total_bytes() + pinned <= rules_.memory_bytes) return {};
+  return failure(ErrorCode::unavailable,
+                 "the model needs {} ({} of weights, {} of KV cache) beside {} of pinned models, but "
+                 "--models-memory is {}: raise --models-memory, or set a smaller --kv-cache-memory-bytes or a "
+                 "--quantization for the model",
+                 size_text(model.total_bytes()), size_text(model.rules.weight_bytes),
+                 size_text(model.rules.cache_bytes), size_text(pinned), size_text(rules_.memory_bytes));
+}
+
 // Returns the time from which the model may be unloaded for another one.
 std::int64_t Arbiter::evictable_us(const Model& model) const {
   const std::int64_t slice_end = model.loaded_us + std::max(rules_.slice_us, model.load_us());
@@ -73,12 +100,17 @@ std::int64_t Arbiter::evictable_us(const Model& model) const {
                   std::max(model.loaded_us + model.load_us(), model.used_us + model.rules.min_idle_us));
 }
 
-// A deadline that ends before the victim's time ends the victim's time, if the load can still be in time.
+// A deadline that ends before the victim's slice ends the slice, if the load can still be in time. A model
+// that does not fit keeps its memory until its requests have ended, because they cannot wait for another load.
 bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const {
   if (victim.presence != Presence::loaded || victim.rules.pinned || &victim == for_model) return false;
+  const auto index = static_cast<std::size_t>(&victim - models_.data());
+  if (now_us < victim.stays_until_us || (victim.busy && !fits(index))) return false;
   const std::int64_t from_us = evictable_us(victim);
   if (from_us <= now_us) return true;
-  if (for_model == nullptr || for_model->deadline_us == 0) return false;
+  if (now_us < victim.loaded_us + victim.load_us()) return false;
+  // The time of a load is unknown before the first one.
+  if (for_model == nullptr || for_model->deadline_us == 0 || for_model->load_us() == 0) return false;
   return now_us + for_model->load_us() <= for_model->deadline_us &&
          from_us + for_model->load_us() > for_model->deadline_us;
 }
@@ -151,27 +183,38 @@ void Arbiter::make_room(std::int64_t gap, const Model* for_model, std::int64_t n
   }
 }
 
+// An idle model leaves after its timeout, and at once if it does not fit.
+bool Arbiter::unloads_when_idle(std::size_t index, std::int64_t now_us) const {
+  const Model& model = models_[index];
+  if (model.presence != Presence::loaded || model.busy || now_us < model.stays_until_us) return false;
+  if (!fits(index)) return true;
+  return !model.rules.pinned && model.rules.idle_timeout_us > 0 &&
+         now_us - model.used_us >= model.rules.idle_timeout_us;
+}
+
 std::vector<Action> Arbiter::decide(std::int64_t now_us) {
   std::vector<Action> actions;
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    const Model& model = models_[i];
-    if (model.presence == Presence::loaded && !model.busy && !model.rules.pinned &&
-        model.rules.idle_timeout_us > 0 && now_us - model.used_us >= model.rules.idle_timeout_us)
-      unload_now(i, actions);
-  }
+  for (std::size_t i = 0; i < models_.size(); ++i)
+    if (unloads_when_idle(i, now_us)) unload_now(i, actions);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < models_.size(); ++i)
-    if (models_[i].presence == Presence::unloaded && models_[i].wanted_us != 0) order.push_back(i);
+    if (models_[i].presence == Presence::unloaded && models_[i].wanted_us != 0 && fits(i)) order.push_back(i);
   std::ranges::sort(order, {}, [&](std::size_t i) { return models_[i].wanted_us; });
   bool first = true;  // memory is freed only for the model that has waited longest
+  std::int64_t reserved = 0;
   for (const std::size_t i : order) {
     Model& model = models_[i];
-    if (needed_bytes(model) <= free_bytes()) {
+    if (needed_bytes(model) <= free_bytes() - reserved) {
       model.presence = Presence::loading;
       model.began_us = now_us;
       actions.push_back({Action::Kind::load, i});
     } else if (std::exchange(first, false)) {
+      const std::size_t before = actions.size();
       make_room(needed_bytes(model) - free_bytes(), &model, now_us, actions);
+      // Without a reservation, small models would take each piece of memory before a large model fits.
+      const bool unloads = std::ranges::find(models_, Presence::unloading, &Model::presence) != models_.end();
+      if (unloads || actions.size() > before || now_us - model.wanted_us >= rules_.slice_us)
+        reserved = needed_bytes(model);
     }
   }
   // A model can need more memory than the estimate.
@@ -208,6 +251,13 @@ void Arbiter::unloaded(std::size_t index, std::int64_t now_us) {
   Model& model = models_[index];
   model.presence = Presence::unloaded;
   set_busy(index, model.busy, now_us);
+}
+
+void Arbiter::unload_failed(std::size_t index, std::int64_t now_us) {
+  Model& model = models_[index];
+  model.presence = Presence::loaded;
+  model.wanted_us = model.deadline_us = 0;
+  model.stays_until_us = now_us + std::max(rules_.slice_us, kRetryUs);
 }
 
 bool Arbiter::waiting() const {

@@ -50,6 +50,8 @@ class Arbiter {
     std::int64_t began_us = 0;      // start of the current or last load
     std::int64_t loaded_us = 0;     // end of the last load
     std::int64_t used_us = 0;       // last time with a request; 0: never
+    std::int64_t stays_until_us = 0;  // the engine refused to unload; the arbiter tries again at this time
+    std::int64_t total_bytes() const { return rules.weight_bytes + rules.cache_bytes; }
     std::int64_t load_us() const { return loaded_us > began_us ? loaded_us - began_us : 0; }
   };
 
@@ -67,8 +69,15 @@ class Arbiter {
   std::vector<Action> decide(std::int64_t now_us);
 
   void loaded(std::size_t model, std::int64_t now_us, std::int64_t weight_bytes, std::int64_t cache_bytes);
+  // A load has failed, or a loaded engine has failed: the model uses no memory.
   void load_failed(std::size_t model);
   void unloaded(std::size_t model, std::int64_t now_us);
+  // The engine refuses to unload: the model stays loaded.
+  void unload_failed(std::size_t model, std::int64_t now_us);
+
+  // Returns an error if the model can never be in memory beside the pinned models. A load measures the sizes,
+  // so a model can become too large. The arbiter does not load such a model again.
+  Result<> fits(std::size_t model) const;
 
   bool waiting() const;  // whether a request waits for a model
   const std::vector<Model>& models() const { return models_; }
@@ -82,10 +91,12 @@ class Arbiter {
   explicit Arbiter(ArbiterRules rules) : rules_(rules) {}
   std::int64_t free_bytes() const { return rules_.memory_bytes - used_bytes(); }
   std::int64_t needed_bytes(const Model& model) const;
+  std::int64_t pinned_bytes(std::size_t end) const;
   std::int64_t evictable_us(const Model& model) const;
   bool may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const;
   std::vector<std::size_t> victims(std::int64_t& gap, const Model* for_model, std::int64_t now_us) const;
   std::vector<std::size_t> kept_caches(const Model* except) const;
+  bool unloads_when_idle(std::size_t model, std::int64_t now_us) const;
   void make_room(std::int64_t gap, const Model* for_model, std::int64_t now_us, std::vector<Action>& actions);
   void unload_now(std::size_t model, std::vector<Action>& actions);
   void drop_cache(std::size_t model, std::vector<Action>& actions);

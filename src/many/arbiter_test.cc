@@ -231,6 +231,88 @@ TEST(Arbiter, AModelThatIsLargerThanItsEstimateMakesOthersLeave) {
   EXPECT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::unload, 0}}));
 }
 
+// A load measures 40 bytes for an estimate of 10: the model does not fit into 30.
+TEST(Arbiter, AModelThatTurnsOutTooLargeEndsItsRequestsAndLeaves) {
+  Machine m = machine(30, equal_models(2));
+  m.arbiter.requested(0, m.now_us);
+  ASSERT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::load, 0}}));
+  m.now_us += kSecond;
+  m.arbiter.loaded(0, m.now_us, 40, 0);
+  EXPECT_NE(m.arbiter.fits(0).error().message.find("--models-memory is 30"), std::string::npos);
+  EXPECT_TRUE(m.arbiter.fits(1));
+  m.arbiter.set_busy(0, true, m.now_us);
+  m.arbiter.requested(1, m.now_us);
+  m.now_us += 100 * kSecond;
+  EXPECT_TRUE(m.arbiter.decide(m.now_us).empty()) << "its requests cannot wait for another load";
+  m.arbiter.set_busy(0, false, m.now_us);
+  EXPECT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::unload, 0}}));
+  m.arbiter.unloaded(0, m.now_us);
+  m.arbiter.requested(0, m.now_us - 100 * kSecond);
+  EXPECT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::load, 1}})) << "model 0 is skipped";
+}
+
+TEST(Arbiter, SmallModelsDoNotTakeTheMemoryOfALargeOne) {
+  Machine m = machine(30, {{.weight_bytes = 30}, {.weight_bytes = 10}, {.weight_bytes = 10}, {.weight_bytes = 10}});
+  for (const std::size_t model : {1, 2, 3}) m.load(model);
+  m.now_us += 10 * kSecond;
+  for (const std::size_t model : {1, 2, 3}) m.arbiter.set_busy(model, true, m.now_us);
+  m.arbiter.requested(0, m.now_us);
+  EXPECT_EQ(m.arbiter.decide(m.now_us).size(), 3u);
+  for (const std::size_t model : {1, 2}) {
+    m.arbiter.unloaded(model, m.now_us);
+    EXPECT_TRUE(m.arbiter.decide(m.now_us).empty()) << "the memory is reserved";
+  }
+  m.arbiter.unloaded(3, m.now_us);
+  EXPECT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::load, 0}}));
+}
+
+TEST(Arbiter, AnExpiredDeadlineDoesNotHideALaterOne) {
+  Machine m = machine(10, equal_models(2));
+  m.arbiter.requested(0, 10, 20);
+  m.arbiter.requested(0, 30, 90);
+  EXPECT_EQ(m.arbiter.models()[0].deadline_us, 90);
+  m.arbiter.requested(0, 40, 60);
+  EXPECT_EQ(m.arbiter.models()[0].deadline_us, 60);
+}
+
+TEST(Arbiter, ADeadlineDoesNotEndTheTimeOfALoad) {
+  Machine m = machine(10, equal_models(2), 20 * kSecond);
+  m.load_us = 4 * kSecond;
+  m.load(1);
+  m.arbiter.requested(0, m.now_us);
+  m.run_until(m.now_us + 30 * kSecond);
+  const std::int64_t loaded_us = m.arbiter.models()[0].loaded_us;
+  ASSERT_TRUE(m.is(0, Presence::loaded));
+  m.now_us = loaded_us;
+  m.arbiter.set_busy(0, true, m.now_us);
+  m.arbiter.requested(1, m.now_us, m.now_us + 10 * kSecond);
+  m.run_until(loaded_us + 4 * kSecond - 1);
+  EXPECT_TRUE(m.is(0, Presence::loaded)) << "it stays as long as its load took";
+  m.run_until(loaded_us + 10 * kSecond);
+  EXPECT_TRUE(m.is(1, Presence::loaded));
+}
+
+TEST(Arbiter, ADeadlineOfAModelThatWasNeverLoadedIsIgnored) {
+  Machine m = machine(10, equal_models(2), 20 * kSecond);
+  m.load(0);
+  m.arbiter.set_busy(0, true, m.now_us);
+  m.arbiter.requested(1, m.now_us, m.now_us + 3 * kSecond);
+  m.run_until(m.now_us + 3 * kSecond);
+  EXPECT_TRUE(m.is(0, Presence::loaded));
+}
+
+TEST(Arbiter, AnEngineThatRefusesToUnloadStays) {
+  Machine m = machine(10, equal_models(2));
+  m.load(0);
+  m.now_us += 10 * kSecond;
+  m.arbiter.requested(1, m.now_us);
+  ASSERT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::unload, 0}}));
+  m.arbiter.unload_failed(0, m.now_us);
+  EXPECT_TRUE(m.is(0, Presence::loaded));
+  EXPECT_TRUE(m.arbiter.decide(m.now_us).empty()) << "it is not tried at once";
+  EXPECT_EQ(m.arbiter.decide(m.now_us + 5 * kSecond), (std::vector<Action>{{Kind::unload, 0}}));
+}
+
 // Ten models always have work, and three fit. All get the same time, and most of the time is not spent on
 // loads.
 TEST(Arbiter, BusyModelsShareTheMemoryEqually) {

@@ -1,5 +1,6 @@
 #include "many/model_handler.h"
 
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
@@ -24,6 +25,19 @@ namespace json = boost::json;
 http::Response json_response(const json::object& body) { return {.body = json::serialize(body)}; }
 
 }  // namespace
+
+// `in_body`: the model that the body names, or "".
+std::string model_name(const http::Request& request, const std::string& in_body, std::string_view root_path) {
+  if (auto in_query = http::query_value(request.query, "model"); in_query && !in_query->empty())
+    return *std::move(in_query);
+  if (!in_body.empty() || !local_path(request.path, root_path).starts_with("/api/")) return in_body;
+  boost::system::error_code failed;
+  const json::value body = json::parse(request.body, failed);
+  if (failed || !body.is_object()) return "";
+  // Clients of older versions of Ollama send `name`.
+  const json::value* const name = body.get_object().if_contains("name");
+  return name != nullptr && name->is_string() ? std::string(name->get_string()) : "";
+}
 
 ModelHandler::ModelHandler(std::shared_ptr<ModelTable> table, ServeOptions options)
     : table_(std::move(table)),
@@ -111,7 +125,7 @@ void ModelHandler::read_body(const ApiKeys& keys, const ExchangePtr& exchange) {
     return exchange->respond(*std::move(refusal));
   exchange->set_request_header("Content-Encoding", "identity");
   const fleet::RouteRequest route = fleet::scan_request(exchange->request());
-  pass_on(keys, exchange, route.model, route.timeout_s);
+  pass_on(keys, exchange, model_name(exchange->request(), route.model, options_.root_path), route.timeout_s);
 }
 
 void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& name,

@@ -14,6 +14,9 @@
 
 namespace octavo::many {
 
+// Returns the model that a request names in its query or its body; "": none.
+std::string model_name(const http::Request& request, const std::string& in_body, std::string_view root_path);
+
 class ModelHandler final : public ApiHandler, public std::enable_shared_from_this<ModelHandler> {
  public:
   // options: those that do not depend on a model

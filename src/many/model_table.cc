@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size_text.h"
+#include "serve/generation.h"
 
 namespace octavo::many {
 namespace {
@@ -20,7 +21,7 @@ std::int64_t seconds_since_1970() {
       .count();
 }
 
-int unfinished_of(const EngineClient& engine) { return engine.stats().front().requests.unfinished; }
+Error shutting_down() { return {ErrorCode::unavailable, "the server is shutting down", {}}; }
 
 }  // namespace
 
@@ -43,11 +44,18 @@ ModelTable::ModelTable(Arbiter arbiter, std::vector<ModelSource> sources) : arbi
 
 ModelTable::~ModelTable() {
   stop();
-  // Engines still call back while they end, so their entries must exist.
-  for (Entry& entry : entries_) {
-    entry.service.reset();
-    entry.runtime.reset();
+  // Engines still call back while they end. A callback takes the lock, and must not see half an entry.
+  std::vector<std::unique_ptr<Runtime>> runtimes;
+  std::vector<std::shared_ptr<Service>> services;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : entries_) {
+      services.push_back(std::move(entry.service));
+      runtimes.push_back(std::move(entry.runtime));
+    }
   }
+  services.clear();
+  runtimes.clear();
 }
 
 void ModelTable::stop() {
@@ -56,12 +64,12 @@ void ModelTable::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     for (Entry& entry : entries_) {
-      std::ranges::move(std::exchange(entry.waiting, {}), std::back_inserter(waiting));
+      for (Waiter& waiter : std::exchange(entry.waiting, {})) waiting.push_back(std::move(waiter.done));
       std::ranges::move(std::exchange(entry.unload_waiting, {}), std::back_inserter(waiting));
     }
   }
   changed_.notify_all();
-  for (const Done& done : waiting) done(failure(ErrorCode::unavailable, "the server is shutting down"));
+  for (const Done& done : waiting) done(std::unexpected(shutting_down()));
   if (thread_.joinable()) thread_.join();
   for (Entry& entry : entries_)
     if (entry.loader.joinable()) entry.loader.join();
@@ -84,24 +92,27 @@ void ModelTable::service_of(std::size_t model, std::int64_t deadline_us, Ready r
   const auto answer = [&]() -> std::optional<Result<std::shared_ptr<Service>>> {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[model];
-    if (stopping_) return failure(ErrorCode::unavailable, "the server is shutting down");
+    if (stopping_) return std::unexpected(shutting_down());
+    if (auto fits = arbiter_.fits(model); !fits) return std::unexpected(fits.error());
     const std::int64_t now = now_us();
-    if (entry.service) {
+    observe_requests();
+    if (entry.service && !entry.broken) {
       if (arbiter_.models()[model].presence == Presence::loaded)
         arbiter_.requested(model, now);
-      else if (deadline_us != 0 && (entry.deadline_us == 0 || deadline_us < entry.deadline_us))
+      else if (deadline_us != 0 && (entry.deadline_us < now || deadline_us < entry.deadline_us))
         entry.deadline_us = deadline_us;
       return entry.service;
     }
     if (now < entry.refused_until_us) return failure(ErrorCode::unavailable, "{}", entry.error);
     if (entry.waiting.size() >= kWaitingMax)
       return failure(ErrorCode::resource_exhausted,
-                     "{} requests wait for the first load of the model, and the limit is {}: retry later",
+                     "{} requests wait for the load of the model, and the limit is {}: retry later",
                      entry.waiting.size(), kWaitingMax);
-    entry.waiting.push_back([this, model, ready](const Result<>& result) {
+    auto done = [this, model, ready](const Result<>& result) {
       if (!result) return ready(std::unexpected(result.error()));
       ready(service(model));
-    });
+    };
+    entry.waiting.push_back({.done = std::move(done), .deadline_us = deadline_us});
     arbiter_.requested(model, now, deadline_us);
     return std::nullopt;
   }();
@@ -110,15 +121,19 @@ void ModelTable::service_of(std::size_t model, std::int64_t deadline_us, Ready r
 }
 
 void ModelTable::load(std::size_t model, Done done) {
-  {
+  const auto is_loaded = [&]() -> Result<bool> {
     const std::lock_guard lock(mutex_);
-    if (!stopping_ && arbiter_.models()[model].presence != Presence::loaded) {
-      entries_[model].waiting.push_back(std::exchange(done, {}));
-      arbiter_.requested(model, now_us());
-    }
-  }
+    if (stopping_) return std::unexpected(shutting_down());
+    TRY_VOID(arbiter_.fits(model));
+    observe_requests();
+    if (arbiter_.models()[model].presence == Presence::loaded) return true;
+    entries_[model].waiting.push_back({.done = done});
+    arbiter_.requested(model, now_us());
+    return false;
+  }();
+  if (!is_loaded) return done(std::unexpected(is_loaded.error()));
+  if (*is_loaded) return done({});
   changed_.notify_all();
-  if (done) done({});
 }
 
 void ModelTable::unload(std::size_t model, Done done) {
@@ -142,22 +157,67 @@ void ModelTable::wanted(std::size_t model) {
   changed_.notify_all();
 }
 
+// Reports to the arbiter which models have requests, and which engines have failed.
 void ModelTable::observe_requests() {
   const std::int64_t now = now_us();
-  for (std::size_t i = 0; i < entries_.size(); ++i)
-    if (entries_[i].runtime) arbiter_.set_busy(i, unfinished_of(engine(i)) > 0, now);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    Entry& entry = entries_[i];
+    if (!entry.runtime) continue;
+    const EngineStats stats = engine(i).stats().front();
+    arbiter_.set_busy(i, stats.requests.unfinished > 0, now);
+    if (stats.condition.healthy || arbiter_.models()[i].presence != Presence::loaded) continue;
+    arbiter_.load_failed(i);
+    entry.broken = true;
+    entry.error = fmt::format("the engine of model {} has failed: the log of the server has the reason",
+                              entry.source.names.front());
+    entry.refused_until_us = now + kRefusedUs;
+  }
+}
+
+// Removes and returns the calls that can wait no longer: their time is over, or their model does not fit.
+std::vector<std::pair<ModelTable::Done, Error>> ModelTable::take_ended() {
+  const Error late{ErrorCode::unavailable, "the time limit was over before the model was loaded", "timeout"};
+  const std::int64_t now = now_us();
+  std::vector<std::pair<Done, Error>> ended;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].waiting.empty()) continue;
+    const Result<> fits = arbiter_.fits(i);
+    std::erase_if(entries_[i].waiting, [&](Waiter& waiter) {
+      const bool is_late = waiter.deadline_us != 0 && waiter.deadline_us <= now;
+      if (fits && !is_late) return false;
+      ended.emplace_back(std::move(waiter.done), fits ? late : fits.error());
+      return true;
+    });
+  }
+  return ended;
+}
+
+// Returns the services of models that cannot be loaded again, but whose engines have requests that wait.
+std::vector<std::shared_ptr<Service>> ModelTable::stranded() const {
+  std::vector<std::shared_ptr<Service>> found;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Arbiter::Model& model = arbiter_.models()[i];
+    if (entries_[i].service && model.busy && model.presence == Presence::unloaded && !arbiter_.fits(i))
+      found.push_back(entries_[i].service);
+  }
+  return found;
 }
 
 void ModelTable::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     observe_requests();
+    const auto ended = take_ended();
+    const auto cannot_load = stranded();
     const std::vector<Action> actions = arbiter_.decide(now_us());
-    if (!actions.empty()) {
+    if (!actions.empty() || !ended.empty() || !cannot_load.empty()) {
       lock.unlock();
+      for (const auto& [done, error] : ended) done(std::unexpected(error));
+      for (const auto& service : cannot_load)
+        for (const auto& generation : service->generations.all()) generation->shut_down();
       for (const Action& action : actions) perform(action);
       lock.lock();
-      continue;
+      if (cannot_load.empty()) continue;  // otherwise their engine needs a moment
     }
     changed_.wait_for(lock, arbiter_.waiting() ? kBusyTick : kIdleTick);
   }
@@ -175,7 +235,7 @@ void ModelTable::perform(const Action& action) {
       return first_load(model);
     case Action::Kind::unload:
       log_info("model {}: unloading", name);
-      return engine(model).unload([this, model](const Result<>&) { unloaded(model); });
+      return engine(model).unload([this, model](const Result<>& result) { unloaded(model, result); });
     case Action::Kind::drop_cache:
       log_info("model {}: its KV cache is dropped", name);
       return engine(model).drop_kept_cache();
@@ -198,10 +258,11 @@ void ModelTable::first_load(std::size_t model) {
 }
 
 void ModelTable::loaded(std::size_t model, const Result<>& result) {
-  std::vector<Done> waiting;
+  std::vector<Waiter> waiting;
   Result<> outcome;
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;  // stop() has answered the calls
     Entry& entry = entries_[model];
     const std::string& name = entry.source.names.front();
     const std::int64_t now = now_us();
@@ -211,35 +272,45 @@ void ModelTable::loaded(std::size_t model, const Result<>& result) {
       const EngineInfo info = engine(model).info();
       arbiter_.loaded(model, now, info.weight_bytes, info.cache_bytes);
       const double seconds = static_cast<double>(arbiter_.models()[model].load_us()) * 1e-6;
-      entry.error.clear();
+      entry.broken = false;
+      outcome = arbiter_.fits(model);
+      entry.error = outcome ? "" : outcome.error().message;
+      if (!outcome) log_error("model {}: {}", name, entry.error);
       ++entry.loads;
       entry.load_seconds += seconds;
       log_info("model {}: loaded after {:.2f} s ({} of weights, {} of KV cache)", name, seconds,
                size_text(info.weight_bytes), size_text(info.cache_bytes));
     } else {
       arbiter_.load_failed(model);
+      entry.broken = true;
       entry.error = fmt::format("model {} cannot be loaded: {}{}{}", name, result.error().field,
                                 result.error().field.empty() ? "" : ": ", result.error().message);
       entry.refused_until_us = now + kRefusedUs;
       outcome = failure(ErrorCode::unavailable, "{}", entry.error);
-      if (!stopping_) log_error("{}", entry.error);
+      log_error("{}", entry.error);
     }
   }
   changed_.notify_all();
-  for (const Done& done : waiting) done(outcome);
+  for (const Waiter& waiter : waiting) waiter.done(outcome);
 }
 
-void ModelTable::unloaded(std::size_t model) {
+void ModelTable::unloaded(std::size_t model, const Result<>& result) {
   std::vector<Done> waiting;
   {
     const std::lock_guard lock(mutex_);
-    arbiter_.unloaded(model, now_us());
+    if (result) {
+      arbiter_.unloaded(model, now_us());
+      ++entries_[model].unloads;
+    } else {
+      arbiter_.unload_failed(model, now_us());
+      log_warning("model {} cannot be unloaded: {}", entries_[model].source.names.front(),
+                  result.error().message);
+    }
     observe_requests();  // a request may have arrived just before the unload
-    ++entries_[model].unloads;
     waiting = std::exchange(entries_[model].unload_waiting, {});
   }
   changed_.notify_all();
-  for (const Done& done : waiting) done({});
+  for (const Done& done : waiting) done(result);
 }
 
 std::vector<ModelStatus> ModelTable::status() const {

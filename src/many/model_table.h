@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "local/runtime.h"
@@ -75,12 +76,18 @@ class ModelTable {
   void stop();
 
  private:
+  // a call that waits for a load
+  struct Waiter {
+    Done done;
+    std::int64_t deadline_us = 0;  // 0: none
+  };
   struct Entry {
     ModelSource source;
     std::unique_ptr<Runtime> runtime{};   // null before the first load
     std::shared_ptr<Service> service{};   // of `runtime`
     std::thread loader{};                 // of the first load
-    std::vector<Done> waiting{};          // for a load
+    bool broken = false;  // the engine has failed, or its last load has; the next load starts it again
+    std::vector<Waiter> waiting{};
     std::vector<Done> unload_waiting{};
     std::int64_t deadline_us = 0;  // earliest deadline of requests that may reach the engine; 0: none
     std::string error{};
@@ -96,7 +103,9 @@ class ModelTable {
   void first_load(std::size_t model);
   void wanted(std::size_t model);
   void loaded(std::size_t model, const Result<>& result);
-  void unloaded(std::size_t model);
+  void unloaded(std::size_t model, const Result<>& result);
+  std::vector<std::pair<Done, Error>> take_ended();
+  std::vector<std::shared_ptr<Service>> stranded() const;
   EngineClient& engine(std::size_t model) { return *entries_[model].runtime->engine; }
 
   mutable std::mutex mutex_;  // guards all members below

@@ -11,6 +11,8 @@ namespace {
 
 Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks on other hosts", {}}; }
 
+Error no_process() { return {ErrorCode::unavailable, "the engine is unloaded", {}}; }
+
 }  // namespace
 
 Error asleep() { return {ErrorCode::unavailable, "the engine is asleep; POST /wake_up wakes it", {}}; }
@@ -153,7 +155,7 @@ void EngineProcess::sleep(int level, Done done) {
                            "must be 1 for engines that share experts, got 2");
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
-    if (!shared_.load.loaded()) return failure(ErrorCode::unavailable, "the engine is unloaded");
+    if (!shared_.load.loaded()) return std::unexpected(no_process());
     return shared_.sleep.sleep(level, std::move(done));
   }();
   if (!refusal) return done(refusal);
@@ -189,7 +191,7 @@ void EngineProcess::unload(Done done) {
 void EngineProcess::load(Done done) {
   const auto refusal = [&]() -> Result<> {
     const std::lock_guard lock(mutex_);
-    TRY_VOID(shared_.usable());
+    if (shared_.closed) return failure(ErrorCode::unavailable, "the engine is shutting down");
     return shared_.load.load(std::move(done));
   }();
   if (!refusal) return done(refusal);
@@ -199,14 +201,13 @@ void EngineProcess::load(Done done) {
 void EngineProcess::drop_kept_cache() { post(DropKeptCache{}); }
 
 void EngineProcess::pause(PauseMode mode, Done done) {
-  const Result<> usable = [&] {
+  const Result<> usable = [&]() -> Result<> {
     const std::lock_guard lock(mutex_);
-    Result<> is = shared_.usable();
-    if (is) {
-      shared_.paused = true;
-      shared_.commands.emplace_back(PauseCommand{mode, std::move(done)});
-    }
-    return is;
+    TRY_VOID(shared_.usable());
+    if (!shared_.load.loaded()) return std::unexpected(no_process());
+    shared_.paused = true;
+    shared_.commands.emplace_back(PauseCommand{mode, std::move(done)});
+    return {};
   }();
   if (!usable) return done(usable);
   wakeup_.wake();
@@ -228,6 +229,7 @@ void EngineProcess::reload_weights(std::string path, Done done) {
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
     if (!shared_.sleep.awake()) return std::unexpected(asleep());
+    if (!shared_.load.loaded()) return std::unexpected(no_process());
     return shared_.weights.choose(std::move(path), std::move(done));
   }();
   if (!refusal) return done(refusal);

@@ -85,7 +85,8 @@ Result<EngineEvent> EngineProcess::serve_process() {
     poll(fds, 2, std::max(options_.hung_after_ms / 4, 1));
     if (fds[1].revents != 0) take_commands();
     if (auto event = end_due()) {
-      child_.stop(kStopMs);
+      // A process that loads has no state to save, and does not listen.
+      child_.stop(up() != nullptr ? kStopMs : 0);
       return *event;
     }
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) TRY_VOID(receive());
@@ -185,6 +186,10 @@ EngineEvent EngineProcess::after_death(const Error& death) {
       was_up != nullptr && now_us() - was_up->since_us < std::int64_t{options_.young_ms} * 1000;
   const auto wait = restarts_.died(was_up != nullptr && (was_up->produced || !young));
   if (!wait) {
+    {
+      const std::lock_guard lock(mutex_);
+      shared_.broken = true;
+    }
     end_commands_of_callers(death);
     return event::Died{.restart = false};
   }
@@ -224,27 +229,32 @@ EngineEvent EngineProcess::wait_unloaded() {
       if (shared_.stopping) return event::StopRequested{};
       if (shared_.load.loading()) {
         shared_.presence = EnginePresence::starting;
+        restarts_ = {};
         return event::LoadWanted{};
       }
     }
+    // The process ended before it answered these commands.
+    if (adapters_.waiting() || sessions_.waiting() || pauses_.waiting()) report_wanted(false);
     wait_for_command();
   }
 }
 
 EngineEvent EngineProcess::refuse_requests() {
   const Error failed{ErrorCode::unavailable, "the engine has failed", {}};
-  {
-    const std::lock_guard lock(mutex_);
-    shared_.broken = true;
-  }
   log_error("the engine is not restarted again, because {} starts in a row have failed", restarts_.deaths());
-  end_commands_of_callers(failed);
-  end_all(failed);
-  while (!stopping()) {
-    wait_for_command();
+  for (;;) {
     end_all(failed);
+    {
+      const std::lock_guard lock(mutex_);
+      if (shared_.stopping) return event::StopRequested{};
+      if (shared_.load.loading()) {
+        shared_.broken = false;
+        restarts_ = {};
+        return event::LoadWanted{};
+      }
+    }
+    wait_for_command();
   }
-  return event::StopRequested{};
 }
 
 void EngineProcess::wait_for_command() {

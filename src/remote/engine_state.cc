@@ -17,6 +17,7 @@ struct Transitions {
   Next operator()(const state::Asleep&, const event::Woken&) const { return state::Loading{}; }
   Next operator()(const state::Up&, const event::UnloadWanted&) const { return state::Unloaded{}; }
   Next operator()(const state::Unloaded&, const event::LoadWanted&) const { return state::Loading{}; }
+  Next operator()(const state::Broken&, const event::LoadWanted&) const { return state::Loading{}; }
   Next operator()(const auto&, const event::StopRequested&) const { return state::Stopped{}; }
   Next operator()(const auto&, const auto&) const { CHECK(false, "this event is impossible in this state"); }
 

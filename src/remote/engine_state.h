@@ -9,6 +9,7 @@
 //   Asleep  | Woken           | Loading
 //   Up      | UnloadWanted    | Unloaded
 //   Unloaded | LoadWanted     | Loading
+//   Broken  | LoadWanted      | Loading
 //   any     | StopRequested   | Stopped
 #pragma once
 
@@ -35,7 +36,7 @@ struct Up {
 struct Asleep {};  // sleep level 2, without a process
 // no process runs; requests wait, and the kept KV cache stays in memory
 struct Unloaded {};
-// will not be restarted; all requests get an error
+// restarted only by load(); all requests get an error
 struct Broken {};
 struct Stopped {};
 

@@ -25,6 +25,7 @@ TEST(EngineState, TheTableOfTransitions) {
   EXPECT_TRUE(is<state::Loading>(after(asleep, event::Woken{})));
   EXPECT_TRUE(is<state::Unloaded>(after(up, event::UnloadWanted{})));
   EXPECT_TRUE(is<state::Loading>(after(state::Unloaded{}, event::LoadWanted{})));
+  EXPECT_TRUE(is<state::Loading>(after(state::Broken{}, event::LoadWanted{})));
   for (const EngineState& any :
        {loading, up, asleep, EngineState(state::Unloaded{}), EngineState(state::Broken{}), EngineState(state::Stopped{})})
     EXPECT_TRUE(is<state::Stopped>(after(any, event::StopRequested{})));

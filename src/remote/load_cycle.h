@@ -5,6 +5,7 @@
 //   Unloading | refused   | refused | Unloaded          |
 //   Unloaded  | refused   | Loading |                   |
 //   Loading   | refused   | refused |                   | Loaded
+//   any, and the engine breaks: Unloaded
 //
 // Functions return callbacks, because the owner must call them without its lock. A returned callback may be
 // empty.
@@ -29,8 +30,12 @@ class LoadCycle {
   Done ended() { return arrive(State::unloading, State::unloaded); }
   // The next process is ready.
   Done ready() { return arrive(State::loading, State::loaded); }
-  // Called when the engine stops or is broken: returns the callback of the call that is in progress.
-  Done give_up() { return std::exchange(done_, {}); }
+  // Called when the engine stops or is broken: returns the callback of the call that is in progress. load()
+  // can start a broken engine again.
+  Done give_up() {
+    state_ = State::unloaded;
+    return std::exchange(done_, {});
+  }
 
   bool loaded() const { return state_ == State::loaded; }
   bool unloading() const { return state_ == State::unloading; }

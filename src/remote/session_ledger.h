@@ -37,6 +37,7 @@ class SessionLedger {
   void cache_emptied();
   // Appends the messages for a restarted engine. Leaves out sessions whose time is over.
   void append_all(std::string& out, std::int64_t now_us) const;
+  bool waiting() const { return commands_.begin() != commands_.end(); }  // a command has no response
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
  private:

@@ -90,21 +90,24 @@ void ApiServer::open(std::shared_ptr<ApiHandler> handler) { door_->handler = std
 
 void ApiServer::stop(int grace_ms) {
   const auto handler = door_->handler.load();
-  auto services = handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
-  for (const auto& service : services) {
+  const auto services = [&] {
+    return handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
+  };
+  for (const auto& service : services()) {
     // Stops the live page first: otherwise the server would wait for its streams, which have no end.
     service->views.live.stop();
     if (service->batches) service->batches->stop();
   }
-  if (!server_->drain(grace_ms) && !services.empty()) {
-    for (const auto& service : services) stop_generations(*service);
-    server_->drain(kLastWordsMs);
+  if (!server_->drain(grace_ms)) {
+    // A model may have been loaded meanwhile.
+    const auto ending = services();
+    for (const auto& service : ending) stop_generations(*service);
+    if (!ending.empty()) server_->drain(kLastWordsMs);
   }
   server_->stop(0);
   if (!handler) return;
   handler->stop();
-  services = handler->services();  // Reads the list again, because a model may have been loaded since.
-  for (const auto& service : services) stop_service(*service);
+  for (const auto& service : services()) stop_service(*service);
 }
 
 }  // namespace octavo

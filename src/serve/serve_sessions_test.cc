@@ -50,6 +50,11 @@ TEST_F(SessionRoutes, ListsHavePages) {
   EXPECT_EQ(page.at("data").as_array().size(), 1u);
   EXPECT_EQ(page.at("last_id"), "b");
   EXPECT_EQ(page.at("has_more"), true);
+  engine_->sessions.result = std::vector<SessionInfo>{{.key = {"anonymous", "b"}, .engine = 0},
+                                                      {.key = {"anonymous", "c"}},
+                                                      {.key = {"anonymous", "b"}, .engine = 1}};
+  const json::object both = json::parse(ask("GET", "/v1/sessions?limit=1").body).as_object();
+  EXPECT_EQ(both.at("data").as_array().size(), 2u) << "no page ends between equal ids";
   EXPECT_EQ(ask("GET", "/v1/sessions?limit=0").status, 400);
   EXPECT_EQ(ask("GET", "/v1/sessions?limit=1001").status, 400);
   EXPECT_EQ(ask("GET", "/v1/sessions?limit=x").status, 400);

@@ -68,8 +68,8 @@ Result<SessionPart> read_session_part(std::string_view bytes) {
   unpacker.get(part.header);
   const SessionPartHeader& h = part.header;
   part.blocks = std::as_bytes(std::span(bytes)).subspan(sizeof prefix + prefix.header_bytes);
-  const bool sound = unpacker.complete() && h.format.bytes > 0 && h.format.block_size > 0 && h.first >= 0 &&
-                     h.count > 0 && h.count <= h.pieces - h.first &&
+  const bool sound = unpacker.complete() && h.format.bytes > 0 && h.format.block_size > 0 && h.pieces > 0 &&
+                     h.first >= 0 && h.count > 0 && h.count <= h.pieces - h.first &&
                      part.blocks.size() / static_cast<std::size_t>(h.count) == h.format.stride() &&
                      part.blocks.size() % static_cast<std::size_t>(h.count) == 0;
   if (!sound) return invalid("file", "is damaged: the header of a part contradicts itself");

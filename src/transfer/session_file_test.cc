@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/pack.h"
 
 namespace octavo {
@@ -60,7 +62,8 @@ TEST(SessionFile, RefusesHeadersThatContradictThemselves) {
   for (const auto change :
        {+[](SessionPartHeader& h) { h.first = 2; }, +[](SessionPartHeader& h) { h.count = 0; },
         +[](SessionPartHeader& h) { h.first = -1; }, +[](SessionPartHeader& h) { h.format.bytes = -64; },
-        +[](SessionPartHeader& h) { h.format.block_size = 0; }}) {
+        +[](SessionPartHeader& h) { h.format.block_size = 0; },
+        +[](SessionPartHeader& h) { h.pieces = std::numeric_limits<int>::min(); }}) {
     SessionPartHeader header = some_header();
     change(header);
     EXPECT_FALSE(

@@ -29,7 +29,12 @@ Result<BlockFormat> SessionTable::format_of_moves() const {
   if (moves_.exchange == nullptr)
     return failure(ErrorCode::unsupported,
                    "sessions cannot be exported or imported, because this engine cannot copy KV blocks");
-  return moves_.exchange->block_format();
+  TRY(BlockFormat format, moves_.exchange->block_format());
+  if (format.fingerprint.empty())
+    return failure(ErrorCode::unsupported,
+                   "sessions cannot be exported or imported, because the files of the model have no "
+                   "fingerprint: check that the server can read them, and restart it");
+  return format;
 }
 
 Result<> SessionTable::check_imported(Sessions::const_iterator session) const {

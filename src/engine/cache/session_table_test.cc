@@ -446,8 +446,8 @@ TEST(SessionLoad, FindsAsMuchAsLruIfPausesAreIrregular) {
   for (const double spread : {0.5, 1.0, 2.0}) {
     const AgentLoad load{.num_blocks = 160, .pause_s = 2, .spread = spread};
     const double lru = load.hits(false), sessions = load.hits(true);
-    RecordProperty("lru", std::to_string(lru));
-    RecordProperty("sessions", std::to_string(sessions));
+    RecordProperty("lru_" + std::to_string(spread), std::to_string(lru));
+    RecordProperty("sessions_" + std::to_string(spread), std::to_string(sessions));
     EXPECT_GE(sessions, lru) << "spread " << spread;
   }
 }

@@ -91,7 +91,7 @@ Result<std::span<SampledToken>> SimulatedExecutor::collect() {
 }
 
 Result<BlockFormat> SimulatedExecutor::block_format() const {
-  return BlockFormat{.fingerprint = "simulated",
+  return BlockFormat{.fingerprint = options_.fingerprint,
                      .dtype = "i32",
                      .block_size = options_.block_size,
                      .bytes = options_.block_size * static_cast<std::int64_t>(sizeof(TokenId)),

@@ -20,6 +20,7 @@ struct SimulatedExecutorOptions {
   // whether a step is accepted before the previous one is collected, as on a GPU
   bool asynchronous = false;
   int stages = 1;  // number of pipeline stages; a step is computed when it is sampled
+  std::string fingerprint = "simulated";
 };
 
 class SimulatedExecutor final : public Executor, public BlockExchange {

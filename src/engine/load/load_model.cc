@@ -61,8 +61,9 @@ Result<Hash128> content_of(const EngineOptions& options, const Model& model,
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
 }
 
-Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
-  TRY(const Hash128 hash, content_of(options, model, model_fingerprint));
+Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model,
+                                   Result<std::string> (*read)(const std::string&, const std::string&)) {
+  TRY(const Hash128 hash, content_of(options, model, read));
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
@@ -267,12 +268,16 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   }
   if (options.kv_transfer.enabled) {
     if (is_rank_0) {  // rank 0 determines the block format
-      TRY(local.fingerprint, fingerprint_of(options, *model));
+      TRY(local.fingerprint, fingerprint_of(options, *model, model_fingerprint));
     }
     if (ranks != nullptr) {
       TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
     }
     local.shared_cache = loaded.rank_caches.has_value();
+  } else if (ranks == nullptr && options.sessions.held_fraction > 0) {
+    // Sessions can be exported. A hash of all bytes would make each start slower. Without a fingerprint, the
+    // engine refuses exports.
+    local.fingerprint = fingerprint_of(options, *model, sampled_fingerprint).value_or("");
   }
   TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));
   return loaded;

@@ -61,6 +61,19 @@ int cached_turn(Rig& rig, const std::vector<TokenId>& prompt, const std::string&
 class SessionMoves : public EngineModes {};
 INSTANTIATE_TEST_SUITE_P(Modes, SessionMoves, EngineModes::all(), EngineModes::name);
 
+TEST_P(SessionMoves, OnlyEnginesOfTheSameModelExchangeSessions) {
+  Rig from({.mode = GetParam()}), other({.mode = GetParam(), .fingerprint = "other"}),
+      unknown({.mode = GetParam(), .fingerprint = ""});
+  const std::vector<TokenId> prompt = some_prompt(1, 200);
+  for (Rig* rig : {&from, &unknown}) cached_turn(*rig, prompt, "s");
+  const auto parts = export_all(*from.engine, "s").value();
+  const auto refused = import_one(*other.engine, parts[0]);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("the models are simulated and other"), std::string::npos);
+  EXPECT_EQ(import_one(*unknown.engine, parts[0]).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(export_all(*unknown.engine, "s").error().code, ErrorCode::unsupported);
+}
+
 TEST_P(SessionMoves, TheOtherEngineFindsThePrompt) {
   Rig from({.mode = GetParam()}), to({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(1, 200);

@@ -117,6 +117,7 @@ struct Setup {
   bool prefix_caching = true;
   MakeVocabulary vocabulary{};
   KvTransferOptions kv_transfer{};
+  std::string fingerprint = "simulated";
 };
 
 struct Rig {
@@ -135,7 +136,7 @@ struct Rig {
     options.enable_prefix_caching = setup.prefix_caching;
     auto executor = std::make_unique<SimulatedExecutor>(
         SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, setup.mode == Mode::asynchronous,
-                                 setup.mode == Mode::staged ? 3 : 1});
+                                 setup.mode == Mode::staged ? 3 : 1, setup.fingerprint});
     device = executor.get();
     EngineParts parts{
         .executor = std::move(executor), .vocabulary = setup.vocabulary, .kv_transfer = setup.kv_transfer};

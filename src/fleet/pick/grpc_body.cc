@@ -41,8 +41,8 @@ Result<> read_vllm_grpc(std::string_view body, RouteRequest& route) {
   if (bytes.size() > std::numeric_limits<int>::max() ||
       !request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid("", "the gRPC message is not a GenerateRequest");
-  route.body_error.clear();
-  route.unreadable = false;
+  route.body.error.clear();
+  route.body.unreadable = false;
   route.stream = request.stream();
   route.output_tokens_max = static_cast<int>(
       std::min<std::uint32_t>(request.sampling_params().max_tokens(), std::numeric_limits<int>::max()));

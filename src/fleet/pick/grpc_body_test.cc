@@ -25,13 +25,13 @@ TEST(GrpcBody, TokensAreExactAndTextIsEstimated) {
   for (const std::uint32_t id : {1U, 70'000U, 2U}) request.mutable_tokenized()->add_input_ids(id);
   request.mutable_sampling_params()->set_max_tokens(9);
   request.set_stream(true);
-  RouteRequest route{.body_error = "not JSON", .unreadable = true};
+  RouteRequest route{.body = {.error = "not JSON", .unreadable = true}};
   ASSERT_TRUE(read_vllm_grpc(framed(request.SerializeAsString()), route));
   EXPECT_THAT(route.tokens, ElementsAre(1, 70'000, 2));
   EXPECT_TRUE(route.tokens_are_exact);
   EXPECT_TRUE(route.stream);
   EXPECT_EQ(route.output_tokens_max, 9);
-  EXPECT_EQ(route.body_error, "");
+  EXPECT_EQ(route.body.error, "");
   request.clear_tokenized();
   request.set_text("Once upon a time");
   ASSERT_TRUE(read_vllm_grpc(framed(request.SerializeAsString()), route));

@@ -193,8 +193,8 @@ void Processor::decide(bool has_trailers, Answers& answers) {
       return refuse({400, read.error().message}, answers);
     answer_.grpc(request_.path, route_.stream);
   } else if (parsed && known->model == openai::ModelField::body) {
-    if (!route_.body_error.empty())
-      return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
+    if (!route_.body.error.empty())
+      return refuse({400, "error unmarshaling request bodyMap: " + route_.body.error}, answers);
     if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);
     rewrite_model();
   } else if (!parsers.passthrough && !(parsed && known->protocol == openai::Protocol::sglang)) {
@@ -202,7 +202,7 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   }
   if (sheds())
     return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
-  if (context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() && known && known->renders)
+  if (context_.renderer && !route_.tokens_are_exact && route_.body.error.empty() && known && known->renders)
     waiting_.reason = Wait::tokens;
   else
     wait_for_turn(answers);

@@ -162,7 +162,7 @@ bool empties_caches(std::string_view path) {
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-             MergeAnswers merge, std::function<void()> done) {
+             http::Headers headers, MergeAnswers merge, std::function<void()> done) {
   const auto view = context.balancer.view();
   const auto all =
       std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(merge), std::move(done));
@@ -172,7 +172,6 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
     return all->done();
   }
   const http::Request& request = all->exchange->request();
-  const http::Headers headers = passed_on(request.headers);
   // the ranks of a data-parallel server are members with the same URL, and the server tells all its ranks
   for (const Member& member : view->members)
     if (std::ranges::none_of(

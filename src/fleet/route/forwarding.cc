@@ -99,8 +99,8 @@ void Forwarding::on_read(const Result<>& memory, std::optional<http::Response> r
 void Forwarding::admit() {
   const http::Request& request = in_.request();
   const RouteRequest& route = in_.route();
-  if (route.unreadable && has_json(request)) {
-    const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
+  if (route.body.unreadable && has_json(request)) {
+    const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body.error, ""};
     return answer(proxy_error(request.path, error));
   }
   if (!route.stored_id.empty()) owner_ = name_of(context_.stored.find(route.stored_id));

@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,9 +110,12 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params, std::int64_t cached = 0);
   // The worker of the request's session (forwarding_session.cc):
-  std::string session_key() const;
+  std::string session_key(const std::string& model) const;
   bool follow_session();
-  void send_after_move(bool moved);
+  std::shared_ptr<const Endpoint> target_of_move(const Member* member);
+  void send_after_move(bool moved, const std::shared_ptr<const Endpoint>& to);
+  void send_to(const std::string& worker);
+  void learn_session(const std::shared_ptr<const Endpoint>& worker);
   void note_session(const Attempt& attempt);
   // SGLang's KV transfer, with the request at two workers at once (forwarding_bootstrap.cc):
   bool is_bootstrapped() const;
@@ -180,6 +184,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // name of the worker that must serve the request: it stores stored_id, or the prefill worker was chosen
   // because it is near this worker; "": any worker
   std::string owner_;
+  std::function<void()> cancel_move_ = {};  // empty: the request moves no session
   // random bits to reuse, so that the next choice of a decode worker is the same
   std::optional<std::uint64_t> draw_ = {};
   bool admitted_;

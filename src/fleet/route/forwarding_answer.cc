@@ -129,6 +129,7 @@ void Forwarding::client_disconnected() {
   if (is<Over>()) return;
   leave();
   end(499);
+  if (const auto cancel = std::exchange(cancel_move_, {})) cancel();
 }
 
 void Forwarding::end(int status) {

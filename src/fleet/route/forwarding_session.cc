@@ -11,11 +11,12 @@
 #include "fleet/decide/eligible.h"
 #include "fleet/route/forwarding.h"
 #include "fleet/route/session_move.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
 
-constexpr int kMoveTimeoutMs = 20'000;  // timeout of the copy of each part of a session
+constexpr int kMoveTimeoutMs = 20'000;  // time of the whole move of a session
 
 int requests_at(const Balancer& balancer, EndpointId id) {
   Load load = balancer.load(id);
@@ -43,67 +44,102 @@ bool may_export(const Member* worker) {
 
 }  // namespace
 
-// Returns "" if the request has no session. Clients with different credentials have different sessions.
-std::string Forwarding::session_key() const {
+// Returns "" if the request has no session. Clients with different credentials have different sessions. A
+// session of two models has two workers, because a worker may serve only one of them.
+std::string Forwarding::session_key(const std::string& model) const {
   const std::string& session = in_.route().session;
   if (session.empty() || context_.options.pd.enabled) return {};
-  const std::string key = fmt::format("{}\n{}\n{}", in_.tenant(),
-                                      in_.request().headers.find("Authorization").value_or(""), session);
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{}", in_.tenant(),
+                  in_.request().headers.find("Authorization").value_or(""), model, session);
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(key)), 0);
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
 // Returns true if the request is sent later, after the move of its session.
 bool Forwarding::follow_session() {
-  const std::string key = session_key();
+  const std::string key = session_key(in_.route().model);
   const WorkerOfId::Worker home = key.empty() || !owner_.empty() ? nullptr : context_.sessions.find(key);
   if (!home || in_.request().headers.find("X-SMG-Target-Worker")) return false;
   const auto view = balancer_.view();
   const Member* member = view->find(home->name);
+  if (!serves(member ? *member->endpoint : *home, in_.route().model)) return false;
   const bool available = member && member->state.availability == Availability::available;
+  if (!in_.route().stored_id.empty()) {
+    // A route of the session goes to its worker, and needs no move. Any worker may store the id of another
+    // route, so the router looks for it at all of them.
+    const openai::Route* route = openai::find_route(in_.request().path);
+    if (available && route && route->session) owner_ = home->name;
+    return false;
+  }
   if (available && !is_full(balancer_, *view, *member, in_.route().model)) {
     owner_ = home->name;
     return false;
   }
-  // A route of the session goes to its worker, and needs no move.
-  if (!in_.route().stored_id.empty()) {
-    if (available) owner_ = home->name;
+  if (!may_export(member)) return false;
+  const auto send_later = [&loop = loop_,
+                           self = shared_from_this()](const std::string& worker) mutable {
+    loop.post([self = std::move(self), worker] { self->send_to(worker); });
+  };
+  const bool begun = context_.moves.begin(key, send_later);
+  if (!begun) return true;
+  const std::shared_ptr<const Endpoint> to = target_of_move(member);
+  const Member* target = to ? view->find(to->name) : nullptr;
+  const bool stays = available && (!target || requests_at(balancer_, target->id) >=
+                                                  requests_at(balancer_, member->id));
+  owner_ = stays || !to ? home->name : to->name;
+  if (stays || !to || to->url == home->url) {
+    context_.moves.end(key, owner_);
     return false;
   }
-  if (!may_export(member)) return false;
+  cancel_move_ = move_session(
+      loop_,
+      {.from = home,
+       .to = to,
+       .session = in_.route().session,
+       .headers = in_.call_request(*to, nullptr, 0, false).headers,
+       .timeout_ms = std::min(in_.left_ms(), kMoveTimeoutMs)},
+      [self = shared_from_this(), to](bool moved) { self->send_after_move(moved, to); });
+  return true;
+}
+
+// Returns null if no other worker can get the session of `member`, which may be null.
+std::shared_ptr<const Endpoint> Forwarding::target_of_move(const Member* member) {
   ChoiceOptions options = choice_options(Role::both);
   std::vector<EndpointId> excluded = history_.tried;
   if (member) excluded.push_back(member->id);
   options.excluded = excluded;
+  options.bodiless = true;  // the policy counts the request when it is sent
   auto choice = balancer_.choose(in_.route(), options);
-  if (!choice) {
-    owner_ = home->name;
-    return false;
-  }
-  balancer_.ended(choice->booking, Outcome::neither);  // the worker is booked again after the move
-  owner_ = choice->endpoint->name;
-  if (choice->endpoint->url == home->url) return false;
-  move_session(loop_,
-               {.from = home,
-                .to = choice->endpoint,
-                .session = in_.route().session,
-                .headers = in_.call_request(*choice->endpoint, nullptr, 0, false).headers,
-                .timeout_ms = std::min(in_.left_ms(), kMoveTimeoutMs)},
-               [self = shared_from_this()](bool moved) { self->send_after_move(moved); });
-  return true;
+  if (!choice) return nullptr;
+  balancer_.ended(choice->booking, Outcome::neither);
+  return choice->endpoint;
 }
 
-void Forwarding::send_after_move(bool moved) {
+void Forwarding::send_after_move(bool moved, const std::shared_ptr<const Endpoint>& to) {
+  cancel_move_ = {};
   context_.metrics.session_moved(moved);
+  if (moved) learn_session(to);
+  context_.moves.end(session_key(in_.route().model), to->name);
+  send_to(to->name);
+}
+
+void Forwarding::send_to(const std::string& worker) {
   if (is<Over>()) return;
+  owner_ = worker;
+  if (in_.left_ms() == 0) return refuse_late();
   if (!send()) no_worker();
+}
+
+// Routes of a session name no model, so the session is also stored without its model.
+void Forwarding::learn_session(const std::shared_ptr<const Endpoint>& worker) {
+  for (const std::string& model : {in_.route().model, std::string()})
+    if (const std::string key = session_key(model); !key.empty()) context_.sessions.learn(key, worker);
 }
 
 // Called when the worker has answered.
 void Forwarding::note_session(const Attempt& attempt) {
-  if (attempt.answer.status / 100 != 2) return;
-  if (const std::string key = session_key(); !key.empty())
-    context_.sessions.learn(key, attempt.choice.endpoint);
+  if (attempt.answer.status / 100 == 2) learn_session(attempt.choice.endpoint);
 }
 
 }  // namespace octavo::fleet

@@ -18,8 +18,15 @@ constexpr std::string_view kRankHeader = "X-data-parallel-rank";
 // the worker is given this time after the client's deadline to report itself that the deadline has passed
 constexpr int kOwnDeadlineGraceMs = 2'000;
 
-// Returns the headers for workers: the client's headers without the tenants' keys, plus the tenant's name
-// and the router's API key if it has one.
+http::Headers without(const http::Headers& headers, std::string_view left_out) {
+  http::Headers rest;
+  for (const auto& [name, value] : headers)
+    if (!http::equal_ignoring_case(name, left_out)) rest.add(name, value);
+  return rest;
+}
+
+}  // namespace
+
 http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& received,
                                   const std::string& tenant) {
   constexpr std::array<std::string_view, 3> kOwn{"Authorization", "X-Api-Key", kTenantHeader};
@@ -35,15 +42,6 @@ http::Headers headers_for_workers(const RouterOptions& options, const http::Head
     headers.add("Authorization", "Bearer " + options.api_keys.front());
   return headers;
 }
-
-http::Headers without(const http::Headers& headers, std::string_view left_out) {
-  http::Headers rest;
-  for (const auto& [name, value] : headers)
-    if (!http::equal_ignoring_case(name, left_out)) rest.add(name, value);
-  return rest;
-}
-
-}  // namespace
 
 std::string request_id(const RouteContext& context, const http::Headers& headers) {
   std::string id = openai::request_id_of(headers);
@@ -67,7 +65,7 @@ std::optional<http::Response> Incoming::read() {
     headers_ = without(headers_, "Content-Encoding");
   }
   route_ = scan_request(request());
-  if (context_.tokens && !route_.unreadable) context_.tokens->write(request(), route_);
+  if (context_.tokens && !route_.body.unreadable) context_.tokens->write(request(), route_);
   return std::nullopt;
 }
 

@@ -17,6 +17,11 @@ namespace octavo::fleet {
 // client sent none.
 std::string request_id(const RouteContext& context, const http::Headers& headers);
 
+// Returns the headers for workers: the client's headers without the tenants' keys, plus the tenant's name
+// and the router's API key if it has one. `tenant` is "" if the client is no tenant.
+http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& received,
+                                  const std::string& tenant);
+
 class Incoming {
  public:
   Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> exchange, std::string tenant);

@@ -11,6 +11,7 @@
 #include "fleet/route/route_metrics.h"
 #include "fleet/route/route_queue.h"
 #include "fleet/route/router_options.h"
+#include "fleet/route/session_move.h"
 #include "fleet/route/worker_of_id.h"
 
 namespace octavo::fleet {
@@ -24,6 +25,7 @@ struct RouteContext {
   RetryBudget& retries;
   WorkerOfId& stored;
   WorkerOfId& sessions;  // by Forwarding::session_key
+  RunningMoves& moves;   // by Forwarding::session_key
   Admission& admission;
   RouteQueue* queue;  // null: the router has no queue
   boost::asio::thread_pool& readers;

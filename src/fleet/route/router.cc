@@ -31,6 +31,7 @@
 #include "openai/api_key.h"
 #include "openai/errors.h"
 #include "openai/routes.h"
+#include "openai/session_path.h"
 #include "serve/page.h"
 
 namespace octavo::fleet {
@@ -82,6 +83,12 @@ bool is_public(const http::Request& request) {
   constexpr std::array<std::string_view, 3> kPublic{"/health", "/liveness", "/readiness"};
   const bool reads = request.method == "GET" || request.method == "HEAD";
   return reads && std::ranges::find(kPublic, request.path) != kPublic.end();
+}
+
+// An imported file decides the content of cached prefixes, which other clients may use.
+bool is_session_import(const http::Request& request) {
+  const openai::Route* route = openai::find_route(request.path);
+  return route && route->session && openai::parse_session_path(request.path).action == "import";
 }
 
 http::Response limited(const Tenant::Answer& answer, std::string_view path) {
@@ -193,6 +200,7 @@ struct Router::State {
                 retries,
                 workers_of.stored,
                 workers_of.sessions,
+                moves,
                 admission,
                 queue.get(),
                 readers} {}
@@ -202,6 +210,7 @@ struct Router::State {
     if (batches) batches->stop();
     if (queue) queue->stop();
     readers.join();
+    moves.clear();
     batches.reset();
     client.reset();
   }
@@ -225,6 +234,7 @@ struct Router::State {
   struct {
     WorkerOfId stored, sessions;
   } workers_of;
+  RunningMoves moves;
   Admission admission;
   const std::unique_ptr<RouteQueue> queue;  // null: the router has no queue
   boost::asio::thread_pool readers{2};
@@ -266,6 +276,11 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (requests_websocket(request)) return exchange->respond(no_websocket());
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted, request.path));
+  if (is_session_import(request) && (tenant || options.api_keys.empty()))
+    return exchange->respond(openai::error_response(
+        403,
+        "only the operator of the router may import a session: send a key of --api-key of the router, or send "
+        "the file to a worker"));
   if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));
   const bool lists_sessions = is_session_list(request);
   const bool to_all = lists_sessions || means_all_workers(request);
@@ -279,7 +294,12 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) {
     MergeAnswers merge = lists_sessions ? merge_session_lists(request) : all_answers;
-    return fan_out(context, loop, std::move(exchange), std::move(merge), [this] { admission.leave(); });
+    http::Headers headers = tenant
+                                ? headers_for_workers(options, request.headers, tenant->options().name)
+                                : passed_on(request.headers);
+    const auto share = std::make_shared<TenantShare>(std::move(admitted.share));
+    return fan_out(context, loop, std::move(exchange), std::move(headers), std::move(merge),
+                   [this, share] { admission.leave(); });
   }
   Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share),
                     tenant ? tenant->options().name : "");

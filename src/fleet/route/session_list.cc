@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "fleet/relay/relay.h"
 #include "http/target.h"
 #include "openai/session_path.h"
 #include "serve/routes/item_page.h"
@@ -29,6 +30,15 @@ std::string_view id_of(const json::value& session) {
   return id && id->is_string() ? std::string_view(id->get_string()) : std::string_view();
 }
 
+// Returns the response of a worker without the headers of its connection.
+http::Response refusal_of(const WorkerAnswer& answer) {
+  const http::Response& response = answer.response;
+  return {.status = response.status == 200 ? 502 : response.status,
+          .content_type = response.content_type,
+          .headers = passed_back(response.headers, answer.url),
+          .body = response.body};
+}
+
 }  // namespace
 
 bool is_session_list(const http::Request& request) {
@@ -40,13 +50,16 @@ MergeAnswers merge_session_lists(const http::Request& request) {
   const std::string text = http::query_value(request.query, "limit").value_or("");
   std::from_chars(text.data(), text.data() + text.size(), limit);
   return [limit](std::span<const WorkerAnswer> answers) {
-    json::array all;
+    json::array all, errors;
     bool more = false, any = false;
     for (const WorkerAnswer& answer : answers) {
       boost::system::error_code wrong;
       json::value list = json::parse(answer.response.status == 200 ? answer.response.body : "", wrong);
       json::array* sessions = wrong ? nullptr : sessions_in(list);
-      if (sessions == nullptr) continue;
+      if (sessions == nullptr) {
+        errors.push_back({{"worker", answer.url}, {"status", answer.response.status}});
+        continue;
+      }
       any = true;
       const json::value* rest = list.get_object().if_contains("has_more");
       more = more || (rest && rest->is_bool() && rest->get_bool());
@@ -55,11 +68,16 @@ MergeAnswers merge_session_lists(const http::Request& request) {
         all.push_back(std::move(session));
       }
     }
-    if (!any) return answers.front().response;
+    if (!any) return refusal_of(answers.front());
     std::ranges::stable_sort(all, {}, id_of);
-    more = more || all.size() > limit;
-    if (all.size() > limit) all.resize(limit);
-    return http::Response{.body = json::serialize(routes::item_list(std::move(all), more))};
+    // The next page begins after the last id, so all sessions with this id are on this page.
+    std::size_t count = std::min(limit, all.size());
+    while (count > 0 && count < all.size() && id_of(all[count]) == id_of(all[count - 1])) ++count;
+    more = more || all.size() > count;
+    all.resize(count);
+    json::object page = routes::item_list(std::move(all), more);
+    if (!errors.empty()) page["errors"] = std::move(errors);
+    return http::Response{.body = json::serialize(page)};
   };
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/parse.hpp>
 #include <charconv>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "openai/session_path.h"
@@ -22,10 +24,22 @@ constexpr int kConnectMs = 1'000;  // short, because the old worker may have end
 constexpr std::array<std::string_view, 4> kOfTheRequest{"Content-Type", "Content-Encoding", "Accept",
                                                         "X-Request-Timeout"};
 
+// Returns whether a worker that has imported the last part can use the session.
+bool is_retained(std::string_view answer) {
+  boost::system::error_code wrong;
+  const boost::json::value session = boost::json::parse(answer, wrong);
+  const boost::json::object* object = wrong ? nullptr : session.if_object();
+  const boost::json::value* state = object ? object->if_contains("state") : nullptr;
+  return state && state->is_string() && state->get_string() == "retained";
+}
+
 class SessionMove : public std::enable_shared_from_this<SessionMove> {
  public:
   SessionMove(http::ClientLoop& loop, SessionMoveOptions options, std::function<void(bool)> done)
-      : loop_(loop), options_(std::move(options)), done_(std::move(done)) {
+      : loop_(loop),
+        options_(std::move(options)),
+        deadline_us_(now_us() + std::int64_t{1'000} * options_.timeout_ms),
+        done_(std::move(done)) {
     for (const auto& [name, value] : options_.headers)
       if (std::ranges::none_of(kOfTheRequest,
                                [&](std::string_view own) { return http::equal_ignoring_case(own, name); }))
@@ -37,28 +51,44 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
          [first](SessionMove& move, http::Response part) { move.exported(first, std::move(part)); });
   }
 
+  void cancel() {
+    if (!done_) return;
+    if (const auto call = call_.lock()) call->cancel();
+    end(false, "router", {.status = 499, .body = "the client has disconnected"});
+  }
+
  private:
   using Next = std::function<void(SessionMove&, http::Response)>;
 
   void exported(int first, http::Response part) {
     if (part.status != 200) return end(false, "export", part);
-    const std::string_view next = part.headers.find(kNextPiece).value_or("0");
-    int piece = 0;
-    std::from_chars(next.data(), next.data() + next.size(), piece);
-    if (piece != 0 && piece <= first) return end(false, "export", part);
+    const auto next = part.headers.find(kNextPiece);
+    int piece = 0;  // 0: this is the last part
+    if (next) {
+      const auto [rest, error] = std::from_chars(next->data(), next->data() + next->size(), piece);
+      if (error != std::errc{} || rest != next->data() + next->size() || piece <= first)
+        return end(false, "export",
+                   {.status = 502, .body = fmt::format("{} is {}", kNextPiece, quoted_text(*next))});
+    }
     call(*options_.to, "POST", "/import", std::make_shared<const std::string>(std::move(part.body)),
          [piece](SessionMove& move, http::Response answer) {
            if (answer.status != 200) return move.end(false, "import", answer);
            if (piece != 0) return move.export_from(piece);
+           if (!is_retained(answer.body)) return move.end(false, "import", answer);
            move.call(*move.options_.from, "DELETE", "", nullptr, [](SessionMove&, http::Response) {});
            move.end(true, "import", answer);
          });
   }
 
   // Calls a route of the session, and then `next`. If there is no response, `next` gets a response with the
-  // status 502.
+  // status 502. Ends the move if its time is over.
   void call(const Endpoint& worker, std::string method, const std::string& action,
             std::shared_ptr<const std::string> body, Next next) {
+    const std::int64_t left_ms = (deadline_us_ - now_us()) / 1'000;
+    if (left_ms <= 0) {
+      if (done_) end(false, "router", {.status = 504, .body = "the time for the move is over"});
+      return;
+    }
     const auto answer = std::make_shared<http::Response>();
     http::CallRequest request{.address = *http::parse_base_url(worker.url),
                               .method = std::move(method),
@@ -67,9 +97,9 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
                               .headers = headers_,
                               .body = std::move(body),
                               .connect_ms = kConnectMs,
-                              .timeout_ms = options_.timeout_ms};
+                              .timeout_ms = static_cast<int>(left_ms)};
     if (request.body) request.headers.add("Content-Type", "application/octet-stream");
-    loop_.call(std::move(request),
+    call_ = loop_.call(std::move(request),
                {.head = [answer](http::Response head) { *answer = std::move(head); },
                 .body =
                     [answer](std::string_view piece) {
@@ -93,19 +123,50 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
           "status {}: {}",
           quoted_text(options_.session), options_.from->url, options_.to->url, step, answer.status,
           std::string_view(answer.body).substr(0, 200));
-    done_(moved);
+    std::exchange(done_, {})(moved);
   }
 
   http::ClientLoop& loop_;
   const SessionMoveOptions options_;
-  const std::function<void(bool)> done_;
+  const std::int64_t deadline_us_;
+  std::function<void(bool)> done_;    // empty after the end
+  std::weak_ptr<http::Call> call_{};  // the newest call
   http::Headers headers_;
 };
 
 }  // namespace
 
-void move_session(http::ClientLoop& loop, SessionMoveOptions options, std::function<void(bool moved)> done) {
-  std::make_shared<SessionMove>(loop, std::move(options), std::move(done))->export_from(0);
+std::function<void()> move_session(http::ClientLoop& loop, SessionMoveOptions options,
+                                   std::function<void(bool moved)> done) {
+  const auto move = std::make_shared<SessionMove>(loop, std::move(options), std::move(done));
+  move->export_from(0);
+  return [weak = std::weak_ptr(move)] {
+    if (const auto running = weak.lock()) running->cancel();
+  };
+}
+
+bool RunningMoves::begin(const std::string& session, Waiter waiter) {
+  const std::lock_guard lock(mutex_);
+  const auto [running, is_new] = waiters_.try_emplace(session);
+  if (!is_new) running->second.push_back(std::move(waiter));
+  return is_new;
+}
+
+void RunningMoves::end(const std::string& session, const std::string& worker) {
+  std::vector<Waiter> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto running = waiters_.find(session);
+    if (running == waiters_.end()) return;
+    waiters = std::move(running->second);
+    waiters_.erase(running);
+  }
+  for (const Waiter& waiter : waiters) waiter(worker);
+}
+
+void RunningMoves::clear() {
+  const std::lock_guard lock(mutex_);
+  waiters_.clear();
 }
 
 }  // namespace octavo::fleet

@@ -20,14 +20,17 @@ struct SessionWorker {
     credentials = request.headers.find("Authorization").value_or("");
     if (request.path.ends_with("/export")) {
       http::Response part{.content_type = "application/octet-stream", .body = "part " + request.query};
-      if (request.query == "first=0") part.headers.add("X-Octavo-Next-Piece", "5");
+      if (request.query == "first=0") part.headers.add("X-Octavo-Next-Piece", next_piece);
+      if (holds_exports) return held(std::move(e));
       return e->respond(std::move(part));
     }
     if (request.path.ends_with("/import")) {
       imported.push_back(request.body);
-      return e->respond({.status = imports ? 200 : 400, .body = "{}"});
+      return e->respond({.status = imports ? 200 : 400, .body = R"({"state":")" + state + R"("})"});
     }
     if (request.path == "/v1/sessions/known" && name != "b") return e->respond({.status = 404, .body = "{}"});
+    if (request.path == "/v1/sessions") tenant = request.headers.find("X-Octavo-Tenant").value_or("");
+    if (request.path == "/v1/sessions" && !lists) return e->respond({.status = 500, .body = "{}"});
     if (request.path == "/v1/sessions")
       return e->respond({.body = R"({"object":"list","data":[{"id":")" + name + R"("},{"id":"z)" + name +
                                  R"("}],"has_more":false})"});
@@ -42,9 +45,11 @@ struct SessionWorker {
   std::string name;
   std::mutex mutex;
   std::vector<std::string> log, imported;
-  std::string credentials;
-  std::atomic<bool> stays = false, imports = true;
-  Keeper kept;
+  std::string credentials, tenant;
+  std::string next_piece = "5";     // header of the first part
+  std::string state = "retained";   // in the answers to imports
+  std::atomic<bool> stays = false, imports = true, lists = true, holds_exports = false;
+  Keeper kept, held;  // turns, exports
   Replica replica;
 };
 
@@ -62,6 +67,16 @@ class SessionRouting : public RouterTest {
     const std::size_t id = page.rfind("\"id\":\"", url) + 6;
     EXPECT_EQ(connect().request("DELETE", "/workers/" + page.substr(id, page.find('"', id) - id), {})->status,
               202);
+  }
+
+  void expect_lost() {
+    SessionWorker& from = home(turn(R"("session_id":"s")"));
+    SessionWorker& to = &from == &a ? b : a;
+    drain(from);
+    EXPECT_EQ(turn(R"("session_id":"s")"), R"({"name":")" + to.name + R"("})");
+    EXPECT_NE(get("/metrics").body.find("octavo_route_session_moves_total{outcome=\"lost\"} 1"),
+              std::string::npos);
+    EXPECT_EQ(std::ranges::count(from.seen(), std::string("DELETE /v1/sessions/s")), 0);
   }
 
   SessionWorker a{"a"}, b{"b"};
@@ -104,14 +119,73 @@ TEST_F(SessionRouting, ADrainedWorkersSessionMoves) {
 }
 
 TEST_F(SessionRouting, ATurnGoesOnWithoutItsBlocksIfTheMoveFails) {
+  a.imports = b.imports = false;
+  expect_lost();
+}
+
+TEST_F(SessionRouting, AnImportThatIsNotCompleteIsLost) {
+  a.state = b.state = "importing";
+  expect_lost();
+}
+
+TEST_F(SessionRouting, AnExportWithAnUnreadableNextPieceIsLost) {
+  a.next_piece = b.next_piece = "5x";
+  expect_lost();
+}
+
+TEST_F(SessionRouting, ADisconnectCancelsTheMove) {
   SessionWorker& from = home(turn(R"("session_id":"s")"));
   SessionWorker& to = &from == &a ? b : a;
-  to.imports = false;
+  from.holds_exports = true;
   drain(from);
-  EXPECT_EQ(turn(R"("session_id":"s")"), R"({"name":")" + to.name + R"("})");
-  EXPECT_NE(get("/metrics").body.find("octavo_route_session_moves_total{outcome=\"lost\"} 1"),
-            std::string::npos);
-  EXPECT_EQ(std::ranges::count(from.seen(), std::string("DELETE /v1/sessions/s")), 0);
+  {
+    http::Client client = connect();
+    ASSERT_TRUE(client.send("POST", "/v1/completions", R"({"session_id":"s"})"));
+    wait([&] { return from.held.size() == 1; });
+  }
+  wait([&] { return from.held.closed == 1; });
+  EXPECT_TRUE(to.imported.empty());
+}
+
+// A session of one name can have turns of two models, which different workers serve.
+TEST_F(SessionRouting, EachModelOfASessionHasItsWorker) {
+  for (int i = 0; i < 3; ++i)
+    for (const char* name : {"a", "b"})
+      EXPECT_EQ(turn(fmt::format(R"("model":"{}","session_id":"s")", name)),
+                fmt::format(R"({{"name":"{}"}})", name));
+}
+
+TEST_F(SessionRouting, ClientsMayNotImport) {
+  EXPECT_EQ(connect().request("POST", "/v1/sessions/s/import", "x", {})->status, 403);
+  EXPECT_TRUE(a.imported.empty() && b.imported.empty());
+}
+
+TEST_F(SessionRouting, TenantsListTheirOwnSessions) {
+  RouterOptions options{.api_keys = {"operator"}, .tenants = {{.name = "one", .keys = {"k1"}}}};
+  options.workers.urls = {a.replica.url(), b.replica.url()};
+  router_ = *Router::start(options);
+  const http::Headers tenant{{"Authorization", "Bearer k1"}, {"X-Octavo-Tenant", "other"}};
+  wait([&] { return connect().request("GET", "/v1/sessions", {}, tenant)->status == 200; });
+  EXPECT_EQ(a.tenant, "one");
+  EXPECT_EQ(a.credentials, "Bearer operator");
+  EXPECT_EQ(connect().request("POST", "/v1/sessions/s/import", "x", tenant)->status, 403);
+}
+
+TEST_F(SessionRouting, TurnsWaitForTheMoveOfTheirSession) {
+  SessionWorker& from = home(turn(R"("session_id":"s")"));
+  SessionWorker& to = &from == &a ? b : a;
+  from.holds_exports = true;
+  drain(from);
+  std::vector<http::Client> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.push_back(connect());
+    ASSERT_TRUE(clients.back().send("POST", "/v1/completions", R"({"session_id":"s"})"));
+  }
+  wait([&] { return from.held.size() == 1; });
+  from.holds_exports = false;
+  from.held.at(0)->respond({.body = "whole"});
+  for (http::Client& client : clients) EXPECT_EQ((*client.head_for(60'000))->status, 200);
+  EXPECT_EQ(to.imported, std::vector<std::string>{"whole"}) << "one move";
 }
 
 TEST_F(SessionRouting, AFullWorkersSessionMoves) {
@@ -133,6 +207,12 @@ TEST_F(SessionRouting, RoutesOfASessionFindItsWorker) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(get("/v1/sessions/known").body, R"({"name":"b"})");
   const std::string all = get("/v1/sessions").body;
   EXPECT_NE(all.find(R"("id":"za","worker":")" + a.replica.url()), std::string::npos) << all;
+  b.lists = false;
+  const std::string error = R"("errors":[{"worker":")" + b.replica.url() + R"(","status":500}])";
+  EXPECT_NE(get("/v1/sessions").body.find(error), std::string::npos);
+  a.lists = false;
+  EXPECT_EQ(get("/v1/sessions").status, 500);
+  a.lists = b.lists = true;
   const std::string page = get("/v1/sessions?limit=2").body;
   EXPECT_NE(page.find(R"("has_more":true,"first_id":"a","last_id":"b")"), std::string::npos) << page;
 }

@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 9> kHeaders{"x-smg-target-worker",
 constexpr std::string_view kRoutingHeaders[] = {"x-smg-routing-key", "x-session-id", "x-user-id",
                                                 "x-tenant-id"};
 constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer ones are cut
+constexpr std::size_t kSessionBytesMax = 256;     // the router stores ids; servers refuse longer ones
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
@@ -195,15 +196,15 @@ void read_json(const std::string& text, RouteRequest& route) {
   BodyMemory memory(text.size());
   // A body that cannot be parsed is not an error here, because the endpoint may accept it.
   const Result<json::value> body = body_json(text, &memory);
-  route.unreadable = !body;
-  if (!body) return void(route.body_error = body.error().message);
-  if (!body->is_object()) return void(route.body_error = "not an object");
+  route.body.unreadable = !body;
+  if (!body) return void(route.body.error = body.error().message);
+  if (!body->is_object()) return void(route.body.error = "not an object");
   read_body(body->get_object(), route);
 }
 
 // Reads the fields that multipart forms and JSON bodies have in common.
 void read_form(std::string_view content_type, const std::string& body, RouteRequest& route) {
-  route.body_error = "a form";
+  route.body.error = "a form";
   const auto parts = http::parse_form(content_type, body);
   if (!parts) return;
   for (const http::FormPart& part : *parts)
@@ -245,6 +246,7 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
     route.timeout_s = checked_timeout(seconds);
   }
   route.routing_key.resize(std::min(route.routing_key.size(), kRoutingKeyBytesMax));
+  if (route.session.size() > kSessionBytesMax) route.session.clear();
   if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);
   return route;
 }

@@ -40,6 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const octavo::fleet::RouteRequest route = octavo::fleet::scan_request(request);
   CHECK(route.text.size() <= 2 * size + 16);
   CHECK(route.tokens.size() <= size + 4);
-  CHECK(route.body_error.empty() || (route.model.empty() && route.text.empty()));
+  CHECK(route.body.error.empty() || (route.model.empty() && route.text.empty()));
   return 0;
 }

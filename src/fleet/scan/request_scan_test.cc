@@ -111,7 +111,7 @@ TEST(RequestScan, ReadsWhatPythonReads) {
     return R"({"model": "m", "x": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
   EXPECT_EQ(scan(nested(900)).model, "m");
-  EXPECT_TRUE(scan(nested(100'000)).unreadable);
+  EXPECT_TRUE(scan(nested(100'000)).body.unreadable);
 }
 
 TEST(RequestScan, ReadsTheModelOfFormsAndPaths) {
@@ -121,7 +121,7 @@ TEST(RequestScan, ReadsTheModelOfFormsAndPaths) {
   form.body = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\nmodel\r\n"
               "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--b--\r\n";
   EXPECT_EQ(scan_request(form).model, "whisper");
-  EXPECT_FALSE(scan_request(form).unreadable);
+  EXPECT_FALSE(scan_request(form).body.unreadable);
   http::Request get;
   get.path = "/v1/models/org/name";
   EXPECT_EQ(scan_request(get).model, "org/name");
@@ -149,10 +149,10 @@ TEST(RequestScan, ReadsTheClientsOwnDeadline) {
 }
 
 TEST(RequestScan, SaysWhyABodyIsNoObject) {
-  EXPECT_EQ(scan("{}").body_error, "");
-  EXPECT_EQ(scan("7").body_error, "not an object");
+  EXPECT_EQ(scan("{}").body.error, "");
+  EXPECT_EQ(scan("7").body.error, "not an object");
   for (const char* body : {"", "{", "{\"a\": 1", "{} {}", "\xff"})
-    EXPECT_NE(scan(body).body_error, "") << body;
+    EXPECT_NE(scan(body).body.error, "") << body;
 }
 
 TEST(RequestScan, TakesNoMoreMemoryThanABodyIsWorth) {

@@ -15,8 +15,10 @@ struct RouteRequest {
   std::string model = {};  // "": the body names no model, so any endpoint can serve the request
   std::string cache_salt = {};
 
-  std::string body_error = {};  // why the body is not a JSON object; "": it is a JSON object
-  bool unreadable = false;      // body_error is set because the body is not valid JSON
+  struct {
+    std::string error = {};   // why the body is not a JSON object; "": it is a JSON object
+    bool unreadable = false;  // the error is that the body is not valid JSON
+  } body = {};
   // id of a stored response or conversation that the request continues or reads; "": none
   std::string stored_id = {};
   double timeout_s = 0;  // timeout that the client has set, in seconds since arrival; 0: none
@@ -44,6 +46,7 @@ struct RouteRequest {
   bool server_tools = false;
   int priority = 0;
   std::string tenant = {};   // "": no tenant
+  std::string session = {};  // id of the session whose KV cache an engine keeps; "": no session
   // names the conversation, or else the user, so that policies can keep related requests at one endpoint;
   // "": no name
   std::string routing_key = {};

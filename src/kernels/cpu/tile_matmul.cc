@@ -118,10 +118,13 @@ void multiply_unit_of_tiles(const PanelProduct& product, const TileRanges& x, st
 void tile_matmul(const PanelProduct& product, ThreadPool& pool, std::int64_t first_row, std::int64_t rows,
                  std::byte* scratch) {
   const PanelLayout& layout = product.w.layout();
+  CHECK(product.units % kMatrixSteps == 0);
+  const std::int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   const TileRanges x{.data = scratch,
                      .rows = rows,
                      .units = product.units,
-                     .stretch = stretch_steps(product, (rows + kTileRows - 1) / kTileRows)};
+                     // whole blocks, so that the blocks of a range end where the next range begins
+                     .stretch = round_up(stretch_steps(product, tiles), kMatrixSteps)};
   pool.for_ranges(x.ranges() * x.tiles(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) pack_tile(product, x, first_row, i / x.tiles(), i % x.tiles());
   });

@@ -22,7 +22,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kPendingMax = 256;  // commands without a result, of all clients
+constexpr int kPendingMax = 256;  // commands without a result and exports that are not sent, of all clients
 constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in a list
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 
@@ -57,7 +57,7 @@ class PendingCommand {
   PendingCommand(const PendingCommand&) = delete;
   PendingCommand& operator=(const PendingCommand&) = delete;
 
-  int before() const { return before_; }  // number of earlier commands without a result
+  int before() const { return before_; }  // number of earlier commands in the count
 
  private:
   const ServicePtr service_;
@@ -67,8 +67,11 @@ class PendingCommand {
 // Each engine returns up to `limit` + 1 sessions.
 http::Response page_of_sessions(std::vector<SessionInfo> sessions, int limit) {
   std::ranges::sort(sessions, {}, [](const SessionInfo& s) { return std::pair(s.key, s.engine); });
-  const bool more = std::ssize(sessions) > limit;
-  if (more) sessions.resize(static_cast<std::size_t>(limit));
+  // The next page begins after the last id, so all sessions with this id are on this page.
+  std::size_t count = std::min(static_cast<std::size_t>(limit), sessions.size());
+  while (count > 0 && count < sessions.size() && sessions[count].key == sessions[count - 1].key) ++count;
+  const bool more = sessions.size() > count;
+  sessions.resize(count);
   json::array data;
   for (const SessionInfo& session : sessions) data.push_back(session_json(session));
   return {.body = json::serialize(item_list(std::move(data), more))};
@@ -230,6 +233,8 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     return failure(ErrorCode::resource_exhausted,
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
+  // So at most kPendingMax parts are in memory, even if clients do not read them.
+  if (command.verb == SessionVerb::export_part) exchange->on_close([pending](http::CloseReason) {});
   SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
   service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](
                                                            Result<std::vector<SessionInfo>> sessions) {
