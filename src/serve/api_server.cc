@@ -99,7 +99,7 @@ void ApiServer::stop(int grace_ms) {
     if (service->batches) service->batches->stop();
   }
   if (!server_->drain(grace_ms)) {
-    // A model may have been loaded meanwhile.
+    // Reads the list again, because a model may have been loaded since.
     const auto ending = services();
     for (const auto& service : ending) stop_generations(*service);
     if (!ending.empty()) server_->drain(kLastWordsMs);

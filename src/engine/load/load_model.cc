@@ -275,8 +275,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     }
     local.shared_cache = loaded.rank_caches.has_value();
   } else if (ranks == nullptr && options.sessions.held_fraction > 0) {
-    // Sessions can be exported. A hash of all bytes would make each start slower. Without a fingerprint, the
-    // engine refuses exports.
+    // Exported sessions carry this fingerprint. It hashes only samples of the weights, because a hash of all
+    // bytes would make each start slower. If it is empty, the engine refuses exports.
     local.fingerprint = fingerprint_of(options, *model, sampled_fingerprint).value_or("");
   }
   TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));

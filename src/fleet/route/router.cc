@@ -85,7 +85,8 @@ bool is_public(const http::Request& request) {
   return reads && std::ranges::find(kPublic, request.path) != kPublic.end();
 }
 
-// An imported file decides the content of cached prefixes, which other clients may use.
+// Only the router's operator may import a session, because an imported file decides the content of cached
+// prefixes, which other clients may use.
 bool is_session_import(const http::Request& request) {
   const openai::Route* route = openai::find_route(request.path);
   return route && route->session && openai::parse_session_path(request.path).action == "import";

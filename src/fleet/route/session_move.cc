@@ -63,7 +63,7 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
   void exported(int first, http::Response part) {
     if (part.status != 200) return end(false, "export", part);
     const auto next = part.headers.find(kNextPiece);
-    int piece = 0;  // 0: this is the last part
+    int piece = 0;  // first piece of the next part; 0: this is the last part
     if (next) {
       const auto [rest, error] = std::from_chars(next->data(), next->data() + next->size(), piece);
       if (error != std::errc{} || rest != next->data() + next->size() || piece <= first)
