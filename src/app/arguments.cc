@@ -191,7 +191,7 @@ class Rewriter {
       }
     if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
     for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
-    // The engine process has the same command line, and need not repeat the warning.
+    // Logs only in the server, not in its engine processes, which have the same command line.
     if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())
       log_info("{} has no effect: {}", known.name, known.reason);
     return {};

@@ -40,7 +40,8 @@ class CountingSink final : public OutputSink {
 Result<double> run_requests(EngineClient& engine, std::vector<BatchRequest> requests, double temperature,
                             const std::function<void()>& all_begun, ProgressBar* bar) {
   Arrivals arrivals;
-  std::size_t waiting = requests.size();  // used only on the engine's thread
+  // number of requests without a first token; used only on the engine's thread
+  std::size_t waiting = requests.size();
   const std::int64_t started = now_us();
   std::vector<RequestId> submitted;
   std::optional<Error> failed;
@@ -56,7 +57,7 @@ Result<double> run_requests(EngineClient& engine, std::vector<BatchRequest> requ
                                   }));
     id ? submitted.push_back(*id) : fail(id.error());
   }
-  // Also waits for aborted requests after a failure, because their sinks are in this stack frame.
+  // After a failure, also waits for the aborted requests, because their sinks are objects of this function.
   for (std::size_t ended = 0; ended < submitted.size();) {
     Arrivals::Arrival arrival;
     if (!arrivals.pop(arrival, 1000)) continue;

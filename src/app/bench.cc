@@ -167,7 +167,8 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
   constexpr auto embed = static_cast<std::size_t>(std::ranges::find(kOpNames, "embed") - kOpNames.begin());
   static_assert(embed < kOpNames.size());
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[embed])};  // a step calls the embedding once
+                    // number of steps, because a step calls the embedding once
+                    .steps = static_cast<double>(times.calls[embed])};
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
@@ -199,7 +200,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   const EngineInfo info = engine.info();
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.cache.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
-  // otherwise some requests would wait, and steps would be too small
+  // If the cache were too small for all requests, some would wait, and steps would be too small.
   if (needed > held)
     return invalid("batch-size",
                    "at the end, {} sequences have {} tokens, but the KV cache holds only {}: lower "
@@ -207,7 +208,8 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
                    batch_size, needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  // On average, half of the output is cached. Ignores sliding windows, which cache less.
+  // Cached bytes of a step: on average, half of the output is cached. Ignores sliding windows, which cache
+  // less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.cache.block_size *
                               (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
@@ -261,7 +263,7 @@ Result<> bench_step(BenchCommand& c) {
     on_host = !backend.stream->asynchronous();
     return timed_backend(std::move(backend), times);
   }};
-  std::unique_ptr<Backend> copying;  // measures the bandwidth of a GPU
+  std::unique_ptr<Backend> copying;  // backend that measures the memory bandwidth of a GPU
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
@@ -277,7 +279,7 @@ Result<> bench_step(BenchCommand& c) {
   for (const int batch_size : c.batch_sizes) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
-    // Saves the results so far, because a later batch may fail.
+    // Saves the results so far, because a later batch size may fail.
     TRY_VOID(write_output("output-json", c.output_json, serialize(object{{"batches", results}}) + "\n"));
   }
   return {};

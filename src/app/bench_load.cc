@@ -73,7 +73,7 @@ Result<json::object> extra_fields(const LoadFlags& c) {
   return body;
 }
 
-// Chat requests need text and not token ids.
+// Converts the prompts' token ids to text, because chat requests need text.
 Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
   for (traffic::Prompt& prompt : prompts) {
     if (prompt.ids.empty()) continue;

@@ -40,7 +40,7 @@ struct Finding {
   double of_bandwidth;
   double of_peak;
 
-  // The limit is memory or arithmetic, whichever takes longer.
+  // Fraction of the limit that applies: memory or arithmetic, whichever takes longer.
   double of_limit() const { return std::max(of_bandwidth, of_peak); }
 };
 

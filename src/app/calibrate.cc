@@ -61,7 +61,7 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// Steps of one kind take the same time: (tokens, prompt tokens, cached tokens / 16).
+// Key of a step. Steps with an equal key take the same time: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
 // Returns the median time and work of the steps of each kind.
@@ -87,7 +87,8 @@ Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, 
   for (int round = 0; round < rounds; ++round) {
     TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
     EngineStats stats = engine.stats().front();
-    while (stats.requests.unfinished > 0) {  // the engine reports a step a little after its output
+    // Waits, because the engine reports a step a little after its output.
+    while (stats.requests.unfinished > 0) {
       std::this_thread::yield();
       stats = engine.stats().front();
     }
@@ -114,7 +115,8 @@ void print_errors(const char* what, const StepTiming& timing, const std::vector<
 
 Result<> run_calibrate(CalibrateCommand& c) {
   TRY_VOID(find_models(c.engine, c.hub));
-  c.engine.cache.enable_prefix_caching = false;  // every step must compute all its tokens
+  // prefix caching is off, so that every step computes all its tokens
+  c.engine.cache.enable_prefix_caching = false;
   TRY(const auto engine, load_engine(c.engine));
   const EngineInfo info = engine->info();
   if (info.tasks.default_task != Task::generate)

@@ -26,7 +26,7 @@ using ShowPiece = std::function<bool(const Piece&)>;
 struct Turn {
   std::string thoughts;
   std::string text;
-  boost::json::array calls;  // as the next request contains them
+  boost::json::array calls;  // tool calls, in the form in which the next request contains them
   int tokens = 0;
   int prompt_tokens = 0;
   int cached_tokens = 0;

@@ -27,7 +27,7 @@ std::vector<ConfigEntry> config_entries(const json::object& flags) {
       for (const json::value& item : value.get_array()) entry.values.push_back(as_text(item));
     else if (!value.is_null())
       entry.values.push_back(as_text(value));
-    if (entry.values.empty()) entries.pop_back();  // null: the flag is not set
+    if (entry.values.empty()) entries.pop_back();  // A flag whose value is null is not set.
   }
   return entries;
 }

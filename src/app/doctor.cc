@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// Finds the best supported instruction set, and why a better one is not available.
+// Finds the best instruction set that the processor supports, and what it lacks for a better one.
 void examine_processor(Machine& machine) {
   for (const CpuIsa isa : kCpuIsas) {
     if (isa == CpuIsa::amx_modelled) continue;  // only for tests

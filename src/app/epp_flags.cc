@@ -38,9 +38,9 @@ constexpr SwitchFlag kSwitches[] = {
 struct TextFlag {
   const char* name;
   const char* why;
-  // an error, because the user relies on it for safety
+  // true: giving the flag is an error, because the user relies on it for safety
   bool is_refused = false;
-  // this value is accepted, because it is what Octavo does
+  // value that is accepted because it describes what Octavo does
   std::string_view as_here = {};
 };
 constexpr TextFlag kTexts[] = {

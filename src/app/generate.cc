@@ -141,7 +141,7 @@ class BatchRun {
       Arrivals::Arrival arrival;
       if (!arrivals_.pop(arrival, 1000)) continue;
       const auto job = jobs_.find(arrival.job);
-      if (job == jobs_.end()) continue;  // a stop string has ended the job
+      if (job == jobs_.end()) continue;  // The job was removed, because a stop string has ended it.
       openai::AnswerPart part = job->second.generation->take(std::move(arrival.output));
       tokens_ += static_cast<std::int64_t>(part.token_ids.size());
       job->second.answers[part.index].append(std::move(part));

@@ -43,7 +43,7 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-// Longer lists of values are in the description.
+// A list with more values than this is not shown here, because the description of the flag names the values.
 constexpr std::size_t kChoicesMax = 40;
 
 // Returns "{a,b}" for "TEXT:{a,b}", or "" if any value is valid.

@@ -28,7 +28,8 @@ class LocalChat final : public ChatBackend {
     while (!generation.finished()) {
       Arrivals::Arrival arrival;
       const bool arrived =
-          arrivals_.pop(arrival, 100) && arrival.job == job;  // or an output of the last answer
+          // skips outputs of the last answer, which may still arrive
+          arrivals_.pop(arrival, 100) && arrival.job == job;
       if (arrived && arrival.output.error) return std::unexpected(*arrival.output.error);
       bool wanted = show({Piece::Kind::text, ""});
       if (arrived) {

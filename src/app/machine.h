@@ -12,12 +12,12 @@ namespace octavo {
 struct Machine {
   std::string processor;  // name of the CPU, or ""
   int processors = 0;     // online processors
-  // that this process may use (affinity mask and CPU quota of the cgroup)
+  // number of processors that this process may use (affinity mask and CPU quota of the cgroup)
   int usable = 0;
   int numa_nodes = 1;
   // name of the CPU backend's instruction set; "": the CPU is not supported
   std::string instructions;
-  // why a better instruction set, or any, is not available
+  // why a better instruction set is not available, or why the CPU is not supported
   std::string lacking;
   std::uint64_t memory = 0;                   // bytes
   std::uint64_t available = 0;                // bytes
@@ -26,9 +26,9 @@ struct Machine {
   std::string huge_pages;
   std::string governor;
   std::uint64_t open_files = 0;
-  // name, or why no GPU is used
+  // name of the GPU, or why no GPU is used
   std::string gpu;
-  // version, or why NCCL is missing
+  // version of NCCL, or why NCCL is missing
   std::string nccl;
   std::string model_cache;                    // folder
   std::uint64_t model_cache_free = 0;         // bytes
@@ -39,7 +39,7 @@ void read_machine_files(const std::filesystem::path& root, Machine& machine);
 
 // Returns a line for each property, then the advice.
 std::string doctor_page(const Machine& machine);
-// One line for each piece of advice.
+// Returns one line for each piece of advice.
 std::vector<std::string> advice(const Machine& machine);
 
 }  // namespace octavo

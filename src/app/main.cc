@@ -36,7 +36,8 @@ octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, i
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,
-              SIG_IGN);  // writing to a closed pipe returns an error
+              // After this, writing to a closed pipe returns an error and does not kill the process.
+              SIG_IGN);
   octavo::Outcome outcome;
   CLI::App program("Octavo: LLM inference and serving in one binary.", "octavo");
   program.set_version_flag("--version", std::string(octavo::kVersion));

@@ -43,7 +43,7 @@ std::string table(std::string_view page) {
 }  // namespace
 
 std::string metrics_page() {
-  // Enables the metrics that only some engines have.
+  // Makes an engine with all optional features, so that the page has the metrics that only some engines have.
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
   engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;

@@ -15,8 +15,8 @@ enum class Takes : std::uint8_t { nothing, one, several };
 struct OtherFlag {
   std::string_view name;
   Takes takes;
-  std::string_view instead;  // what to use in Octavo, or why nothing is needed
-  // an error, because the user relies on it for security
+  std::string_view instead;  // what to use in Octavo instead of the flag, or why nothing is needed
+  // true: giving the flag is an error, because the user relies on it for security
   bool is_refused = false;
 };
 

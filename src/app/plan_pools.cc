@@ -28,7 +28,7 @@ struct PlanPoolsCommand : SimulationFlags {
 Result<> run_plan_pools(PlanPoolsCommand& c) {
   TRY(const traffic::Goodput limits, traffic::Goodput::parse(c.slo, "slo"));
   const fleet::Slo slo{limits, c.share};
-  c.options.prefill.replicas = 1;  // describe_replica() then describes prefill replicas, too
+  c.options.prefill.replicas = 1;  // at least one, so that describe_replica() describes prefill replicas, too
   TRY_VOID(describe_replica(c));
   ProgressBar bar("pools", "cells", 1);
   TRY(const std::vector<fleet::PoolCell> cells,

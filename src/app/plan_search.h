@@ -11,7 +11,8 @@
 namespace octavo {
 
 struct SearchFlags {
-  std::vector<std::string> devices;  // empty: only the kind of replica that the other flags describe
+  // devices to try; empty: only the kind of replica that the other flags describe
+  std::vector<std::string> devices;
   std::vector<double> prices;        // price per hour of each device
   std::vector<int> sizes = {1, 2, 4, 8};
   std::vector<int> batches = {64, 256};

@@ -59,7 +59,7 @@ Result<fleet::Trace> read_recorded_traffic(const std::string& path, int block_to
   }
   if (trace.requests.empty()) return invalid("trace", "{} has no records", path);
   trace.block_limit = std::ranges::max(trace.blocks) + 1;
-  // Records are in the order in which requests ended.
+  // Sorts by arrival, because records are in the order in which requests ended.
   std::ranges::stable_sort(trace.requests, {}, &fleet::TraceRequest::arrival_us);
   const std::int64_t begin_us = trace.requests.front().arrival_us;
   for (fleet::TraceRequest& request : trace.requests) request.arrival_us -= begin_us;

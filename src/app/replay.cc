@@ -83,7 +83,8 @@ class Replay {
   void submit(Job job) {
     if (job.record.request) {
       SamplingLimits limits = service_.options.rules.limits;
-      limits.max_logprobs = -1;  // beam search needs more logprobs than clients may request
+      // no limit, because a recorded beam search needs more logprobs than clients may request
+      limits.max_logprobs = -1;
       if (const auto valid = validated(job.record.request->sampling, limits); !valid)
         return refuse(job.location, valid.error());
     }
@@ -182,7 +183,7 @@ Result<> replay_load(const ReplayCommand& c, RecordReader reader) {
                          .output_tokens = static_cast<int>(std::max<std::int64_t>(tokens, 1))}});
   }
   if (arrivals.empty()) return invalid("log", "{} contains no records", c.path);
-  // Records are in the order in which requests ended.
+  // Sorts by arrival, because records are in the order in which requests ended.
   std::ranges::stable_sort(arrivals, {}, &Arrival::at_us);
   std::vector<traffic::Prompt> prompts;
   std::vector<std::int64_t> due_us;

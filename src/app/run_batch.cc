@@ -86,7 +86,7 @@ Result<> run_batch(RunBatchCommand& c) {
   // A random key, so that no other client can use the server.
   c.serve.runtime.serve.access.api_keys.push_back(batches::random_hex());
   const int concurrency = 2 * c.serve.runtime.engine.schedule.max_num_seqs;
-  c.serve.http.tls = {};  // this process is the only client
+  c.serve.http.tls = {};  // no TLS, because this process is the only client
   c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));
   const std::size_t failed = run_lines(lines, serving.runtime->service, concurrency, output);

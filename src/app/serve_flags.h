@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// For the field system_fingerprint of responses.
+// Settings of the field system_fingerprint in responses.
 struct Fingerprint {
   std::string mode = "full";
   std::string value;
@@ -34,7 +34,7 @@ struct Lists {
 struct ModelsOptions {
   std::string source;               // file or folder; "": none
   std::vector<std::string> others;  // models after the first on the command line
-  std::int64_t memory_bytes = 0;    // for all models; 0: 90 % of the available memory
+  std::int64_t memory_bytes = 0;    // of all models together; 0: 90 % of the available memory
   int slice_s = 5;
   bool given() const { return !source.empty() || !others.empty(); }
 };
@@ -42,7 +42,8 @@ struct ModelsOptions {
 struct ServeCommand : EngineCommand {
   ModelsOptions models;
   http::ServerOptions http;
-  http::CorsOptions cors{.origins = {}};  // by default, browsers give other sites no access
+  // no origins by default, so browsers give pages of other sites no access
+  http::CorsOptions cors{.origins = {}};
   Fingerprint fingerprint;
   bool auto_tool_choice = true;
   bool engine_process = true;
@@ -51,7 +52,8 @@ struct ServeCommand : EngineCommand {
   bool headless = false;
   int shutdown_timeout_s = 30;
   std::string batch_dir;                                  // "": no files and batches
-  std::int64_t batch_dir_bytes = std::int64_t{32} << 30;  // limit for all files and results
+  // maximum size of all batch files and results together
+  std::int64_t batch_dir_bytes = std::int64_t{32} << 30;
   LogStats log_stats;
   RegistrationFlags registration;
   Lists lists;

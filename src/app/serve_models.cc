@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 using many::ModelSource;
 
 constexpr std::string_view kField = "models";
-// Streams wait for loads, and proxies close silent connections.
+// Interval of keep-alives in streams: a stream may wait until its model is loaded, and proxies close silent
+// connections.
 constexpr std::int64_t kKeepAliveUs = 10'000'000;
 
 // Flags that are not supported with several models.
@@ -98,7 +99,7 @@ std::int64_t estimated_weight_bytes(const ModelOptions& model) {
   } else {
     add(model.dir);
   }
-  // Files are usually bf16: 16 bits for a number.
+  // The files usually have bf16 numbers, so a quantised model is smaller: 9/16 or 5/16 of their size.
   return model.quantization == "int8"   ? bytes * 9 / 16
          : model.quantization == "int4" ? bytes * 5 / 16
                                         : bytes;

@@ -70,7 +70,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     TRY(serving.server, ApiServer::start(api_keys, c.http));
     return {};
   };
-  // If the port is shared, another server may get requests, so this one listens only after the model is
+  // Listens now, unless the port is shared: then another server should get the requests until the model is
   // loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
@@ -80,7 +80,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
-  // The server stops the batches, but only if open() was called.
+  // Stops the batches here, because the server does so only if open() was called.
   if (store)
     serving.runtime->service->batches =
         batches::start(std::move(store), batches::serve_host(serving.runtime->service));

@@ -119,7 +119,7 @@ Result<> list_sessions(const SessionOptions& o) {
   }
 }
 
-// The file exists only if it is complete.
+// Writes to a temporary file first, so that the file exists only if it is complete.
 Result<> export_session(const SessionOptions& o) {
   TRY(SessionServer server, SessionServer::connect(o));
   const std::string unfinished = o.path + ".part";

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kNameMax = 32;
 
-// Keeps the end, because names differ more at the end.
+// Cuts the beginning of a long name, because names differ more at the end.
 std::string shortened(const std::string& name) {
   return name.size() <= kNameMax ? name : ".." + name.substr(name.size() - kNameMax + 2);
 }

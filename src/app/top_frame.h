@@ -12,9 +12,11 @@ namespace octavo {
 
 struct TopRow {
   std::string name;
-  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: no response
+  // load in the last interval; nullopt: the server did not respond
+  std::optional<fleet::ServerLoad> load = {};
   std::string problem = {};                    // why the server did not respond
-  std::vector<fleet::ModelState> models = {};  // of a server with many models
+  // models of a server with many models; empty: the server has one model
+  std::vector<fleet::ModelState> models = {};
 };
 
 // seconds: length of the interval. now: seconds since 1970. If there are several servers, the last row has

@@ -31,8 +31,8 @@ using traffic::KnobSearch;
 
 // A setting is better if its rate is at least this multiple of the best rate.
 constexpr double kBetter = 1.03;
-// The best settings of a search are measured again, because the best of many noisy measurements is often
-// only lucky: at most kFinalists settings with at least kNear of the best rate, kFinalRounds times in turns.
+// The best settings of a search are measured again, because the best of many noisy measurements is often an
+// outlier: at most kFinalists settings with at least kNear of the best rate, kFinalRounds times in turns.
 constexpr double kNear = 0.85;
 constexpr std::size_t kFinalists = 3, kFinalRounds = 3;
 constexpr int kConfirmations = 3;                        // runs in a row that must meet the SLO
@@ -40,7 +40,7 @@ constexpr double kLowered = 0.95;                        // factor of the rate a
 constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // fractions of the best rate
 
 struct TuneCommand {
-  EngineOptions parsed;  // only for adding flags; each trial parses them again
+  EngineOptions parsed;  // used only to add the flags to the parser; each trial parses them again
   HubFlags hub;
   LoadFlags load;
   std::vector<std::string> slo;
@@ -185,7 +185,7 @@ class Tuner {
     TunedTrial trial{.flags = std::move(flags), .rate = 0, .reason = {}};
     auto tuned = start(trial.flags);
     if (!tuned) {
-      // Without any flags, the server must start.
+      // The first trial has no tuned flags. If its server does not start, tuning fails.
       if (result_.trials.empty()) return std::unexpected(tuned.error());
       trial.reason = fmt::format("does not start: {} {}", tuned.error().field, tuned.error().message);
     } else {
@@ -250,7 +250,7 @@ std::vector<Knob> all_knobs(const TuneCommand& c) {
                            .ordered = true,
                            .coarse = {1, 3, 5}},
                           {.flag = "--block-size", .values = {"16", "32", "64"}, .ordered = true}};
-  // A simulated executor has no draft tokens, compute threads or weights.
+  // A simulated executor has no draft tokens, compute threads or weights, so flags for these are not tuned.
   if (c.parsed.device.executor != "local") return knobs;
   knobs.push_back(
       {.flag = "--speculative-config",

@@ -46,7 +46,7 @@ std::string tuned_config(const TuneResult& result) {
     text += fmt::format("{}: {}\n", name, boost::json::serialize(boost::json::value(value)));
   };
   if (!result.model.empty()) add("model", result.model);
-  // The file is for a real engine, even if a simulated one was tuned.
+  // Leaves out --executor: the file is for a real engine, even if a simulated one was tuned.
   for (const auto* flags : {&result.given, &result.best.flags})
     for (const GivenFlag& flag : *flags)
       if (!flag.value.empty() && name_of(flag) != "executor") add(name_of(flag), flag.value);

@@ -23,7 +23,7 @@ struct TuneResult {
   double share = 0;  // fraction of requests that must meet the SLO
   std::vector<TunedTrial> trials;
   std::vector<TunedTrial> grid;  // with --exhaustive
-  // with --exhaustive: the best setting and the best ones of the grid, measured in turns; best first
+  // set with --exhaustive: the tuned setting and the best settings of the grid, measured in turns; best first
   std::vector<TunedTrial> finals;
   TunedTrial best;
   // the best setting at the best rate

@@ -22,11 +22,11 @@ struct LoraOptions {
   bool enabled = false;
   int max_loras = 1;
   int max_lora_rank = 16;
-  std::optional<int> max_cpu_loras;  // adapters in host memory; nullopt: max_loras
+  std::optional<int> max_cpu_loras;  // maximum number of adapters in host memory; nullopt: max_loras
   // Adapter that a prompt with media uses: folder of the adapter by type of media.
   std::map<std::string, std::string> by_media{};
 
-  // All adapters in memory can be in one batch.
+  // Returns the number of adapters in memory. All of them can be in one batch.
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
 };
 
@@ -56,7 +56,7 @@ struct LogprobOptions {
   bool processed = false;  // true: logprobs after temperature, penalties and other sampling parameters
 };
 
-// Optional statistics. Each one makes steps slightly slower.
+// Optional statistics. Each of them makes every step slightly slower.
 struct MetricsOptions {
   bool kv_cache = false;
   double kv_cache_sample = 0.01;  // fraction of the blocks that are measured, in (0, 1]
@@ -117,22 +117,21 @@ struct ParallelOptions {
   RankLayout rank_layout() const {
     return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size};
   }
-  // Returns whether the ranks of several engines share experts. Such engines run their steps at the same
-  // time.
+  // Returns whether the ranks of several engines share experts. Such engines run their steps in lockstep.
   bool shares_experts() const { return nodes.expert_engines > 1; }
   int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };
 
 struct KvCacheOptions {
   std::string dtype = "auto";  // auto: the data type of the activations
-  // memory_bytes determines the number of blocks, unless num_blocks is set.
+  // If num_blocks is not set, the number of blocks follows from memory_bytes.
   std::int64_t memory_bytes = 0;  // 0: depends on the available memory
   std::optional<int> num_blocks;
   int block_size = 16;
   bool sliding_window_groups = true;  // false: layers with a sliding window keep all tokens
   bool enable_prefix_caching = true;
   bool survives_engine =
-      true;  // If the engine process is killed, the next process reuses the blocks (KeptCache).
+      true;  // true: if the engine process is killed, the next engine process reuses the blocks (KeptCache)
   // File in memory for the blocks, so that the next server reuses them. Empty: the blocks are freed when
   // the server ends.
   std::string memory_file;

@@ -29,7 +29,7 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
     } else if (name == "log_balancedness") {
       TRY_VOID(read_field(item, name, options.log_balancedness));
     } else if (name == "log_balancedness_interval") {
-      int unused = 0;  // Ignored, because the log always reports every plan.
+      int unused = 0;  // Ignored: here, each new plan is logged, whatever the interval.
       TRY_VOID(read_field(item, name, 1, kMostSteps, unused));
     } else if (name == "use_async") {
       TRY_VOID(read_field(item, name, options.use_async));
@@ -37,7 +37,7 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
       if (!item.is_string() || item.get_string() != "default") return invalid(name, "must be \"default\"");
     } else if (name == "communicator") {
       if (!item.is_string() && !item.is_null())
-        // The value is ignored, because the group of the ranks is used.
+        // Must be a string, but its value is ignored: experts are always sent through the group of the ranks.
         return invalid(name, "must be a string");
     } else {
       return invalid("eplb_config", "the field {} does not exist", quoted_text(name));

@@ -11,7 +11,7 @@ struct ExpertBalancing {
   bool enabled = false;
   int window_size = 1000;  // number of recent steps whose tokens are counted
   int step_interval = 3000;
-  int redundant_experts = 0;  // per layer, on all ranks together
+  int redundant_experts = 0;  // redundant experts in each layer, summed over all ranks
   bool log_balancedness = false;
   // true: the experts of one layer move between two steps. false: the experts of all layers move at once.
   bool use_async = true;
@@ -19,8 +19,8 @@ struct ExpertBalancing {
   bool operator==(const ExpertBalancing&) const = default;
 };
 
-// Reads the JSON object of --eplb-config. `enabled` does not change. Returns invalid_argument, with the
-// field and its limit, if a value is wrong.
+// Reads the JSON object of --eplb-config. `enabled` does not change. Errors: invalid_argument if a value is
+// wrong (the message names the field and its limit).
 Result<> read_eplb_config(std::string_view json, ExpertBalancing& options);
 
 }  // namespace octavo

@@ -13,7 +13,7 @@ namespace octavo {
 Result<ModelDType> model_dtype(const std::string& text);
 // Converts runner, convert, pooling_type and hf_overrides.
 Result<Reading> reading_of(const EngineOptions& options);
-// Returns nullopt for "auto", which means the data type of the activations.
+// Returns the data type of the cache; nullopt for "auto": the data type of the activations.
 Result<std::optional<DType>> kv_cache_dtype(const std::string& text);
 // Returns the quantisation of unquantised matrices. If the text is one of vLLM's methods, the checkpoint
 // must use that method. The suffix "_marlin" is ignored, because it names only a kernel.

@@ -29,7 +29,7 @@ struct Edge {
   auto operator<=>(const Edge&) const = default;
 };
 
-// The inline size is 2, because most states are inside literal text and have one edge.
+// Edges of a state. The inline size is 2, because most states are inside literal text and have one edge.
 using Edges = boost::container::small_vector<Edge, 2>;
 
 struct State {

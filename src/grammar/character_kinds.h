@@ -43,12 +43,12 @@ KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);
 inline bool begins_character(char byte) { return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80; }
 
-// Describes, for each trie node, the rest of all tokens below it.
+// For each trie node, describes the rest of all tokens below the node: their bytes after the node.
 struct TextBelow {
-  // Kinds of all characters in the rest. The last character of a token may be incomplete. The set includes
+  // Kinds of all characters in these rests. The last character of a token may be incomplete. The set includes
   // kNoKind if the rest has bytes that are not UTF-8, or if the node is inside a character.
   std::vector<KindSet> kinds;
-  // largest number of characters in the rest; 255: 255 or more
+  // largest number of characters in one of these rests; 255: 255 or more
   std::vector<std::uint8_t> characters;
 };
 inline constexpr KindSet kNoKind = KindSet::of(127);

@@ -36,7 +36,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::begin(
     Tables tables, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
   std::shared_ptr<const CompiledGrammar> compiled(
       new CompiledGrammar(std::move(tables), std::move(vocabulary), parser_bytes_max));
-  // Returns an error if no text of the grammar can begin.
+  // Computes the start configuration. Returns an error if no text matches the grammar.
   ParseStates& states = compiled->table_->states();
   states.accepting(states.start());
   if (states.exhausted())

@@ -59,7 +59,8 @@ class CompiledGrammar {
   mutable std::mutex mutex_;
   mutable std::unique_ptr<MaskTable> table_;
   mutable std::uint64_t epoch_ = 0;
-  mutable std::size_t longest_text_ = 0;                // tokens of the longest text in this epoch
+  // number of tokens of the longest text that was parsed in this epoch
+  mutable std::size_t longest_text_ = 0;
   // size of table_ when a matcher last used it
   mutable std::atomic<std::size_t> learned_bytes_ = 0;
 };

@@ -21,10 +21,11 @@ DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     }
     if (!changed || !dead) return;
   }
-  rule_lives_.assign(rule_lives_.size(), true);  // Rules in call cycles are undecided and count as alive.
+  // The pass above did not decide rules in call cycles. They count as alive.
+  rule_lives_.assign(rule_lives_.size(), true);
 }
 
-// Children first. Not recursive, because expressions may be deep.
+// Decides children before their parents. Not recursive, because expressions may be deep.
 void DeadEnds::look_at(RuleId rule) {
   std::vector<std::pair<ExprId, bool>> work{{g_.rules[rule].body, false}};
   while (!work.empty()) {

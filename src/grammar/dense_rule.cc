@@ -90,7 +90,7 @@ class DenseRule::SafeTexts {
   // Returns whether every text with these kinds and at most this number of characters is safe after
   // `state`. Returns false if finding that out takes longer than a visit of the text's trie nodes.
   bool allow(std::uint32_t state, KindSet kinds, std::size_t characters, std::uint32_t nodes) {
-    // No text that begins inside a character is safe.
+    // Returns false inside a character, because no such text is safe.
     if (!(kinds & kNoKind).empty()) return false;
     if (!safe_[state]) {
       if (nodes < kNodesPerState) return false;
@@ -131,7 +131,7 @@ class DenseRule::SafeTexts {
       }
     }
     safe.unbounded = states.size() <= kStatesMax;
-    // The last states may have excluded kinds, so texts with one more character have different kinds.
+    // A state that is reached last may exclude kinds, so texts with one more character have fewer safe kinds.
     if (safe.unbounded) safe.kinds.push_back(kinds);
     return safe;
   }
@@ -279,7 +279,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t n = nodes[i];
-      // Skips subtrees in which no token has more than `alike` bytes.
+      // Skips subtrees whose tokens have at most `alike` bytes: the two states treat these tokens alike.
       if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;

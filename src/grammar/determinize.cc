@@ -24,7 +24,7 @@ class Closure {
  public:
   Closure(const Nfa& nfa, StateId accept) : nfa_(nfa), accept_(accept), seen_(nfa.nodes.size(), 0) {}
 
-  // The result is valid until the next call.
+  // Returns the closure of the set `from`, valid until the next call.
   std::span<const StateId> of(std::span<const StateId> from) {
     ++round_;
     stack_.assign(from.begin(), from.end());
@@ -200,7 +200,7 @@ std::optional<Automaton> without_epsilon(const Nfa& nfa, StateId start, StateId 
 
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work) {
-  // The other half of the work is reserved for a nondeterministic result.
+  // Half of the work may be used for the deterministic result; the rest is kept for a nondeterministic one.
   std::size_t subsets = work / 2;
   work -= subsets;
   auto automaton = subset_construction(nfa, start, accept, states_max, subsets);

@@ -44,7 +44,7 @@ void FactsBuilder::tighten(std::optional<NumberLimits::Bound>& bound, Decimal va
 
 Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
   TRY_VOID(find_whole(goals));
-  // The list is processed from its end.
+  // Goals are taken from the end of the list, so the list is reversed.
   open_.push_back({{}, Goals(goals.rbegin(), goals.rend()), {}});
   std::vector<Facts> out;
   while (!open_.empty()) {
@@ -240,7 +240,8 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target});
   } else if (keyword == "allOf") {
-    // The first part must be processed first, so that its properties come first.
+    // Schemas are taken from the end of the list, so the first schema is added last: its properties come
+    // first in the output.
     for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
   } else if (keyword == "not") {
     after_others(branch, {&value, Kind::fails});
@@ -293,8 +294,8 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
   return choose(branch, schema, keyword, std::move(choices));
 }
 
-// Branch i holds and all others fail, for each i. A branch that cannot hold together with branch i needs no
-// goal.
+// For each i, one choice: branch i holds and all other branches fail. A branch that is disjoint from branch i
+// fails anyway, so it needs no `fails` goal.
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
   if (n > kAlternativesMax)

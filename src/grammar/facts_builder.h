@@ -25,7 +25,7 @@ class FactsBuilder {
     Facts facts;
     Goals todo, done;
     bool dead = false;
-    // some goals hold because their negation must fail
+    // true: some goals hold only because a schema inside a `not` must fail
     bool doubly_negated = false;
   };
 
@@ -38,7 +38,7 @@ class FactsBuilder {
   Result<void> finish_unevaluated(Branch& branch);
   // Remembers which schemas contribute facts, for error messages.
   static void speaks(Facts& facts, const Json& schema);
-  // Adds a goal that must fail. It is processed last, because the other goals show how it can fail.
+  // Adds a goal that must fail. It is processed after all other goals, because they show how it can fail.
   static void after_others(Branch& branch, const Goal& goal);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);

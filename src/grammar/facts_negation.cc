@@ -89,7 +89,9 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
   const Json* listed = schema.find("properties");
   const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
-    choices.emplace_back();  // The required member already fails the keyword.
+    // The object then has the required member, which already fails the keyword, so there is nothing more to
+    // require.
+    choices.emplace_back();
     return true;
   }
   bool closed = false;
@@ -101,7 +103,8 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
     TRY_VOID(reader_.work(names->members.size() * (1 + facts.forbidden.size() / 32), &schema,
                           "additionalProperties"));
     for (const auto& [name, value] : names->members) {
-      if (choices.size() > kAlternativesMax) break;  // fails() then takes only one choice
+      // There are too many choices; fails() then uses only one of them.
+      if (choices.size() > kAlternativesMax) break;
       Goals choice{{&schema, Kind::has_property, name}};
       if (outside(name) && std::ranges::find(facts.forbidden, name) == facts.forbidden.end() &&
           std::ranges::find(choices, choice) == choices.end())
@@ -243,7 +246,8 @@ Result<void> FactsBuilder::combinator_fails(Branch& branch, const Json& schema, 
   if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
-    // Values for which two schemas of the oneOf hold would also be correct, but are left out.
+    // The branch leaves out values for which two schemas of the oneOf hold, although they would fail the
+    // oneOf, too.
     reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {

@@ -58,7 +58,8 @@ Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   if (choices.items.size() == 1 || reader_.dialect_ < Dialect::draft2020) return std::move(choices.items[0]);
   Json item = empty_object();
   item.members.emplace_back("anyOf", std::move(choices));
-  // Equal schemas get the same offset, by which they are compared.
+  // made() returns the same schema for equal texts, so equal schemas have the same offset, by which goals are
+  // compared.
   return *reader_.made(std::move(item));
 }
 

@@ -34,7 +34,7 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
       taken.pop_back();
     }
     std::vector<std::int32_t> words(vocabulary->mask_words());
-    if (!matcher.fill_mask(words)) return;  // the text must end, or is too ambiguous
+    if (!matcher.fill_mask(words)) return;  // an error: no token may follow, or the text is too ambiguous
     const auto mask = mask_of(matcher, *vocabulary);
     if (op % 8 == 0 && checks++ < 6) CHECK(mask == brute_force_mask(matcher, *vocabulary));
     if (op % 8 == 1) {

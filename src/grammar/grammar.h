@@ -102,7 +102,8 @@ struct AnyOrder {
   std::vector<bool> required;  // for each part
   std::optional<ExprId> others;
   ExprId separator;
-  std::uint32_t min, max;  // limits on the total number of parts; min >= 1; max: kUnbounded for no limit
+  // limits on the number of parts, including `others`; min >= 1; max: kUnbounded for no limit
+  std::uint32_t min, max;
 };
 
 struct Expr {
@@ -112,7 +113,7 @@ struct Expr {
 
 // The text of a rule is its body, repeated `min` to `max` times.
 struct Rule {
-  // position in the source, for messages; "": callers' names are used
+  // position in the source, for error messages; "": messages use the names of the rules that call this rule
   std::string name;
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;

@@ -71,7 +71,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     ++stats_.misses;
     under_way_.insert(key);
   }
-  // Wakes the threads that wait for the same source, even after bad_alloc.
+  // Its destructor wakes the threads that wait for the same source, even after bad_alloc.
   struct UnderWay {
     GrammarCache& cache;
     const std::string& key;
@@ -122,7 +122,7 @@ void GrammarCache::warm_up() {
     Matcher matcher(*compiled);
     for (TokenId id = 0; id < vocabulary_->size(); ++id)
       if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
-    // Only fills the mask cache. Without a quote token there are no such masks.
+    // Called only to fill the mask cache. If the vocabulary has no quote token, there are no such masks.
     (void)matcher.fill_mask(mask);
   }
 }

@@ -10,7 +10,8 @@ namespace octavo::grammar {
 struct JsonOptions {
   enum class Whitespace : std::uint8_t {
     none,  // compact: no white space
-    // as common writers format JSON: a space after ':', and a space or an indented line break between parts
+    // white space as common programs write it: a space after ':', and a space or an indented line break
+    // between parts
     bounded,
   };
   Whitespace whitespace = Whitespace::bounded;

@@ -22,7 +22,7 @@ class NumberTexts {
 
   ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
   ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
-  // Zeros where no other digit is possible or makes a difference.
+  // Returns zeros for positions where no other digit is possible or makes a difference.
   ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
   ExprId fraction_digits() { return g_.repeat(digit(), 0, fraction_max_); }
   // Digits after the point up to the last nonzero digit. The number of zeros in a row is limited.
@@ -35,7 +35,7 @@ class NumberTexts {
   ExprId any_integer() { return g_.choice({g_.literal("0"), g_.sequence({digit(1), digits()})}); }
   ExprId any() { return g_.sequence({any_integer(), any_fraction()}); }
 
-  // All values below the bound; includes the bound itself unless exclusive.
+  // Returns all values below the bound and, unless `exclusive` is set, the bound itself.
   ExprId at_most(const Decimal& bound, bool exclusive) {
     const std::string whole = bound.integer.empty() ? "0" : bound.integer;
     std::vector<ExprId> out;
@@ -170,7 +170,7 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions,
   std::vector<StateId> after_digits;
   if (fractions)
     for (std::size_t j = 0; j <= scale; ++j) after_digits.push_back(add_block());
-  // Reads additional zeros, which do not change the value.
+  // State that reads additional zeros at the end, which do not change the value.
   const auto zeros = static_cast<StateId>(out.states.size());
   out.states.resize(zeros + (fractions ? NumberTexts::kZerosMax : 0));
   for (StateId z = zeros; z < out.states.size(); ++z) {
@@ -235,7 +235,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
   if (most) {
     factors.push_back(texts.at_most(most->value, most->exclusive));
   } else if (const std::string largest = largest_multiple(limits.multiples); !largest.empty()) {
-    // If the minimum is near or above this limit, the limit does not apply.
+    // This limit on lengths does not apply if the minimum is near it or above it.
     if (!least || least->value < *Decimal::parse(largest.substr(1)))
       factors.push_back(texts.at_most(*Decimal::parse(largest), false));
   }
@@ -307,7 +307,7 @@ bool within(const NumberLimits& limits, const Decimal& value) {
   if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value)))
     return false;
   if (value.is_integer() ? !limits.integers : !limits.fractions) return false;
-  // Returns nullopt if the divisor is larger than kMultipleOfMax.
+  // Returns whether the value is a multiple, or nullopt if the divisor is larger than kMultipleOfMax.
   const auto is_multiple = [&](const Decimal& multiple) -> std::optional<bool> {
     const std::size_t scale = std::max(value.fraction.size(), multiple.fraction.size());
     const auto divisor = small(*multiple.scaled(scale));

@@ -49,7 +49,7 @@ CodePointSet plain_characters() {
 
 ExprId string_character(Grammar& g) {
   const ExprId hex = hex_digit(g), d = byte_of(g, "dD");
-  // \uXXXX below and above the surrogates, and surrogate pairs.
+  // Returns \uXXXX for code points below and above the surrogates, and pairs of surrogates.
   const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
   const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
   const ExprId unicode = g.choice(

@@ -6,9 +6,9 @@
 
 namespace octavo::grammar {
 
-// One character of a JSON string in all spellings: unescaped, \n, \u000a, or a surrogate pair.
+// Returns one character of a JSON string in all spellings: unescaped, \n, \u000a, or a surrogate pair.
 ExprId string_character(Grammar& grammar);
-// One character of a string's content: any unescaped code point.
+// Returns one character of a string's content: any unescaped code point.
 ExprId content_character(Grammar& grammar);
 
 // Converts a language of contents to its JSON spellings, without quotes. Characters that need no escape
@@ -17,7 +17,7 @@ ExprId content_character(Grammar& grammar);
 std::optional<Automaton> spelled(const Automaton& contents);
 
 Automaton between_quotes(const Automaton& spellings);
-// The same for an expression of `contents`. Large repetitions are not unrolled.
+// Converts an expression of `contents` in the same way. Large repetitions are not unrolled.
 std::optional<ExprId> spelled(Grammar& grammar, const Grammar& contents, ExprId expr);
 
 }  // namespace octavo::grammar

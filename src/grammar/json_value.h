@@ -20,7 +20,7 @@ struct Json {
   std::vector<std::pair<std::string, Json>> members;
   std::size_t offset = 0;  // bytes from the start of the source
 
-  // Defined in the .cc file, because the members' types are incomplete here.
+  // The special members are defined in the .cc file, because the types of the members are incomplete here.
   Json();
   Json(const Json&);
   Json(Json&&) noexcept;

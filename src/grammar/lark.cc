@@ -32,7 +32,8 @@ class LarkParser : NotationReader {
 
   Result<RuleId> parse() {
     TRY_VOID(readable());
-    // A call of this rule precedes each terminal. Its body is complete only at the end of the text.
+    // Rule for ignored text. Each terminal in a rule is preceded by a call of it. Its body is complete only
+    // at the end of the grammar's text.
     if (text_.contains("%ignore")) ignored_rule_ = g_.rule("%ignore");
     for (skip(true); !done(); skip(true)) TRY_VOID(statement());
     for (const auto& [name, entry] : names_)
@@ -69,7 +70,7 @@ class LarkParser : NotationReader {
   }
   void skip() { skip(depth_ > 0); }
 
-  // A name may contain '-', but not the '-' of "->".
+  // Reads a name, which may contain '-', but not the '-' of "->".
   std::string_view name() {
     const std::size_t start = at_;
     if (is_letter(peek()))
@@ -397,7 +398,7 @@ bool is_lark(std::string_view text) {
     const bool comment = text[at] == '#' || text.substr(at).starts_with("//");
     if (comment) at = std::min(text.find('\n', at), text.size() - 1);
     if (comment || std::string_view(" \t\r\n").contains(text[at])) continue;
-    // First character after the name of the first definition.
+    // Finds the first character after the name of the first definition.
     const std::size_t colon = text.find_first_of(":\"'/|", at);
     return colon == std::string_view::npos || !text.substr(colon).starts_with("::=");
   }

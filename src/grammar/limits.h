@@ -40,15 +40,15 @@ inline constexpr std::size_t kTokenBytesMax = 4096;  // bytes of one vocabulary 
 // or kWalkShare trie nodes.
 inline constexpr std::int64_t kWorkMax = 2'000'000;
 inline constexpr std::size_t kWalkShare = 8;
-// Work on a thread that must not wait, about 200 us. Here one trie node is one unit, because a first walk
-// misses the CPU caches. kStepBytes limits the text to tokenize.
+// Work that a thread may do within an engine step, about 200 us. Here one trie node is one unit, because a
+// first walk misses the CPU caches. kStepBytes limits the text to tokenize.
 inline constexpr std::int64_t kStepWork = 6'000;
 inline constexpr std::size_t kStepBytes = 256;
 inline constexpr std::int64_t kAheadWork =
-    20'000;  // for masks that are computed in advance, with the grammar
-// for each token of a text that is parsed again
+    20'000;  // work for masks that are computed in advance, when the grammar is compiled
+// work for each token of a text that is parsed again
 inline constexpr std::int64_t kWorkPerToken = 1'000;
-// for each token, in rules whose parts may have any order
+// memory for each token of a text, in grammars with rules whose parts may have any order
 inline constexpr std::size_t kParserBytesPerToken = 2048;
 // a rule with more states does not share masks with other grammars
 inline constexpr std::size_t kShareStatesMax = 500;

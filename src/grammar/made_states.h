@@ -15,7 +15,7 @@ namespace octavo::grammar {
 
 class MadeStates {
  public:
-  // Remaining repetitions of a counted rule: required and allowed.
+  // Remaining repetitions of a counted rule: how many are required, and how many are allowed.
   struct Counter {
     RuleId rule;
     std::uint32_t min, max;

@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Masks that took fewer trie nodes are not worth a shared cache entry.
+// A mask is stored in the shared cache only if computing it visited at least this number of trie nodes.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
@@ -170,7 +170,8 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // If a grammar names a token by id, and the token is also text, both readings continue.
+  // If a grammar names a token by its id, and the token's bytes are also text, both ways of reading it
+  // continue.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));

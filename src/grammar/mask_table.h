@@ -63,13 +63,13 @@ class MaskTable {
     std::vector<TokenId> tokens;
   };
   struct Dense {
-    std::optional<DenseRule> rule;  // nullopt: the rule has no table
+    std::optional<DenseRule> rule;  // table of a rule; nullopt: the rule has none
     ByteSet wanted;                 // argument of the last open_after_repeats()
     DenseRule::OpenNodes open;
   };
   // Identifies a rule across grammars.
   struct RuleKey {
-    // nullopt: too many states are reachable
+    // hash of the states that the rule reaches; nullopt: there are too many
     std::optional<Hash128> hash;
     // for each state of the rule, its number in the hashed list
     std::vector<std::uint32_t> numbers;
@@ -89,8 +89,8 @@ class MaskTable {
   std::optional<std::span<const TokenId>> few(StateId state);  // nullopt if the state has a StateMask
   std::shared_ptr<const StateMask> state_mask(StateId state);
   MadeStates::Counter near_bounds(StateId counted);
-  // Returns nodes at which a repetition may end and whose byte is in `wanted`. Returns none if the work is
-  // exhausted.
+  // Returns nodes at which a repetition may end and whose byte is in `wanted`. Returns an empty list if the
+  // work is exhausted.
   std::span<const DenseRule::OpenNodes::Node> open_after_repeats(StateId counted, ByteSet wanted);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
@@ -101,7 +101,8 @@ class MaskTable {
   // Keeps the mask of the state as a base for later masks, if computing it was slow and it has no base
   // itself.
   void add_model(StateId state, const StateMask& mask);
-  // Subtracts the work for the mask. nullopt: all remaining work is used.
+  // Subtracts the work for the mask from the remaining work. If `mask` is nullopt, subtracts all remaining
+  // work.
   StateMask spent(std::optional<StateMask> mask);
   // Follows all tokens from the state, without a stack, into found_. Returns the number of visited nodes.
   std::size_t follow(StateId state);

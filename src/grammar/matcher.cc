@@ -30,7 +30,7 @@ Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
 Result<Matcher::Access> Matcher::enter() {
   const CompiledGrammar& g = *grammar_;
   Access access(g, Lock(g.mutex_));
-  // A new attempt would fail again after the same time.
+  // The grammar was too large before. A new attempt would fail again after the same time.
   if (too_large_) return too_ambiguous();
   if (!g.table_ || g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size())) {
     g.table_.reset();
@@ -143,7 +143,7 @@ bool Matcher::take(TokenId token) {
   if (watches_items() &&
       (!items_fit(token, items_.rests()) || !items_take(items_, current(), token) || exhausted()))
     return false;
-  // After a bad_alloc between these two calls, the configurations are computed again.
+  // If the second push_back() throws bad_alloc, the configurations are computed again later.
   configs_.push_back(next);
   tokens_.push_back(token);
   return true;
@@ -184,7 +184,7 @@ bool Matcher::items_take(UniqueItems& items, ConfigId before, TokenId token) con
 bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const {
   if (grammar_->vocabulary_->is_special(token)) return true;
   const std::string_view bytes = grammar_->vocabulary_->bytes(token);
-  // Only these bytes can end an item, and only '[' can begin an array.
+  // Other bytes than these cannot end an item, and only '[' can begin an array.
   if (items_.in_string() && !bytes.contains('"'))
     return std::ranges::find(rests, bytes) == rests.end() || !only_ends_string(bytes);
   if (!items_.active() && (!bytes.contains('[') || !bytes.contains(','))) return true;
@@ -226,7 +226,8 @@ std::string Matcher::jump_forward() {
 
 std::string Matcher::forced_text() {
   std::string forced;
-  if (items_.active()) return forced;  // The forced bytes might repeat an item.
+  // Returns none inside an array with unique items, because the forced bytes might repeat an item.
+  if (items_.active()) return forced;
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
   while (forced.size() < kJumpBytesMax) {

@@ -34,9 +34,9 @@ class Matcher {
   // token is accepted if the text may end; the matcher is then terminated.
   bool accept(TokenId token);
 
-  // For a thread that must not wait. These return nullopt if another matcher uses the grammar, if the call
-  // needs more work than kStepWork, or after bad_alloc. Then call the function that waits on another
-  // thread, and try again.
+  // For a thread that must not wait: the try_ functions return nullopt if another matcher uses the grammar,
+  // if the call needs more work than kStepWork, or after bad_alloc. Then call the same function without try_
+  // on another thread, and try again.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
@@ -78,10 +78,10 @@ class Matcher {
 
   // Locks the grammar. If its epoch has changed, parses the text again.
   Result<Access> enter();
-  // Like enter(), but returns nullopt instead of waiting.
+  // Does the same as enter(), but returns nullopt instead of waiting.
   std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
-  // The grammar must be locked for the functions below.
+  // Call the functions from here on only while the grammar is locked.
   Result<void> fill(std::span<std::int32_t> mask);
   bool take(TokenId token);
   // Returns true if the grammar has arrays with unique items. The functions below then check tokens and

@@ -177,7 +177,8 @@ Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks)
 
 Automaton minimize(const Automaton& in) {
   const std::size_t n = in.states.size();
-  // States that no cycle leads to, in topological order. One backward pass suffices for them.
+  // Finds the states that no cycle leads to, in topological order. One backward pass suffices for these
+  // states.
   std::vector<std::uint32_t> incoming(n, 0);
   for (const State& state : in.states)
     for (const Edge& edge : state.edges) ++incoming[edge.target];

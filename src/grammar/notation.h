@@ -22,7 +22,7 @@ class NotationReader {
   Result<void> readable() const;
 
   std::unexpected<Error> fail_at(std::size_t offset, const std::string& message) const;
-  // The error contains the character at the offset.
+  // Returns an error that names what was expected, and the character at the offset.
   std::unexpected<Error> expected_at(std::size_t offset, std::string_view expected) const;
   template <class... Args>
   std::unexpected<Error> error_at(std::size_t offset, fmt::format_string<Args...> text,

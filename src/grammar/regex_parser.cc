@@ -322,7 +322,7 @@ class PatternParser {
     const Kind kind = tree_.nodes[part].kind;
     if (kind == Kind::begin || kind == Kind::end || kind == Kind::boundary || kind == Kind::no_boundary)
       return error_at(position, "a quantifier after an anchor or word boundary; remove one of the two");
-    take('?');  // lazy quantifiers match the same texts
+    take('?');  // A lazy quantifier matches the same texts, so its '?' is skipped.
     if (next_is('+'))
       return error("possessive quantifiers and second quantifiers are not supported; remove this '+'");
     if (next_is('*') || next_is('?'))
@@ -465,7 +465,7 @@ class PatternParser {
   std::size_t at_ = 0;
   bool unbounded_ = false;
   RegexTree tree_;
-  std::size_t ranges_ = 0;  // in all general categories so far
+  std::size_t ranges_ = 0;  // number of character ranges in all general categories (\p) so far
 };
 
 }  // namespace

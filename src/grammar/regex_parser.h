@@ -14,8 +14,8 @@ struct RegexNode {
   enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end, boundary, no_boundary };
   Kind kind;
   std::vector<std::uint32_t> children;
-  CodePointSet set;  // for Kind::set: one code point of this set
-  // for Kind::repeat; max: kUnbounded for no limit
+  CodePointSet set;  // used by Kind::set: matches one code point of this set
+  // used by Kind::repeat: bounds of the repetition; max: kUnbounded for no limit
   std::uint32_t min = 0, max = 0;
   std::size_t position = 0;  // offset in bytes
 };
@@ -26,7 +26,7 @@ struct RegexTree {
 };
 
 struct RegexFlags {
-  // for ASCII letters; other letters are an error
+  // (?i): ignores the case of ASCII letters; other letters are an error
   bool ignore_case = false;
   bool dot_all = false;      // . also matches line terminators
 };

@@ -50,7 +50,8 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   TRY(const RuleId rest, rule_for(rest_goals));
   if (prefix == 0) return array_of(g_.call(rest), min, max);
 
-  // Node i: i items have been written. After prefixItems, one node with a loop reads all further items.
+  // Graph in which node i means that i items have been written. After prefixItems, one node with a loop reads
+  // all further items.
   Graph graph;
   const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(prefix, max));
   const std::uint32_t end = fixed + 1;
@@ -73,7 +74,7 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
 // condition.
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
-  // The largest number of items that is counted: further items are all alike.
+  // Number of items up to which the graph counts. Later items have no effect on the conditions.
   const auto levels = static_cast<std::uint32_t>(
       std::max<std::size_t>({reader_.prefix_size(facts) + 1, facts.item_count.min,
                              facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));
@@ -86,7 +87,8 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
         kCountedMax, kNodesMax);
   };
   if (wanted > 3 || levels > kCountedMax) return refuse();
-  // For each condition, more matching items than this make no difference or are not allowed.
+  // For each condition: number of matching items up to which the graph counts. More make no difference, or
+  // are not allowed.
   std::vector<std::uint32_t> most;
   for (const Facts::Contained& c : facts.contains) {
     most.push_back(c.max == UINT32_MAX ? c.min : c.max);

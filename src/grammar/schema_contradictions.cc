@@ -10,7 +10,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// The last schema that gives the keyword this value. If no schema does, the last schema with the keyword.
+// Finds the schema to name in the error: the last one that gives the keyword this value or, if there is none,
+// the last one with the keyword.
 struct Statement {
   const Json* schema = nullptr;
   std::string_view keyword;

@@ -140,7 +140,8 @@ bool is_reference(std::string_view keyword) {
 }
 
 std::optional<std::string_view> likely_constraint(std::string_view unknown) {
-  constexpr std::size_t kShort = 3;  // Short keywords such as `if` and `not` are similar to many words.
+  // maximum length of a short keyword, such as `if` and `not`; short keywords are similar to many words
+  constexpr std::size_t kShort = 3;
   // probably a deliberate extension
   if (unknown.starts_with('_') || unknown.starts_with('$')) return std::nullopt;
   for (const Keyword& keyword : kKeywords)
@@ -153,7 +154,7 @@ std::optional<std::string_view> likely_constraint(std::string_view unknown) {
 
 std::string_view likely_type(std::string_view unknown) {
   constexpr std::string_view kTypes[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
-  // Programming languages use these names for types.
+  // Names of types in programming languages, with the JSON Schema type that was probably meant.
   constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
       {"str", "string"},    {"text", "string"},   {"char", "string"},   {"int", "integer"},
       {"long", "integer"},  {"float", "number"},  {"double", "number"}, {"decimal", "number"},

@@ -15,7 +15,7 @@ struct NameTree {
   struct Node {
     // text after the text of the parent
     std::string text;
-    std::vector<std::uint32_t> children;  // empty at the end of a name
+    std::vector<std::uint32_t> children;  // indices of the child nodes; empty at the end of a name
     // properties below this node, ascending
     std::vector<std::uint32_t> names;
   };
@@ -69,7 +69,7 @@ std::string SchemaWriter::written_name(std::string_view name) {
 ExprId SchemaWriter::value_of(RuleId value) { return g_.sequence({colon(), g_.call(value)}); }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
-  // The same unlisted name may occur twice, and each occurrence counts.
+  // Members with the same unlisted name may occur twice in the text. Each occurrence counts as a member.
   const std::uint32_t least = count >= shape.members_min ? 0 : shape.members_min - count;
   const bool bounded = shape.members_max != kUnbounded;
   if (bounded && count + least > shape.members_max) return std::nullopt;
@@ -165,7 +165,7 @@ class SchemaWriter::MembersInOrder {
   const NameTree tree_;
   const std::uint32_t n_ = static_cast<std::uint32_t>(shape_.properties.size());
   const bool bounded_ = shape_.members_max != kUnbounded;
-  // Larger numbers of members make no difference.
+  // number of members up to which the graph counts; more make no difference
   const std::uint32_t top_ =
       std::min(n_, std::max<std::uint32_t>(1, bounded_ ? shape_.members_max : shape_.members_min));
   // first byte of the text of each node, and the rest

@@ -23,7 +23,7 @@ std::vector<std::string_view> listed_names(const Facts& facts) {
   return names;
 }
 
-// Names that unlisted members must not have, sorted.
+// Returns the listed names, which unlisted members must not have, sorted.
 std::vector<std::string> taken_names(const Facts& facts) {
   std::set<std::string_view> names(facts.forbidden.begin(), facts.forbidden.end());
   for (const std::string_view name : listed_names(facts)) names.insert(name);
@@ -40,7 +40,7 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
-  // Bounds that always hold need no count.
+  // Leaves out bounds that always hold, so that members need not be counted.
   const auto required =
       static_cast<std::uint32_t>(std::ranges::count(shape.properties, true, &Property::required));
   if (shape.members_min <= required) shape.members_min = 0;
@@ -131,7 +131,8 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
     Goals goals = goals_of_others(facts, patterns, set);
     if (SchemaReader::is_false(goals)) continue;
-    // Branches of one schema often have the same listed names. They share one rule for all other names.
+    // Branches of one schema often have the same listed names. All these branches share one rule for other
+    // names.
     std::optional<RuleId> own;
     std::optional<RuleId>* key = &own;
     if (patterns.empty() && facts.property_names.empty()) {

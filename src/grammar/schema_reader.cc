@@ -283,7 +283,8 @@ const Json* SchemaReader::made(Json schema) {
   schema.offset = kMadeOffset + made_.size();
   const std::string text = to_text(schema);
   const auto [entry, added] = made_.try_emplace(text, std::move(schema));
-  steps_ += added ? text.size() : text.size() / 16;  // the next call of work() checks the limit
+  // does not check the limit itself, because the next call of work() does
+  steps_ += added ? text.size() : text.size() / 16;
   return &entry->second;
 }
 

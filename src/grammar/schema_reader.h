@@ -180,7 +180,8 @@ class SchemaReader {
   Result<const Json*> resolve(const Json* schema, std::string_view keyword);
   // Returns true if the keyword constrains values, given the draft and the schema's other keywords.
   bool counts(const Json& schema, std::string_view keyword) const;
-  // Returns an error for malformed keywords, and for references that lead back to the same value.
+  // Returns an error if a keyword is malformed, or if a reference leads back to the same value without
+  // reading anything.
   Result<void> check(const Json* schema);
   Result<void> check_loops(const Json* schema);
   // Returns an error for an unknown keyword or format, or logs it.

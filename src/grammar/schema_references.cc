@@ -74,7 +74,7 @@ References::References(const Json& document, Dialect dialect) : document_(docume
 void References::index(const Json& schema, const std::string& base) {
   const std::string* own = &base;
   const bool refers = !text_of(schema, "$ref").empty();
-  // Up to draft-07, keywords beside `$ref` are ignored.
+  // Up to draft-07, all keywords beside `$ref` are ignored, also an id.
   if (const std::string_view id = text_of(schema, dialect_ == Dialect::draft4 ? "id" : "$id");
       !id.empty() && !(refers && dialect_ <= Dialect::draft7)) {
     const auto hash = std::min(id.find('#'), id.size());

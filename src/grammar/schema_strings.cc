@@ -76,7 +76,7 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
     std::size_t cost = 0;
     auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
-    // The caller may continue without the automaton, so the work must be counted here.
+    // Adds the work that the failed attempt took, because the caller may continue without the automaton.
     if (!automaton) TRY_VOID(work(cost / 6 + 100'000, schema, keyword));
     if (!automaton)
       return refuse(schema, keyword,
@@ -161,7 +161,8 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
   std::string_view keyword = facts.length.max == kUnbounded ? "minLength" : "maxLength";
-  if (!facts.about->find(keyword)) keyword = "";  // The keyword is in another schema that also applies.
+  // The pattern is in another schema that also applies, so the error names no keyword of this schema.
+  if (!facts.about->find(keyword)) keyword = "";
   return refuse(
       facts.about, keyword,
       "together with the other keywords of the string it needs more than {} states; remove one of them",

@@ -136,7 +136,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   rest.values.reset();
   std::vector<std::string> texts;
   std::vector<ExprId> branches;
-  std::size_t written = 0;  // arrays and objects among the values
+  std::size_t written = 0;  // number of arrays and objects among the values
   for (const Json* value : *facts.values) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (!fits) continue;
@@ -258,7 +258,7 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
                                 : scratch.sequence({scratch.literal("." + d->fraction), zeros});
     equal_texts.push_back(scratch.sequence({sign, whole, fraction}));
     if (!fractions) continue;
-    // Zeros are limited, so that the text ends before another digit could make a difference.
+    // Limits the number of zeros, so that the text ends before another digit could make a difference.
     const std::string point = d->is_integer() ? "." : fmt::format(".{}", d->fraction);
     equal_texts.push_back(scratch.sequence({sign, whole, scratch.literal(point + "000000000"),
                                             scratch.repeat(scratch.byte_range('0', '9'), 0, kUnbounded)}));
@@ -287,7 +287,7 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const LengthRange wanted = facts.length;
   auto found = reader_.contents(facts);
   if (!found) {
-    // an error of counted_string() has no position, so the first error is returned
+    // If counted_string() fails as well, the first error is returned, because the second has no position.
     const auto counted = counted_string(facts);
     if (counted && *counted) return **counted;
     return std::unexpected(std::move(found.error()));

@@ -87,7 +87,7 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
   if (!subtracts) return;
   const auto word = [&](TokenId id) -> std::int32_t& { return mask[static_cast<std::size_t>(id) / 32]; };
   const auto bit = [](TokenId id) { return static_cast<std::int32_t>(1u << (id % 32)); };
-  // Restores the bits that removed tokens had before the base was added.
+  // Removed tokens that are not in `mask` yet: their bits are cleared again after the base is added.
   thread_local std::vector<TokenId> absent;
   absent.clear();
   for (const TokenId id : removed)

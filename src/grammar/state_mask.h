@@ -93,7 +93,7 @@ struct StateMask {
   bool accepts_any() const { return subtracts || !accepted.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
   void copy_to(std::span<std::int32_t> mask) const;
-  // Excludes a base that another mask counts.
+  // Returns the size in bytes, without a base whose size another mask counts.
   std::size_t byte_size() const;
 };
 

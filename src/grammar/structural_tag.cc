@@ -174,7 +174,8 @@ class Writer {
   // accepted.
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
     const auto known = members_by_type().find(name);
-    if (known == members_by_type().end()) return {};  // The caller reports the unknown type.
+    // Nothing to check: the caller reports the unknown type.
+    if (known == members_by_type().end()) return {};
     for (const auto& [key, value] : f.members) {
       const bool silent =
           value.is(Json::Kind::null) || (value.is(Json::Kind::array) && value.items.empty()) ||
@@ -310,7 +311,8 @@ class Writer {
     return out;
   }
 
-  // Text that does not contain `end`. An incomplete `end` may occur. "": any text.
+  // Returns text that does not contain `end`. It may contain an incomplete `end`. If `end` is "", returns any
+  // text.
   ExprId free_text(const std::string& end) {
     if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
     return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));

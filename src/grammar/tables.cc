@@ -260,7 +260,8 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
     Tables::RuleRow& rule = tables.rules[r];
     rule.nullable = nullable[r];
     if (rule.kind != Tables::RuleRow::Kind::counted) continue;
-    // Empty repetitions can always make up the required number.
+    // If the body can be empty, empty repetitions can always make up the required number, so the minimum is
+    // 0.
     if (nullable[rule.body]) rule.min = 0;
     if (!productive[rule.body]) rule.max = 0;
   }

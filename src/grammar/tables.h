@@ -43,7 +43,7 @@ struct Tables {
     RuleId separator;
     std::uint32_t min, max;
     PartSet no_parts() const { return PartSet(parts.size() / 32 + 1, 0); }
-    // Reading more parts than this makes no difference.
+    // Returns the number of parts up to which the parser counts, because more make no difference.
     std::uint32_t count_max() const { return max == kUnbounded ? min : max; }
   };
 
@@ -51,7 +51,7 @@ struct Tables {
   std::vector<Edge> edges;
   std::vector<RuleRow> rules;
   std::vector<AnyOrder> any_orders;
-  std::vector<TokenId> tokens;  // index: `ref` of a token edge
+  std::vector<TokenId> tokens;  // tokens by index; the index is `ref` of a token edge
   RuleId root = 0;
   bool unique_items = false;
 

@@ -18,7 +18,8 @@ struct LengthRange {
 // deterministic.
 LengthRange lengths_of(const Automaton& automaton);
 
-// The result is not minimized. Returns nullopt above states_max states.
+// Returns the texts of the wanted lengths. The result is not minimized. Returns nullopt if it needs more than
+// states_max states.
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max);
 
 // The same for an expression without calls and tokens; repetitions stay counted. Returns nullopt if the

@@ -101,7 +101,7 @@ class TagWriter {
     if (free && dialect_.trigger.empty())
       return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
     if (opening().empty() && free) {
-      // The trigger finds each call separately.
+      // The calls are alternatives, not a repetition: the trigger finds each call separately.
       TRY(const std::string one, one_of(tools, free, dialect_.trigger.size()));
       return in_text({one}, !parallel_);
     }
@@ -211,7 +211,7 @@ class TagWriter {
                        json_quoted(end));
   }
 
-  // A special token in the mark cannot occur in the text before it.
+  // If the mark contains a special token, that token cannot occur in the text before the mark.
   void append_text_until(std::vector<std::string>& parts, std::string_view end) const {
     const bool special = std::ranges::any_of(
         special_tokens_, [&](const std::string& name) { return !name.empty() && end.contains(name); });
@@ -291,7 +291,7 @@ class TagWriter {
       return {};
     }
     const Json *choices = value->find("enum"), *constant = value->find("const");
-    // An unquoted string may have a schema with these keywords.
+    // Keywords that the schema of an unquoted string may have.
     static constexpr std::string_view kLoose[] = {"type",    "enum",     "const",      "title",
                                                   "default", "examples", "deprecated", "description"};
     for (const auto& [key, ignored] : value->members)
@@ -364,7 +364,8 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
   constexpr std::string_view kKeys[] = {"$defs", "definitions"};
   for (std::size_t i = 0; i < tools.size(); ++i) {
     TRY(Json schema, parameters_of(tools[i], i));
-    // References start at the root of the list, so all definitions must be there.
+    // The list's schema is a new root, so all definitions of the tools must be moved there for references to
+    // find them.
     for (int k = 0; k < 2; ++k) {
       const auto at = std::ranges::find(schema.members, kKeys[k], &std::pair<std::string, Json>::first);
       if (at == schema.members.end()) continue;

@@ -21,9 +21,9 @@ struct Tool {
 };
 
 enum class ToolChoice : std::uint8_t {
-  // `auto`: free text and calls; strict tools have valid arguments
+  // tool_choice `auto`: free text and calls; the arguments of strict tools are valid
   free,
-  // at least one call and no other text
+  // tool_choice `required`: at least one call and no other text
   required,
 };
 

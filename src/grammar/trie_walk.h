@@ -11,7 +11,7 @@
 
 namespace octavo::grammar {
 
-// Like walk_trie(), but visits every child of a reached node in the order of the trie. path: scratch
+// Walks as walk_trie() does, but visits every child of a reached node in the order of the trie. path: scratch
 // memory. Element i is the node i bytes below `from` on the current path, and its state.
 template <class State, class Live, class Step, class Visit>
 std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& path,
@@ -47,7 +47,8 @@ template <class State, class Live, class Step, class Visit>
 std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
                       Visit&& visit) {
-  // If most bytes can follow, nearly all nodes are reached. Visiting them in memory order is then fastest.
+  // If most bytes can follow, nearly all nodes are reached. Then visiting the nodes in memory order is
+  // fastest.
   constexpr int kMostBytes = 96;
   if (live(state).count() >= kMostBytes)
     return scan_trie(vocabulary, open, from, state, most, live, step, visit);

@@ -75,7 +75,7 @@ bool UniqueItems::end_item(Position& position, std::size_t end) const {
 bool UniqueItems::close(Position& position) const {
   if (!end_item(position, position.text.size() - (position.text.empty() ? 0 : 1))) return false;
   position.frames.pop_back();
-  // This array or object was itself an item.
+  // The array or object that ends here was itself an item of the array around it.
   if (!position.frames.empty()) return end_item(position, position.text.size());
   position.text.clear();
   return true;

@@ -58,7 +58,8 @@ class UniqueItems {
     std::size_t item = kNone;
   };
   struct Position {
-    std::vector<Frame> frames;  // the first one has unique items
+    // frames of nested arrays and objects; the first one is an array with unique items
+    std::vector<Frame> frames;
     std::string text;
     std::vector<std::string> ended;  // items that are not in seen_ yet
     std::uint32_t arrays = 0;
@@ -80,7 +81,8 @@ class UniqueItems {
   bool repeats(const Position& position) const;
 
   Position now_;
-  std::unordered_set<std::string> seen_;  // number of the array and canonical text of the item
+  // items so far: number of the array, then the canonical text of the item
+  std::unordered_set<std::string> seen_;
   std::size_t bytes_ = 0;
 };
 

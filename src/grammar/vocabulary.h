@@ -34,7 +34,7 @@ struct TrieNode {
 
 class Vocabulary {
  public:
-  // Tokenizes UTF-8 text. Returns nothing if this is impossible.
+  // Tokenizes UTF-8 text. Returns an empty list if this is impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
   // - tokens[id]: bytes that the token adds to the text; "": none.
@@ -58,7 +58,7 @@ class Vocabulary {
   std::span<const TokenId> eos() const { return eos_; }
   std::size_t token_bytes_max() const { return token_bytes_max_; }
   std::span<const TokenId> special() const { return special_ids_; }  // includes the end-of-text tokens
-  // Returns -1 if there is no special token with this text.
+  // Returns the id of the special token with this text, or -1 if there is none.
   TokenId special_named(std::string_view text) const;
 
   // Tokenizes the text and removes the last token, because later text could change it. Returns nothing if

@@ -75,11 +75,11 @@ class Call {
   std::shared_ptr<Receiver> receiver_;
   std::string method_, path_, content_type_, traceparent_;
   std::string in_;  // received bytes that were not delivered
-  // bytes for which the flow-control window was not updated; the receiver must resume first
+  // received bytes that are not returned to the client's flow-control window until the receiver resumes
   std::size_t held_bytes_ = 0;
   bool waits_ = false;
   bool client_done_ = false;
-  // the bytes from sent_ on are unsent
+  // bytes to send; the bytes before sent_ are already sent
   std::string out_;
   std::size_t sent_ = 0;
   // out_ is full: messages wait until a part is sent

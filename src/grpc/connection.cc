@@ -29,7 +29,7 @@ void Connection::start(const Methods& methods, std::size_t message_bytes_max) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  // Notices that the host of a gateway has disappeared.
+  // TCP keepalive: closes the connection when the host of a gateway has disappeared.
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   session_ = std::make_unique<Session>(methods, message_bytes_max, weak_from_this());
   silence_.expires_after(kSilenceMax);

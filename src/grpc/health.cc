@@ -10,7 +10,8 @@ constexpr char kService = 1 << 3 | 2;  // HealthCheckRequest.service
 constexpr char kStatus = 1 << 3 | 0;   // HealthCheckResponse.status
 constexpr char kServing = 1, kNotServing = 2;
 
-// Returns the service name of a request of less than 128 bytes, or nullopt.
+// Returns the service name in a HealthCheckRequest ("" if the request is empty). Returns nullopt if the name
+// has 128 bytes or more, or if the request has other fields.
 std::optional<std::string_view> service_in(std::string_view request) {
   if (request.empty()) return "";
   if (request.size() < 2 || request[0] != kService) return std::nullopt;

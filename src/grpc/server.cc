@@ -40,7 +40,7 @@ struct Server::State {
   const ServerOptions options;
   const Methods methods;
   std::vector<std::unique_ptr<Loop>> loops;
-  std::optional<tcp::acceptor> acceptor;  // on the first loop, like `pause`
+  std::optional<tcp::acceptor> acceptor;  // runs on the first loop, as `pause` does
   std::optional<asio::steady_timer> pause;
   std::uint16_t port = 0;
   std::size_t next = 0;
@@ -77,7 +77,8 @@ void Server::State::accept() {
     }
     if (!acceptor->is_open()) return;
     if (!error) return accept();
-    log_warning("cannot accept a connection: {}", error.message());  // probably no file descriptor is free
+    // The most likely cause is that no file descriptor is free.
+    log_warning("cannot accept a connection: {}", error.message());
     pause->expires_after(std::chrono::milliseconds(100));
     pause->async_wait([this](const error_code& stopping) {
       if (!stopping && acceptor->is_open()) accept();
@@ -118,7 +119,7 @@ void Server::stop(int grace_ms) {
   const auto on_all = [&](void (Connection::*what)()) {
     for (const auto& loop : state_->loops) {
       loop->loop.run([&] {
-        // a copy, because a connection that closes removes itself
+        // Iterates over a copy, because a connection that closes removes itself from loop->connections.
         const auto connections = loop->connections;
         for (const auto& [key, connection] : connections) ((*connection).*what)();
       });

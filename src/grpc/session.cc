@@ -15,10 +15,12 @@ namespace {
 
 constexpr std::size_t kPrefixBytes = 5;  // compressed flag and size
 constexpr std::size_t kSendBytes = 64 << 10;
-// Replies of a client that does not read. More bytes are not queued.
+// Maximum number of unsent reply bytes. A client that does not read gets no further replies above this limit.
 constexpr std::size_t kOutBytesMax = 256 << 10;
-constexpr std::int32_t kStreamWindow = 256 << 10;  // bytes that a paused call may receive
-constexpr std::int32_t kSessionWindow = 16 << 20;  // bytes in flight on one connection
+// number of bytes that a call may receive while its receiver is paused
+constexpr std::int32_t kStreamWindow = 256 << 10;
+// maximum number of received, unprocessed bytes of one connection
+constexpr std::int32_t kSessionWindow = 16 << 20;
 constexpr std::uint32_t kCallsMax = 1 << 16;
 constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // headers of one call
 

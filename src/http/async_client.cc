@@ -108,7 +108,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::int64_t deadline_us_ = 0;
   std::optional<ResponseReader> response_;
   std::unique_ptr<char[]> received_;
-  // bytes that the parser needs again together with the next ones
+  // bytes that are not parsed yet, because the parser needs them together with the next received bytes
   std::string unread_;
   int connection_ = 0;  // connections that this call has used so far
   bool writing_ = false;
@@ -117,7 +117,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   bool has_bytes_ = false;  // a byte of the response has arrived
   bool head_delivered_ = false;
   enum class Stage : std::uint8_t { running, ended, closed } stage_ = Stage::running;
-  int round_ = 0;  // number of ends; a handler of an earlier round does nothing
+  int round_ = 0;  // number of ends of the call; a handler of an earlier round does nothing
 };
 
 class Loop : public ClientLoop {
@@ -349,7 +349,7 @@ void OneCall::read() {
       asio::buffer(received_.get(), kReadBytes),
       [self = shared_from_this(), round = round_](const error_code& error, std::size_t count) {
         if (!self->is_in(round)) return;
-        // With TLS, a closing message must mark the end, so the end of the socket alone is an error.
+        // With TLS, a closing message must come first, so the end of the socket alone is an error.
         if (error)
           return self->on_peer_closed(error.message(), error == asio::error::eof && !self->link_.tls);
         self->on_bytes({self->received_.get(), count});
@@ -374,8 +374,8 @@ void OneCall::on_bytes(std::span<const char> bytes) {
 
 // in_order: HTTP or TLS permits the end of the connection here.
 void OneCall::on_peer_closed(std::string_view why, bool in_order) {
-  // If the peer closed a reused connection before it sent a byte, it has not read the request. So the call
-  // can be sent again.
+  // If the peer closed a reused connection before it sent a byte, it has not read the request. So the request
+  // can be sent again on a new connection.
   if (reused_ && !has_bytes_) {
     error_code ignored;
     link_.socket.close(ignored);
@@ -448,7 +448,7 @@ void OneCall::close() {
   error_code ignored;
   link_.socket.close(ignored);
   loop_.closed(shared_from_this());
-  // The callbacks are destroyed later, because they may own the caller.
+  // Destroys the callbacks later, not within this function, because they may own the object that called it.
   asio::post(loop_.io(), [events = std::move(events_)] {});
 }
 

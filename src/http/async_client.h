@@ -38,7 +38,7 @@ struct CallRequest {
   Headers headers = {};  // the client adds Host, Content-Length and Connection
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
-  int timeout_ms = 60'000;  // for the complete call, including connecting
+  int timeout_ms = 60'000;  // timeout of the whole call, including the connect
   // After its end, the call keeps its connection and callbacks for Call::again(), until it is cancelled.
   bool repeats = false;
   // for https; null: AsyncClientOptions::tls
@@ -77,8 +77,8 @@ struct AsyncClientOptions {
   std::size_t idle_connections_max = 256;  // for each address and loop
   // How long idle connections are kept, in ms. Common servers close them after 5 s.
   int idle_keep_ms = 4'000;
-  // The loops handle events together that arrive within this time. This delays each event, and saves
-  // processor time if there are many short calls. 0: no delay
+  // Time in ms for which a loop waits, so that it handles the events of this time together. This delays each
+  // event, and saves processor time if there are many short calls. 0: no wait
   int pause_ms = 0;
   std::uint32_t header_bytes_max = 64 << 10;
   // from client_tls_context(); null: trusts the system's certificates

@@ -84,7 +84,7 @@ struct Client::State {
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
 
-// If the certificate is not trusted, the error has the field "host", because a retry cannot help.
+// If the certificate is not trusted, returns invalid_argument on "host", not io: a retry would not help.
 Result<> Client::State::start_tls() {
   tls = TlsSession::of_client(options.tls_context ? options.tls_context : system_tls_context(), options.host);
   Result<> sent = send_sealed({});
@@ -219,7 +219,8 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
 
 Result<std::optional<Response>> Client::head_for(int ms) { return state_->head(ms); }
 
-// Reads until a piece is complete, because received bytes may contain only a part of a chunk header.
+// Reads until one piece of the body is complete, because received bytes may contain only a part of a chunk
+// header.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   for (;;) {
     TRY_VOID(parse());

@@ -19,7 +19,7 @@ struct ClientOptions {
   std::uint16_t port = 80;
   bool tls = false;
   std::shared_ptr<SSL_CTX> tls_context = {};  // null: trusts the system's certificates
-  int timeout_ms = 60'000;                    // for connecting, and for each wait for bytes
+  int timeout_ms = 60'000;                    // timeout of connecting, and of each wait for bytes
   // time (now_us) after which no call waits for bytes; 0: no limit
   std::int64_t deadline_us = 0;
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
@@ -27,8 +27,8 @@ struct ClientOptions {
 
 class Client {
  public:
-  // Returns io on "host" or "port". With TLS, returns invalid_argument on "host" if the certificate is not
-  // valid for the host.
+  // Errors: io on "host" (unknown name) or "port" (no connection). With TLS, invalid_argument on "host" if
+  // the certificate is not valid for the host.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
@@ -50,8 +50,8 @@ class Client {
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
-  // Like read(), but returns an empty piece if nothing arrives within `ms` milliseconds. A signal also ends
-  // the wait of this function and of head_for().
+  // The same as read(), but returns an empty piece if nothing arrives within `ms` milliseconds. A signal also
+  // ends the wait of read_for() and of head_for().
   Result<std::optional<std::string>> read_for(int ms);
 
   // Sends bytes unchanged. For tests of malformed requests and of clients that disconnect.

@@ -57,7 +57,8 @@ bool has_folded_line(std::string_view header) {
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 
-// Returns false for user info, paths and lists, which programs might interpret differently.
+// Returns whether the text is only a host and a port. Rejects user info, paths and lists, which programs
+// might interpret differently.
 bool is_host(std::string_view text) {
   return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
 }
@@ -142,7 +143,7 @@ void Connection::on_readable() {
   error_code error;
   const std::size_t count = socket_.read_some(asio::buffer(loop_->loop().scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
-  // A client that has closed its sending side counts as disconnected.
+  // End of the client's stream: a client that closes only its sending side also counts as disconnected.
   if (error) return close(CloseReason::client_disconnected);
   if (phase_ == Phase::lingering) {
     in_.lingered_bytes += count;
@@ -229,7 +230,7 @@ bool Connection::accept_header() {
   const auto host = message.find(beast_http::field::host);
   if (host != message.end() && !is_host({host->value().data(), host->value().size()}))
     return refused(400, "the Host header must be a name or an address, with or without a port");
-  // With other transfer codings, the end of the body is ambiguous.
+  // Rejects transfer codings other than chunked, because the end of the body would be ambiguous.
   const auto coding = message.find(beast_http::field::transfer_encoding);
   if (coding != message.end() &&
       (message.version() == 10 ||
@@ -306,7 +307,7 @@ void Connection::dispatch() {
   context_->handler(std::move(exchange));
 }
 
-// From now on, only this response may be written.
+// Starts the response. Only the caller may write it: later calls for this request are ignored.
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);

@@ -31,7 +31,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Socket socket, std::shared_ptr<ServerLoop> loop, std::shared_ptr<const ServerContext> context);
   ~Connection();
 
-  // Only the loop's thread may call the functions below.
+  // Call the functions from here on only on the loop's thread.
   void start();
   void refuse_busy();
   // after a missed deadline, closes the connection or responds with an error
@@ -42,8 +42,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const ServerOptions& options() const { return context_->options; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
-  // Any thread may call the functions below (see Exchange). serial: identifies the request. Calls for a
-  // finished request do nothing.
+  // Any thread may call the functions from here on (see Exchange). serial: identifies the request. Calls for
+  // a finished request do nothing.
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);
@@ -60,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   struct Incoming {
-    bool waits = false;            // waits until the socket is readable
+    bool waits = false;            // true: waits until the socket is readable; it has no read buffer
     std::int64_t deadline_us = 0;  // 0: no deadline
     std::string unread;
     std::unique_ptr<Parser> parser;
@@ -102,7 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<ServerLoop> loop_;
   std::shared_ptr<const ServerContext> context_;
 
-  // Only the loop's thread uses the members below.
+  // Only the loop's thread uses the members from here on.
   Phase phase_ = Phase::idle;
   std::unique_ptr<TlsSession> tls_;  // null: no TLS
   bool stopping_ = false;

@@ -19,7 +19,8 @@ class EventLoop {
 
   boost::asio::io_context& io() { return io_; }
   std::size_t number() const { return number_; }           // index among the loops of its owner
-  std::array<char, 65536>& scratch() { return scratch_; }  // for input that is processed at once
+  // buffer for input that is processed before the next read
+  std::array<char, 65536>& scratch() { return scratch_; }
 
   void start();
   // Runs `work` on the loop and waits for it. Do not call it on the loop's thread.

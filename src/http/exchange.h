@@ -55,7 +55,7 @@ class Exchange {
   std::optional<Response> decode_body(std::uint64_t bytes_max);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
-  // The field is added to any kind of response.
+  // Adds a field to the response, whether it is complete, a stream or an error.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
 
   // Call it before the request is handled.

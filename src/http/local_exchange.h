@@ -10,7 +10,8 @@
 
 namespace octavo::http {
 
-// A stream is collected into one response.
+// An exchange without a connection. If the handler answers with a stream, its pieces are collected into one
+// response.
 class LocalExchange final : public Exchange {
  public:
   using Answered = std::function<void(Response)>;

@@ -1,7 +1,7 @@
 #include "http/message.h"
 
 #include <algorithm>
-#include <ostream>  // Boost.StringView 1.81 needs it and does not include it
+#include <ostream>  // Boost.StringView 1.81 uses this header without including it.
 
 #include <boost/beast/http/status.hpp>
 

@@ -34,7 +34,7 @@ struct Request {
   // percent-decoded; begins with '/' and has no dot segments ("*" for OPTIONS *)
   std::string path;
   std::string query;  // part after '?', percent-encoded
-  // as sent; an encoded slash in it does not separate segments
+  // the path as the client has sent it; an encoded slash in it does not separate segments
   std::string encoded_path = {};
   Headers headers;
   std::string body;

@@ -143,11 +143,11 @@ void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
   acceptor->async_accept(
       loop->io(), [this, self = shared_from_this(), loop](const error_code& error, Socket socket) {
-        // A connection may arrive while the acceptor closes.
+        // A connection that arrives while the acceptor closes is still served.
         if (!error) take(std::move(socket), loop);
         if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
         if (!error) return accept();
-        // Probably no file descriptor is free. Tries again later.
+        // The most likely cause is that no file descriptor is free, so it tries again later.
         log_warning("cannot accept a connection: {}", error.message());
         accept_pause->expires_after(std::chrono::milliseconds(100));
         accept_pause->async_wait([this, self](const error_code& stopped_now) {

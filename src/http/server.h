@@ -38,15 +38,15 @@ struct ServerOptions {
   std::uint32_t header_bytes_max = 64 << 10;   // 431
   std::size_t headers_max = 100;               // 431
   std::uint64_t body_bytes_max = 64 << 20;     // 413
-  // 503; bytes of all request bodies that are in memory
+  // 503; maximum bytes of all request bodies in memory
   std::uint64_t bodies_bytes_max = 512 << 20;
   std::size_t connections_max = 16384;         // 503
-  // Unsent bytes of one stream; see Exchange::write.
+  // Maximum number of unsent bytes of one stream; see Exchange::write.
   std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;
 
-  // 408; from the first byte of a request to the end of its header
+  // 408; maximum time from the first byte of a request to the end of its header
   int header_ms_max = 10'000;
-  int body_ms_max = 300'000;  // 408; from the end of the header to the end of the body
+  int body_ms_max = 300'000;  // 408; maximum time from the end of the header to the end of the body
   // An idle connection closes after this time without a request.
   int idle_ms_max = 75'000;
   // A connection closes if the client reads nothing for this time.

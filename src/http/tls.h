@@ -13,7 +13,7 @@
 namespace octavo::http {
 
 struct ClientTlsOptions {
-  // PEM: authorities that are trusted in addition to the system's.
+  // PEM files of authorities that are trusted in addition to the system's.
   std::vector<std::string> ca_files{};
   // PEM: certificate of the client; "": no certificate
   std::string certfile{};

@@ -29,7 +29,7 @@ class TlsSession {
   // Replaces plain bytes with the bytes to send. Before the end of the handshake, keeps the plain bytes and
   // returns handshake messages.
   void seal(std::string& bytes);
-  // seal() of an empty string would return bytes
+  // true: there are bytes to send, even without plain bytes: seal() of an empty string returns them
   bool has_pending() const;
   // the next seal() returns the closing message
   void close();

@@ -19,13 +19,14 @@ struct Url {
 // otherwise.
 Result<Url> parse_url(std::string_view text);
 
-// location: Location header or link of a page. It may be relative to `base`.
+// Returns the URL to which `location` refers: a Location header, or a link of a page. It may be relative to
+// `base`.
 Result<Url> redirected(const Url& base, std::string_view location);
 
 // Returns true if scheme, host and port are equal. Credentials for one URL may then be sent to the other.
 bool same_origin(const Url& a, const Url& b);
 
-// Leaves out the default port of the scheme.
+// Returns the value of the Host header. Leaves out the default port of the scheme.
 std::string host_header(const std::string& host, std::uint16_t port, bool tls);
 
 }  // namespace octavo::http

@@ -29,7 +29,7 @@ std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
   int threads = 0;
-  std::optional<CpuIsa> isa;  // nullopt: the best instruction set that this processor supports
+  std::optional<CpuIsa> isa;  // instruction set to use; nullopt: the best one that this processor supports
 };
 
 // The reference backend runs every operator as plain loops in double precision, on one thread. Tests

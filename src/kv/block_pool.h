@@ -22,8 +22,8 @@ using BlockId = std::int32_t;
 inline constexpr BlockId kNoBlock = -1;
 
 // Identifies the content of a block, which consists of the tokens in the block and in all earlier blocks of
-// the prefix. An id is never reused for a different content, so two blocks with the same id are equal even
-// if hashes collide.
+// the prefix. An id is never reused for a different content, so two blocks with the same id have equal
+// contents even if hashes collide.
 using PrefixId = std::uint64_t;
 inline constexpr PrefixId kEmptyPrefix = 0;  // the prefix before the first block
 // argument of a search that does not know the prefix before the block

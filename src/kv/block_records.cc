@@ -33,7 +33,8 @@ struct BlockRecords::Header {
 struct BlockRecords::Fields {
   std::uint32_t state;  // kEmpty or kComplete; a record with any other value is broken
   std::int32_t group;
-  std::uint64_t released;  // not included in the checksum, because it changes often
+  // number of the release; the checksum does not include it, because it changes often
+  std::uint64_t released;
   std::uint64_t checksum;  // checksum of `group`, the tokens and the fields below
   std::uint64_t data_checksum;
   Hash128 key, extra, parent_key;

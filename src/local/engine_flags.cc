@@ -331,8 +331,8 @@ std::vector<fs::path> folders_of_code() {
   std::vector<fs::path> folders;
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&demo_model_dir), &here);
-  // The library comes first. The program may be a Python interpreter, whose folder may contain another
-  // version of Octavo.
+  // Looks in the library's folder first: the program may be a Python interpreter, whose folder may contain
+  // another version of Octavo.
   for (const fs::path& code : {fs::canonical(here.dli_fname ? here.dli_fname : "", ignored),
                                fs::read_symlink("/proc/self/exe", ignored)})
     for (fs::path p = code.parent_path(); p.has_relative_path(); p = p.parent_path()) folders.push_back(p);

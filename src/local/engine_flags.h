@@ -10,20 +10,20 @@
 
 namespace octavo {
 
-// Hidden flags that a server passes to its engine processes. Sets EngineOptions::index.
+// Hidden flag that a server passes to its engine processes: sets EngineOptions::index.
 inline constexpr const char* kEngineIndexFlag = "--engine-index";
 // Sets DeviceOptions::processors.
 inline constexpr const char* kProcessorsFlag = "--processors";
 
-// Sets NodeOptions::expert_port, for engines that share experts.
+// Hidden flag: sets NodeOptions::expert_port, for engines that share experts.
 inline constexpr const char* kExpertPortFlag = "--expert-port";
-// Sets EngineOptions::weights_dir, for an engine that restarts with other weights.
+// Hidden flag: sets EngineOptions::weights_dir, for an engine that restarts with other weights.
 inline constexpr const char* kWeightsFlag = "--weights-dir";
 
 inline constexpr const char* kKvTransferFlag = "--kv-transfer-config";
-// The process runs an engine for its parent.
+// Hidden flag: the process runs an engine for its parent process.
 inline constexpr const char* kRunEngineFlag = "--run-engine";
-// Together with kRunEngineFlag: the process runs this rank of the engine.
+// Hidden flag, together with kRunEngineFlag: the process runs this rank of the engine.
 inline constexpr const char* kRunRankFlag = "--run-rank";
 
 // Parsing fills `options`, which must outlive the subcommand.

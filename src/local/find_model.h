@@ -14,7 +14,7 @@
 namespace octavo {
 
 struct HubFlags {
-  // gives default values of the flags; must be set
+  // environment variables with the default values of the flags; must be set
   hub::Environment environment;
   std::string revision;
   std::string download_dir;
@@ -34,10 +34,10 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags);
 // Replaces the names of the model and the draft model by paths. The flags for a revision only apply to the
 // model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
-// Like find_model(), for the folder of a LoRA adapter. If `given` is a missing path that cannot be a name
-// on the hub, returns it unchanged. Any thread may call it.
+// Does the same as find_model(), for the folder of a LoRA adapter. If `given` is a missing path that cannot
+// be a name on the hub, returns it unchanged. Any thread may call it.
 Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
-// Like find_model(), but only for names on the hub.
+// Does the same as find_model(), but only for names on the hub.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

@@ -29,7 +29,7 @@ const CLI::Validator& suffix() {
   return expand;
 }
 
-// The error of CLI11's own check would print the largest double.
+// Replaces CLI11's own check, whose error message would print the largest double.
 CLI::Validator not_negative() {
   return {[](std::string& text) {
             double number = -1;

@@ -56,9 +56,9 @@ struct Choice {
 struct FlagRest {
   // environment variable that also sets the value
   std::string_view environment{};
-  // the flag must be given together with this one
+  // name of another flag that must be given together with this one
   std::string_view needs{};
-  // the flag must not be given together with this one
+  // name of another flag that must not be given together with this one
   std::string_view excludes{};
   bool no_default = false;
   bool required = false;
@@ -210,7 +210,7 @@ inline constexpr auto calls =
       return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
     };
 
-// Stores nothing, because app/arguments.cc reads the flag.
+// Stores nothing, because app/arguments.cc handles the flag.
 inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {
   const std::string help = text_of(row.help);
   return command.add_option(row.names, help);

@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kConnectors[] = {"LMCacheConnectorV1", "LMCacheConnector"};
-// Octavo reads these settings of LMCache's file.
+// Settings in LMCache's configuration file that have an effect in Octavo.
 constexpr std::string_view kSettings[] = {"cache_policy",        "chunk_size", "extra_config",
                                           "local_cpu",           "local_disk", "max_local_cpu_size",
                                           "max_local_disk_size", "remote_url"};
@@ -60,9 +60,9 @@ void add(const json::object& found, json::object& config) {
   if (is_lmcache(config)) {
     json::value& extra = config["kv_connector_extra_config"];
     if (extra.is_null()) extra.emplace_object();
-    if (!extra.is_object()) return;  // parsing the flag reports the error
+    if (!extra.is_object()) return;  // Not an object: the parser of the flag reports the error later.
     for (const auto& [name, value] : found)
-      // Settings in the flag have priority.
+      // Adds a setting only if the flag does not have it, because the flag has priority.
       extra.get_object().emplace("lmcache." + std::string(name), value);
     return;
   }

@@ -27,7 +27,8 @@ Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) 
 Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
   GgufVocabulary v;
-  // Some files have 4294967295 or another invalid id for a missing token.
+  // Returns the id of a special token. Files may have 4294967295 or another invalid id for a token that does
+  // not exist.
   const auto id = [&](std::string_view name) -> Result<std::optional<std::int64_t>> {
     TRY(const auto given, metadata.number(key(name)));
     if (!given) return std::nullopt;

@@ -64,12 +64,13 @@ Result<LocalGeneration> LocalGeneration::start(Service& service, GenerationPlan&
 
 openai::AnswerPart LocalGeneration::take(Output&& output) {
   openai::OutputProcessor& processor = processors_[static_cast<std::size_t>(output.index)];
-  // a stop string has ended the sequence; the engine may not know it yet
+  // Ignores the output: a stop string has ended the sequence, but the engine may not know it yet.
   if (processor.finished()) return {};
   cached_tokens_ = output.cached_tokens;
   if (output.error) log_error("an answer ended with an error: {}", output.error->message);
   openai::AnswerPart part = processor.take(std::move(output));
-  if (processor.finished() && --unfinished_ == 0) abort();  // the client needs no more output
+  // All sequences have ended, so the client needs no more output.
+  if (processor.finished() && --unfinished_ == 0) abort();
   return part;
 }
 

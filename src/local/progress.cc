@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kPatienceUs = 300'000;  // work that takes less time has no bar
+constexpr std::int64_t kPatienceUs = 300'000;  // a bar is shown only if the work takes longer than this time
 constexpr std::int64_t kPeriodUs = 100'000;
 constexpr int kCells = 30;
 

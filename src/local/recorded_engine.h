@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Reads all weights to hash them. options: with the path of the model. Returns an error if the model or the
-// program cannot be read.
+// Returns a description of the engine. Reads all weights to hash them. options: must contain the path of the
+// model. Returns an error if the model or the program cannot be read.
 Result<RecordedEngine> recorded_engine(const EngineOptions& options, const EngineInfo& info);
 
 // Wraps the engine so that its requests are recorded. Returns an error of recorded_engine(), or an error if

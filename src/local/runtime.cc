@@ -57,7 +57,7 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
     TRY(runtime.chat_template, compile(source, config));
     return {};
   }
-  // If the model's own template is invalid, only chat is disabled.
+  // Compiles the model's own template. If it is invalid, only chat is disabled, and the server starts.
   const auto own = [&](bool tools, std::optional<ChatTemplate>& compiled) {
     auto made = compile(config.chat_template(tools), config);
     if (made)
@@ -101,7 +101,7 @@ void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
       tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
-// With a different tokenizer, almost no draft token would be accepted.
+// Checks that the draft model has the model's tokenizer. Otherwise almost no draft token would be accepted.
 Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
   constexpr std::string_view kField = "speculative_config";
   auto loaded = load_tokenizer(draft_model);
@@ -328,7 +328,7 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// An adapter contains the name that its base model had when the adapter was made.
+// base_model_name in an adapter's files is the name that the base model had when the adapter was made.
 Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
                              const Service& service) {
   if (path.empty()) return {};

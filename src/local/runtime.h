@@ -25,14 +25,15 @@ namespace octavo {
 struct LoraModule {
   std::string name;
   std::string path;
-  // for the list of models; "": the model's name
+  // name of the base model in the list of models; "": the model's name
   std::string base_model_name{};
 };
 
 // How to choose the frames of a video; nullopt: the flag is not given.
 struct VideoFrames {
   std::optional<int> number{};  // frames at equal distances; 0: all
-  std::optional<double> fps{};  // maximum rate; for a list of images, its frame rate
+  // maximum number of frames per second; if the video is a list of images, the rate of that list
+  std::optional<double> fps{};
 };
 
 // The engines of one server in separate processes.
@@ -46,7 +47,8 @@ struct EngineGroup {
 };
 
 struct SamplingDefaults {
-  // "auto": those of the model; "vllm": OpenAI's; or a folder with a generation_config.json
+  // source of default sampling parameters: "auto": the model's files; "vllm": OpenAI's defaults; or a folder
+  // with a generation_config.json
   std::string source = "auto";
   boost::json::object overrides{};  // fields that replace those of the source
 };
@@ -62,7 +64,8 @@ struct RuntimeEvents {
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
-  std::vector<std::string> served_model_names;  // empty: the name of the model as given
+  // names of the model in the API; empty: the name that the user gave
+  std::vector<std::string> served_model_names;
   std::string tokenizer;                        // path; "": that of the model
   std::string chat_template;                    // path or text; "": that of the model
   // for tool_choice `auto`; "auto": chosen by the chat template; "" or "none": no parser
@@ -88,7 +91,7 @@ struct RuntimeOptions {
   ServeOptions serve;  // `rules` and `eos_ids` are set at the start
 };
 
-// Members refer to each other. They are destroyed from last to first, except that the engine is destroyed
+// Members refer to each other. Members are destroyed from last to first, except that the engine is destroyed
 // first, because it uses the service.
 struct Runtime {
   std::unique_ptr<Tokenizer> tokenizer;

@@ -18,7 +18,7 @@ struct VllmFlag {
   std::string_view name;       // such as "--tensor-parallel-size"
   std::string_view shorthand;  // such as "-tp", or ""
   Takes takes = Takes::value;
-  // an option of `octavo serve`; the fields below are then unused
+  // true: `octavo serve` has this flag, and the fields below are unused
   bool works = false;
   // values without effect here, separated by '|'; "*": all values
   std::string_view harmless{};
@@ -28,7 +28,7 @@ struct VllmFlag {
   std::string_view stands_for{};
 };
 
-// In the order of vLLM's groups.
+// Returns the table of flags, in the order of vLLM's groups.
 std::span<const VllmFlag> vllm_flags();
 // Returns null if vLLM has no such flag.
 const VllmFlag* find_vllm_flag(std::string_view name);

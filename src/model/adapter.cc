@@ -133,12 +133,13 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
     linears_.push_back(linear_of(w));
-    if (w.padded()) continue;  // Adapters have no rows or columns for the padding.
+    if (w.padded()) continue;  // Skips padded matrices: adapters have no rows or columns for the padding.
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
       const std::int64_t rows = slot.shape[w.transposed ? 1 : 0];
-      if (!slot.name.starts_with(layers)) continue;  // The slot belongs to a head.
+      // Skips slots that belong to a head, because adapters change only layers.
+      if (!slot.name.starts_with(layers)) continue;
       add_module(
           slot.name,
           {.linear = linear->index, .part = static_cast<std::int64_t>(p), .first_row = row, .rows = rows});
@@ -225,7 +226,8 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   for (const MatrixParameter& w : matrices) {
     const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
     std::vector<Linear::Block> blocks = blocks_of(part_rows, w.order);
-    if (w.slice < 0 && blocks.size() > 1) {  // The parameter for all experts (below) has no zeros in B.
+    // Not for a stack of experts: B of the parameter for all experts (added below) has no zeros.
+    if (w.slice < 0 && blocks.size() > 1) {
       Linear::Block whole{.part = -1};
       for (const Linear::Block& block : blocks) std::ranges::copy(block.order, std::back_inserter(whole.order));
       blocks = {std::move(whole)};

@@ -104,7 +104,8 @@ class AdapterReader {
     std::int64_t part = 0, first_row = 0, rows = 0;
     std::int64_t experts = 1;
   };
-  using Modules = std::vector<Module>;  // one module per parameter, all with the same name
+  // one entry for each parameter of the module; all entries have the same name
+  using Modules = std::vector<Module>;
 
   // A or B of one module.
   struct Half;

@@ -31,8 +31,8 @@ struct AdapterConfig {
   int rank_max() const;
 };
 
-// Reads <directory>/adapter_config.json. Returns not_found if the file is missing, or invalid_argument or
-// unsupported with the name of the field.
+// Reads <directory>/adapter_config.json. Errors: not_found if the file is missing; invalid_argument or
+// unsupported (the message names the field).
 Result<AdapterConfig> load_adapter_config(const std::string& directory);
 
 }  // namespace octavo

@@ -48,7 +48,7 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
     scratch.take(activation, {n, rows});
     return scratch.bytes();
   };
-  Scratch low;  // rows of embeddings before they are converted
+  Scratch low;  // rows of embeddings in the format that the products need
   low.take(DType::f32, {tokens, max_rank});
   std::int64_t most = std::max(low.bytes() + product_bytes(tokens, max_rank, spec.dim),
                                product_bytes(logit_rows, max_rank, spec.vocab));
@@ -104,7 +104,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
 }
 
 void add_expert_changes(const Step& step, const View& x, const ExpertPairs& all_pairs, const View& y) {
-  // Adapters have no entries for products of experts if no adapter changes experts.
+  // If no adapter changes experts, the adapters have no entries for products of experts, so nothing is added.
   if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_pairs.index) return;
   Backend& backend = step.backend;
   const StepAdapters& all = *step.batch.adapters;

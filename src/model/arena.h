@@ -12,8 +12,8 @@
 
 namespace octavo {
 
-// Assigns the workspaces of one block, one after another. All blocks use the same memory, because they run
-// one after another. Without memory, Scratch only measures.
+// Assigns the workspaces of one block from one memory area. All blocks use the same area, because they run
+// one after another. If it has no memory, Scratch only measures the size.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}

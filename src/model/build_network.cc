@@ -80,7 +80,7 @@ void NetworkBuilder::add_ends() {
     ends.final_norm = top_.norm(spec_.final_norm, names.final_norm, spec_.dim);
   const bool borrows = spec_.inputs.hidden && !spec_.inputs.hidden->own_output;
   if (spec_.logits.tied || spec_.head || spec_.encodes_media() || borrows)
-    // Some programs store a tied matrix twice.
+    // Programs that store a tied matrix twice write it under this name, too.
     network_.ignorable.push_back(names.lm_head + ".weight");
   else if (stage.is_last())
     ends.lm_head = own_rows(Namer(names, "").table(names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table));
@@ -260,7 +260,8 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
     add<ScaleResidual>(layer, constant_vector({spec.scales.passed}));
 }
 
-// Adds the phases after a layer: the end of a shortcut, and the rows of an image encoder's deep layers.
+// Adds the phases that run after a layer: the end of a shortcut, and the addition of an image encoder's deep
+// rows.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
   if (spec_.media.tower && spec_.media.tower->inputs.image &&

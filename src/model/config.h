@@ -65,7 +65,7 @@ class Config {
   Result<std::string> text(std::string_view field, std::optional<std::string> fallback = {}) const;
   // Returns a list of exactly `count` finite numbers in the range.
   Result<std::vector<double>> numbers(std::string_view field, std::size_t count, RealRange range) const;
-  // This and the next getters return an empty list if the field is missing.
+  // integers(), pairs() and texts() return an empty list if the field is missing.
   Result<std::vector<int>> integers(std::string_view field, Range range) const;
   Result<std::vector<std::array<int, 2>>> pairs(std::string_view field, Range range) const;
   Result<std::vector<std::string>> texts(std::string_view field) const;
@@ -76,7 +76,7 @@ class Config {
   // Returns a nested object, or nullopt if the field is missing. Errors in the object have the full name
   // ("rope_scaling.factor").
   Result<std::optional<Config>> object(std::string_view field) const;
-  // This and the next getter return an empty list if the field is missing.
+  // list() and objects() return an empty list if the field is missing.
   Result<std::vector<Config>> list(std::string_view field) const;
   // Returns the values of a nested object whose fields are all objects. The limit is 64 fields.
   Result<std::vector<Config>> objects(std::string_view field) const;

@@ -118,8 +118,8 @@ json::object weights_of(Encoding encoding, std::int64_t group) {
 
 json::object description(Network& network, const Checkpoint& checkpoint, const Targets& targets,
                          const ConvertOptions& options) {
-  // Modules by group size. The target "Linear" has the most frequent group size. Modules with another size
-  // are listed by name.
+  // Modules by group size. The group with the most modules is written as the catch-all target "Linear". The
+  // modules of other groups are listed by name.
   std::map<std::int64_t, json::array> modules;
   for (const auto& [tensor, encoding] : targets) {
     if (encoding != options.quantization) continue;

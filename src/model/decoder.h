@@ -76,8 +76,8 @@ class Decoder {
   }
   // Residual after the final norm, act [n, dim]. Valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
-  // Apply the encoder's projector (ProjectHead). project() reads the squares of patches from `first` on, in
-  // order; project_rows() reads the rows of x, at most as many as a step may have.
+  // project() applies the encoder's projector (ProjectHead) to the squares of patches from `first` on, in
+  // order. project_rows() applies it to the rows of x, at most as many as a step may have.
   void project(std::int64_t first, const View& out, const View& starts);
   void project_rows(const View& x, const View& out) { model_.network.project->run_rows(step(), x, out); }
 

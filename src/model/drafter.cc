@@ -62,7 +62,7 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
     names->only_layer = predictor.layer;
     names->hidden = predictor.names;
     names->final_norm = predictor.final_norm;
-    names->ignorable = {"*"};  // All other tensors belong to the target.
+    names->ignorable = {"*"};  // The target's other tensors are in the same checkpoint; they are ignored.
   }
   return spec;
 }

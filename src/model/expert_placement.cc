@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Returns the number of slots for each expert.
+// Returns the number of slots for each expert: busy experts get several.
 std::vector<int> count_slots(std::span<const double> loads, std::size_t slots, int ranks) {
   std::vector<int> counts(loads.size(), 1);
   const auto share = [&](std::size_t e) { return loads[e] / counts[e]; };

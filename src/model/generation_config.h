@@ -17,7 +17,7 @@ struct GenerationConfig {
   boost::json::object sampling;
   // Only for encoder-decoder models: the first output tokens.
   std::optional<int> decoder_start_token_id, forced_bos_token_id;
-  // The next fields are only for speech-to-text models.
+  // The fields from here on are only for speech-to-text models.
   std::vector<std::int32_t> suppress_tokens;        // token ids that must never be generated
   std::vector<std::int32_t> begin_suppress_tokens;  // token ids that must not be the first output token
   bool multilingual = true;
@@ -26,7 +26,7 @@ struct GenerationConfig {
 // Reads generation_config.json of a directory, and the end tokens in its config.json. Missing files are
 // ignored. In Mistral's format, the end token of the vocabulary is used unless a file names another. For a
 // GGUF file, it reads general.sampling, the tokens that end texts and chat messages, and tokens with
-// well-known names. Returns corrupt, with the name of the field, if a field has a wrong type.
+// well-known names. Errors: corrupt if a field has a wrong type; the message names the field.
 Result<GenerationConfig> load_generation_config(const std::string& path);
 
 }  // namespace octavo

@@ -70,7 +70,8 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
     for (const char* unused : {"v0", "v1", "v2"})
       spec.names.ignorable.push_back(fmt::format("blk.0.time_mix_{}.weight", unused));
   spec.other_names.reset();
-  spec.predictor.reset();  // the names of the prediction layer's tensors are not known
+  // Not supported: the names of the prediction layer's tensors in GGUF files are not known.
+  spec.predictor.reset();
 }
 
 // Returns xIELU's parameters: one for all layers, or one per layer.

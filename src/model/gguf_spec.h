@@ -9,8 +9,8 @@ namespace octavo {
 
 // Converts the metadata to the fields of a config.json, which the model's family reads. The spec reverts what
 // the conversion to GGUF changed: tensor names, the row order of queries and keys with interleaved RoPE, and
-// the 1 added to Gemma's norms. Returns unsupported with the architecture or the key, or invalid_argument
-// with the key and its limit.
+// the 1 added to Gemma's norms. Errors: unsupported (the message names the architecture or the key), or
+// invalid_argument (the key and its limit).
 Result<ModelSpec> gguf_spec(const Gguf& gguf);
 
 }  // namespace octavo

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// A part of a matrix. `part` points into the checkpoint, or into one of the other members.
+// A part of a matrix. `part` points into the checkpoint, or into `cut` or another member of this struct.
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
@@ -81,7 +81,7 @@ Result<StoredTensor> channels_last(const StoredTensor& tensor, std::int64_t chan
   return out;
 }
 
-// Quantises a plain part, if requested.
+// Quantises a plain part if quantisation is requested; otherwise returns it unchanged.
 Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const MatrixFormats& formats,
                              ThreadPool& pool) {
   if (formats.quantization == Encoding::plain) return loaded;
@@ -238,7 +238,7 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
     if (shape.size() > 2) {  // A convolution with disjoint windows, or a stack of matrices.
       std::int64_t rows = 1;
       for (const std::int64_t size : shape) rows *= size;
-      // In both cases, a row has the parameter's length, unless a rank loads some columns of a stack.
+      // A row of both has the parameter's length, unless a rank loads only some columns of a stack.
       const std::int64_t cols = parameter.sharded ? shape.back() : parameter.cols;
       shape = {rows / cols, cols};
     } else if (shape.size() == 1) {

@@ -16,8 +16,8 @@ struct MatrixFormats {
 // Checks and prepares the matrix, then releases its pages of the file. Quantised tensors keep their encoding,
 // with two exceptions. If some tensors of the matrix are plain, or if the scale changes within 32 columns (no
 // kernel supports this), the tensors become plain, in the format of activations. `parameter` must have been
-// checked against the checkpoint. Returns corrupt, with the tensor, if a number is not finite, and errors of
-// the backend.
+// checked against the checkpoint. Errors: corrupt if a number is not finite (the message names the tensor),
+// and errors of the backend.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
 

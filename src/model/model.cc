@@ -61,7 +61,7 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   LoadOptions plain = options;
   plain.quantization = Encoding::plain;
   plain.progress = {};
-  // Options of the KV cache apply only to the language model's cache.
+  // Options of the KV cache concern only the language model's cache, so encoders get the defaults.
   plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};
   TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
@@ -442,7 +442,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
   const auto loaded = load_weights(checkpoint, backend, options, *model);
-  // Checked first, because a damaged file can cause any of the errors in `loaded`.
+  // Checks the files first: a damaged file can be the cause of any error in `loaded`.
   TRY_VOID(checkpoint.intact());
   TRY_VOID(loaded);
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));

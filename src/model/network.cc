@@ -112,7 +112,7 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   whole.shard = {};
   whole.stage = {};
   if (const std::string& bias = spec.names.logits_bias; !bias.empty() && checkpoint.find(bias) == nullptr)
-    whole.logits.bias = false;  // a bias that is not stored is zero
+    whole.logits.bias = false;  // a bias that the checkpoint does not contain is zero, so it is left out
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
   network.plain = plain_format(network, checkpoint);

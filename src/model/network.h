@@ -33,7 +33,7 @@ struct Layer {
 };
 
 struct Network {
-  // other parts point to it, so its address must not change
+  // heads and inputs point to this object, so its address must not change
   std::unique_ptr<Ends> ends = std::make_unique<Ends>();
   // token inputs (only in the first stage) and RoPE angles (in every stage)
   std::vector<std::unique_ptr<Phase>> inputs;

@@ -51,7 +51,7 @@ struct MatrixParameter {
   bool sharded = false;
   std::int64_t first_col = 0;  // the matrix has the columns [first_col, first_col + cols) of the tensors
   MatrixUse use = MatrixUse::layer;
-  std::size_t index = 0;  // only for the matrix of an expert: LinearParameter::index
+  std::size_t index = 0;  // only for a matrix of an expert: index of the product (LinearParameter::index)
   WeightPtr weight;       // null before loading
 
   std::int64_t elements() const { return rows * cols; }
@@ -147,8 +147,8 @@ struct ParameterList {
   void add(LinearParameter& linear);
   void add(NormParameter& norm);
   void add(BoundsParameter& bounds);
-  // These overloads add the parameters of a part of a block, of a pointer's target, of a range, or of several
-  // arguments in order.
+  // The overloads of add() add the parameters of a part of a block, of a pointer's target, of a range, or of
+  // several arguments in order.
   template <class Part>
     requires requires(Part& part, ParameterList& list) { part.list(list); }
   void add(Part& part) {

@@ -18,11 +18,11 @@ class NetworkPart {
   virtual ~NetworkPart() = default;
 
   virtual void list(ParameterList&) {}
-  // Is called once, after all parameters were loaded.
+  // Called once, after all parameters were loaded.
   virtual void loaded() {}
   virtual void reserve(Arena) const {}
-  // Checks whether this part of an unsplit network can be split over ranks. Returns unsupported with the name
-  // of the part, or invalid_argument with the number that is not a multiple of shard.size.
+  // Checks whether this part of an unsplit network can be split over ranks. Errors: unsupported (the message
+  // names the part), or invalid_argument (the number that is not a multiple of shard.size).
   virtual Result<> splits(const Shard&) const { return {}; }
   // Returns what the part needs from a backend beyond the operators that all backends have
   // (operators/list.h).

@@ -21,10 +21,10 @@ struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
   int original_positions = 0;  // training length in tokens
-  // The next two fields are only for llama3.
+  // low_freq_factor and high_freq_factor are used only by llama3.
   double low_freq_factor = 1;
   double high_freq_factor = 4;
-  // The next three fields are only for yarn.
+  // The three fields up to `truncate` are used only by yarn.
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;

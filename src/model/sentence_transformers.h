@@ -11,8 +11,8 @@
 namespace octavo {
 
 // Reads modules.json and the files that it names, and sets spec.head. If a module limits the length of texts,
-// the function also sets spec.max_positions. It does nothing if modules.json is missing. Returns unsupported
-// with the module or the type of pooling, or corrupt.
+// the function also sets spec.max_positions. It does nothing if modules.json is missing. Errors: unsupported
+// (the message names the module or the type of pooling), or corrupt.
 Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spec);
 
 // Prefix for each type of text ("query", "document"), from `prompts` in config_sentence_transformers.json.

@@ -12,13 +12,13 @@
 
 namespace octavo {
 
-// Returns unsupported with the part of the network that cannot be split, or invalid_argument with the number
-// that is not a multiple of spec.shard.size.
+// Errors: unsupported (the message names the part of the network that cannot be split), or invalid_argument
+// (the number that is not a multiple of spec.shard.size).
 Result<> check_shard(const ModelSpec& spec);
 
 // Divides the layers among the stages, so that the weights' memory (including embedding and output matrix) is
-// as equal as possible. Returns unsupported with the part that does not support stages, or invalid_argument
-// if there are fewer layers than stages.
+// as equal as possible. Errors: unsupported (the message names the part that does not support stages), or
+// invalid_argument if there are fewer layers than stages.
 Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages);
 
 }  // namespace octavo

@@ -26,7 +26,8 @@ void StagedGroup::enqueue_download(std::span<const std::byte> values, std::size_
   backend_.device->download(*backend_.stream, staged(memory_.bytes()).data() + offset, bytes_view(values));
 }
 
-// Afterwards the device has also read the last result, so the host may write to memory_.
+// download() waits for the stream, so the device has also read the last result, and the host may overwrite
+// memory_.
 void StagedGroup::download(std::span<const std::byte> values, std::size_t offset) {
   enqueue_download(values, offset);
   backend_.stream->synchronize();

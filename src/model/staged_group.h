@@ -18,8 +18,8 @@ class StagedGroup final : public ProcessGroup {
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
-  // These five functions take memory of the device. They enqueue the copy of the result, and do not wait for
-  // it.
+  // These functions take values in the memory of the device. They enqueue the copy of the result to the
+  // device, and do not wait for it.
   void all_reduce(std::span<float> values) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) override;
@@ -30,7 +30,7 @@ class StagedGroup final : public ProcessGroup {
   void broadcast(std::vector<std::byte>& message) override { host_.broadcast(message); }
   void barrier() override { host_.barrier(); }
   void set_timeout_ms(int ms) override { host_.set_timeout_ms(ms); }
-  // Also reports that there is not enough memory for the copies.
+  // Returns the group's failure, or the error that there is not enough memory for the copies.
   const std::optional<Error>& failure() const override { return failure_ ? failure_ : host_.failure(); }
 
  private:

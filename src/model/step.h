@@ -106,8 +106,8 @@ struct LayerMemory {
   LayerCache cache = {};    // cache that the layer reads; may belong to an earlier layer
   std::size_t group = 0;    // index of the cache group
   LayerCache entries = {};  // compressed entries (Block::entries()); `slots` are the slots of the tokens
-  // Only for cross attention: keys and values of encoder rows, and the plan that says which rows each
-  // sequence sees.
+  // used only by cross attention: keys and values of encoder rows, and the plan that says which rows each
+  // sequence sees
   KvLayer cross = {};
   const AttentionPlan* cross_plan = nullptr;
   View states = {};  // f32 [slots, Layer::state_floats]

@@ -248,9 +248,10 @@ class Loader {
   }
   Encoding quantization_of(MatrixUse use) const { return quantization_of(use, options_.quantization); }
 
-  // Number of bytes of the checkpoint that are counted for this matrix.
+  // Returns the number of bytes of the checkpoint that are counted as progress for this matrix.
   std::size_t bytes_of(const MatrixParameter& matrix) const {
-    if (matrix.ranges_transposed) return 0;  // another matrix also uses this tensor
+    // 0, because another matrix uses the same tensor and counts its bytes
+    if (matrix.ranges_transposed) return 0;
     std::size_t bytes = 0;
     for (const Slot& slot : matrix.parts)
       bytes += stored_bytes(*checkpoint_.find(slot.name)) /

@@ -7,8 +7,8 @@
 namespace octavo {
 
 // Sets model.activation, the members after it, and the values of all parameters. model.spec and
-// model.max_model_len must be set, and model.network must have been checked against the checkpoint. Returns
-// corrupt, with the tensor, if a number is not finite, and errors of the backend.
+// model.max_model_len must be set, and model.network must have been checked against the checkpoint. Errors:
+// corrupt if a number is not finite (the message names the tensor), and errors of the backend.
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       Model& model);
 

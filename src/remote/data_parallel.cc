@@ -301,7 +301,8 @@ struct DataParallelClient::Reload {
 // If engines can be added, returns an error: a later engine would load the weights of the command line.
 void DataParallelClient::reload_weights(std::string path, Done done) {
   if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
-  // A callback may reload again while the destructor ends the engines.
+  // Engines cannot reload any more when the destructor has begun to end them. A callback of an ended reload
+  // may still call this function.
   if (draining_) return done(failure(ErrorCode::unavailable, "the engines are shutting down"));
   if (reloading_.exchange(true))
     return done(failure(ErrorCode::unavailable, "a reload of the weights is already running"));
@@ -323,7 +324,7 @@ void DataParallelClient::reload_weights(std::string path, Done done) {
     });
 }
 
-// All engines have ended their reload.
+// Called when all engines have ended their reload.
 void DataParallelClient::end_reload(Reload& reload) {
   const auto end = [this, done = std::move(reload.done), result = reload.result] {
     reloading_ = false;
@@ -374,7 +375,8 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
     return done(fine);
   }
   const std::lock_guard lock(scaler_mutex_);
-  if (scaler_.joinable()) scaler_.join();  // only joins a thread that has finished
+  // The thread has finished (draining_ and scaling_ ensure it), so join() does not wait.
+  if (scaler_.joinable()) scaler_.join();
   scaler_ = std::thread([this, engines, drain_s, done = std::move(done)] {
     const int now = info().engines;
     const std::int64_t began = now_us();

@@ -40,8 +40,8 @@ class DataParallelClient final : public EngineClient {
   // Returns sums over all engines, except for the number of blocks, the bytes of weights and the limits of
   // a request, which are those of one engine.
   EngineInfo info() const override;
-  // Chooses the engine with the lowest value of 4 x waiting + running sequences, as vLLM's internal load
-  // balancer. Skips failed and restarting engines if others are up.
+  // Sends the request to the engine with the lowest value of 4 x waiting + running sequences, as vLLM's
+  // internal load balancer does. Skips failed and restarting engines if other engines are running.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
@@ -58,8 +58,8 @@ class DataParallelClient final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
-  // One reload at a time: two would leave engines with different weights. If only some engines can load the
-  // weights, these load the previous ones again before `done` gets the error.
+  // Only one reload may run: two at the same time could leave engines with different weights. If only some
+  // engines can load the weights, these load the previous ones again before `done` gets the error.
   void reload_weights(std::string path, Done done) override;
   // Sets the folder or file whose weights the engines loaded at the start. Call it before the first reload.
   void set_weights(std::string path) { weights_ = std::move(path); }
@@ -92,14 +92,14 @@ class DataParallelClient final : public EngineClient {
   SessionPlaces sessions_;
   std::string weights_;  // folder or file of the weights in use; only a running reload changes it
 
-  std::mutex adapters_mutex_;  // guards the two members below, and changes of scaling_
+  std::mutex adapters_mutex_;  // guards adapters_ and adapter_changes_, and changes of scaling_
   std::map<std::string, AdapterSource> adapters_;
   int adapter_changes_ = 0;
 
-  // Guards both members below. submit() locks it shared.
+  // Guards engines_ and open_. submit() locks it shared.
   mutable std::shared_mutex mutex_;
   Engines engines_;  // includes engines that are being removed
-  // The first open_ engines accept requests; the others are being removed.
+  // Engines [0, open_) accept requests; the engines after them are being removed.
   std::size_t open_;
 
   std::mutex scaler_mutex_;

@@ -45,7 +45,7 @@ struct Fleet {
   }
 };
 
-// Its reloads end when the test says so.
+// An engine whose reloads end when the test says so.
 class ReloadingEngine final : public EngineClient {
  public:
   EngineInfo info() const override { return {}; }

@@ -57,7 +57,8 @@ template <class Message>
 void EngineHost::send(const Message& message) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  // Outputs before this message must be sent first.
+  // Sends the outputs that were produced before this message first, so that the client receives both in
+  // order.
   socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});
   append_frame(socket_.out, message);
   closed_ = !socket_.flush();
@@ -97,7 +98,8 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
   if (stats && stats->condition.healthy) append_frame(socket_.out, *stats);
   socket_.out += std::exchange(steps_, {});
-  // After a failure, the client stops reading. So the last outputs must be sent before the stats.
+  // After a message that reports a failure, the client stops reading. So in this case the last outputs are
+  // sent before the stats.
   if (stats && !stats->condition.healthy) {
     socket_.out += std::exchange(step_, {});
     append_frame(socket_.out, *stats);
@@ -169,7 +171,7 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
     engine.resume();
   } else if (auto* sessions = std::get_if<CommandSessions>(&message)) {
     engine.command_sessions(std::move(sessions->command), [this, id = sessions->id](auto result) {
-      if (id == 0) return;  // a session of an earlier engine
+      if (id == 0) return;  // restores a session after a restart; nobody waits for the response
       send(result ? SessionsChanged{.id = id, .sessions = *std::move(result)}
                   : SessionsChanged{.id = id, .error = result.error()});
     });

@@ -14,7 +14,7 @@
 namespace octavo::remote {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // also the version of the message
+constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // identifies the protocol and its version
 constexpr int kLookMs = 200;
 constexpr int kLogMs = 10'000;  // interval of log lines while the engine's host waits
 

@@ -129,7 +129,7 @@ class EngineProcess final : public EngineClient {
   using Command = std::variant<Accepted, Abort, ResetPrefixCache, DropKeptCache, LookAtPrefixes, LogState,
                                AdapterCommand, SessionsCommand, WakeUp, PauseCommand, Resume>;
 
-  // Data of both the callers and the thread. mutex_ guards it.
+  // Data that both callers and the communication thread use. mutex_ guards it.
   struct Shared {
     std::vector<Command> commands{};
     EngineStats stats{};
@@ -157,7 +157,8 @@ class EngineProcess final : public EngineClient {
   void change_adapter(ChangeAdapter change, AdapterDone done);
   void report_wanted(bool loaded) const;
 
-  // The thread calls the functions below. The functions that return an event wait for it.
+  // Only the communication thread calls the functions below. Functions that return an event wait for that
+  // event.
   void run();
   EngineEvent next_event();
   EngineEvent run_process();

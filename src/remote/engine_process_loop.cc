@@ -85,7 +85,7 @@ Result<EngineEvent> EngineProcess::serve_process() {
     poll(fds, 2, std::max(options_.hung_after_ms / 4, 1));
     if (fds[1].revents != 0) take_commands();
     if (auto event = end_due()) {
-      // A process that loads has no state to save, and does not listen.
+      // A process that still loads gets no time: it has no state to save, and does not listen.
       child_.stop(up() != nullptr ? kStopMs : 0);
       return *event;
     }

@@ -34,7 +34,7 @@ struct Up {
   std::uint64_t sleep_ordered = 0;
 };
 struct Asleep {};  // sleep level 2, without a process
-// without a process; requests wait, and the kept KV cache stays
+// no process runs; requests wait, and the kept KV cache stays in memory
 struct Unloaded {};
 // restarted only by load(); all requests get an error
 struct Broken {};

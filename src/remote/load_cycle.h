@@ -21,7 +21,8 @@ class LoadCycle {
  public:
   using Done = EngineClient::Done;
 
-  // Return an error if the state refuses the call. They take `done` only if there is no error.
+  // unload() and load() return an error if the state refuses the call. They take `done` only if there is no
+  // error.
   Result<> unload(Done&& done) { return change(State::loaded, State::unloading, std::move(done)); }
   Result<> load(Done&& done) { return change(State::unloaded, State::loading, std::move(done)); }
 
@@ -29,7 +30,8 @@ class LoadCycle {
   Done ended() { return arrive(State::unloading, State::unloaded); }
   // The next process is ready.
   Done ready() { return arrive(State::loading, State::loaded); }
-  // The engine stops or is broken. load() can start a broken engine again.
+  // Called when the engine stops or is broken: returns the callback of the call that is in progress. load()
+  // can start a broken engine again.
   Done give_up() {
     state_ = State::unloaded;
     return std::exchange(done_, {});

@@ -27,9 +27,9 @@ class PauseLedger {
   bool waiting() const { return commands_.begin() != commands_.end(); }  // a command has no response
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
-  // Call it before the requests are sent to a new process. A client that has received the response to its
-  // pause must not see another token, so this pause comes before the requests. A pause without a response
-  // comes after the requests that were running.
+  // Appends the pause that a new process must get before the requests: if the client has received the
+  // response to its pause, it must not receive further tokens. A pause without a response is sent after the
+  // requests that were running.
   void append_before_requests(std::string& out) const {
     if (in_force_) append_frame(out, Pause{});
   }

@@ -8,7 +8,7 @@ namespace octavo::remote {
 
 class RestartPolicy {
  public:
-  // After this number of deaths in a row, the process is not restarted.
+  // After this number of deaths in a row, the process is not restarted any more.
   static constexpr int kDeathsMax = 6;
   static constexpr std::chrono::milliseconds kWait{
       300};  // wait before a restart; multiplied by the number of earlier deaths in a row

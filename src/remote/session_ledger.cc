@@ -25,7 +25,8 @@ std::int64_t SessionLedger::ends_us(const Known& known) const {
 
 // Applies a command that the engine has executed.
 void SessionLedger::follow(const SessionCommand& command, const SessionInfo& info, std::int64_t now_us) {
-  if (command.verb == SessionVerb::release)  // the first turn may not have ended
+  // the session may be unknown, because its first turn has not ended
+  if (command.verb == SessionVerb::release)
     return add_known(command.key, {.ended_us = now_us, .released_us = now_us});
   const auto known = sessions_.find(command.key);
   if (known == sessions_.end()) return;

@@ -33,7 +33,7 @@ class SessionLedger {
   // identity depends on data that the engine reads. `arrived_us`: arrival of the request.
   void turn_ended(const Request& request, std::vector<TokenId> text, std::int64_t arrived_us,
                   std::int64_t now_us);
-  // The engine empties its cache, which ends all pins.
+  // Called when the engine empties its cache, which ends all pins.
   void cache_emptied();
   // Appends the messages for a restarted engine. Leaves out sessions whose time is over.
   void append_all(std::string& out, std::int64_t now_us) const;
@@ -51,8 +51,8 @@ class SessionLedger {
     int ttl_s = 0;  // 0: the default
     std::int64_t pinned_until_us = 0;
     std::int64_t ended_us = 0;  // end of the last turn
-    // The time at which the client ended the session; 0: it did not. A request that arrived before does not
-    // create the session again.
+    // time at which the client ended the session; 0: the client has not. A request that arrived before this
+    // time does not create the session again.
     std::int64_t released_us = 0;
     std::uint64_t turn = 0;
   };

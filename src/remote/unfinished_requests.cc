@@ -36,7 +36,8 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
     mine.deaths = 0;
     if (mine.times.first_token_us == 0) mine.times.first_token_us = now_us;
   }
-  // Several processes may work on one sequence, so the arrival time must not be that of the last process.
+  // The times must be those of the whole request, not those that the last process measured: several processes
+  // may have worked on it.
   output.times.arrived_us = mine.times.arrived_us;
   if (output.times.first_token_us > mine.times.first_token_us && mine.times.first_token_us != 0)
     output.times.first_token_us = mine.times.first_token_us;

@@ -47,7 +47,7 @@ class UnfinishedRequests {
   // Returns false if there is no such request.
   bool mark_aborted(RequestId id);
 
-  // The process has ended, so it cannot confirm the aborted requests.
+  // Called when the process has ended: it cannot confirm the aborted requests any more, so they end here.
   void end_aborted();
   // Ends the aborted requests, and the requests that may have killed too many processes.
   void engine_died(const Error& death, bool young);
@@ -74,7 +74,7 @@ class UnfinishedRequests {
   const std::function<void(int)> freed_;
   Turned turned_;
   int engine_ = 0;
-  Requests requests_;  // ids count up, so requests are in order of arrival
+  Requests requests_;  // sorted by id; ids ascend, so this is also the order of arrival
 };
 
 }  // namespace octavo::remote

@@ -29,9 +29,9 @@ class WeightsChange {
   // path: folder of the new weights; "": reads the current folder again. Returns an error if another change
   // is in progress. Takes `done` only if there is no error.
   Result<> choose(std::string path, Done&& done);
-  // The next process starts. Returns true if it has the chosen weights.
+  // Called when the next process starts. Returns true if it loads the chosen weights.
   bool begin();
-  // A process died. Returns true if the next process gets the previous weights.
+  // Called when a process died. Returns true if the next process loads the previous weights.
   bool revert(const Error& death);
   Ended ready();
   Done give_up();

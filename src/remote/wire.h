@@ -32,7 +32,7 @@ struct Hello {
   bool keeps_cache = false;  // whether the process gets the descriptor kKeptMemory
 };
 struct Submit {
-  RequestId id = 0;  // the client's id; outputs contain it
+  RequestId id = 0;  // request id of the client; outputs contain it
   Request request;
 };
 struct Abort {
@@ -42,20 +42,20 @@ struct ResetPrefixCache {};
 struct LookAtPrefixes {};
 struct LogState {};
 struct ChangeAdapter {   // see EngineClient::load_adapter and unload_adapter
-  std::uint64_t id = 0;  // number for the response; 0: no response
+  std::uint64_t id = 0;  // command number that the response repeats; 0: no response is sent
   AdapterSource source;
   bool unload = false;
 };
-// only for level 1; sent when the engine has no requests
+// Puts the engine to sleep at level 1. Sent when the engine has no requests.
 struct Sleep {};
 struct WakeUp {};
 struct Pause {           // see EngineClient::pause
-  std::uint64_t id = 0;  // number for the response; 0: no response
+  std::uint64_t id = 0;  // command number that the response repeats; 0: no response is sent
   PauseMode mode = PauseMode::keep;
 };
 struct Resume {};
 struct CommandSessions {  // see EngineClient::command_sessions
-  std::uint64_t id = 0;   // number for the response; 0: no response
+  std::uint64_t id = 0;   // command number that the response repeats; 0: no response is sent
   SessionCommand command{};
 };
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,

@@ -15,8 +15,8 @@ void Scheduler::check() const {
   CHECK(std::ranges::all_of(running_, [&](Slot s) { return at(s).state == Sequence::State::running; }));
   CHECK(std::ranges::is_sorted(running_, [&](Slot a, Slot b) { return before(a, b); }));
 
-  // Each reference to a block belongs to a block table, a prefix hold or a deferred block. The free blocks
-  // suffice for all promises.
+  // Checks that each reference to a block belongs to a block table, a prefix hold or a deferred block, and
+  // that the free blocks suffice for all promises.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
   int promised = 0;
   std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs + options_.draft_states));

@@ -11,7 +11,7 @@ PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, i
                             std::span<const Hash128> extras) {
   std::vector<Hash128> keys;
   hasher_.extend(prompt, identity, keys, extras);
-  // Looks up the prompt like the prompt of a sequence, whose last token is never taken from the cache.
+  // Looks up the prompt in the same way as for a sequence: the last token is never taken from the cache.
   promised_ = 0;
   for (const Slot slot : running_) promised_ += promise(at(slot));
   int wanted = 0, needed = 0;

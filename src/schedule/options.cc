@@ -57,7 +57,7 @@ int tokens_ahead_max(const SchedulerOptions& options) {
 
 int blocks_of_sequence(const SchedulerOptions& options, int tokens) {
   const KvCache shape(1, options.block_size, options.groups);
-  // The last token of a sequence is never computed, because no token follows.
+  // `tokens - 1`: the last token of a sequence is never computed, because no token follows it.
   return shape.peak_blocks(tokens - 1, tokens_ahead_max(options));
 }
 

@@ -23,7 +23,7 @@ enum class Policy : std::uint8_t {
 
 // Options that users choose. EngineOptions contains them.
 struct ScheduleOptions {
-  int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
+  int max_num_batched_tokens = 2048;  // maximum number of tokens in a step, of all sequences together
   int max_num_seqs = 128;
   int long_prefill_token_threshold = 0;  // maximum number of tokens of one sequence in a step; 0: no limit
   bool enable_chunked_prefill = true;    // false: each prompt is computed in a single step

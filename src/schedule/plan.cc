@@ -28,7 +28,8 @@ void Scheduler::plan(StepPlan& plan) {
     promised_ += promise(at(slot));
     if (!at(slot).drafts.in_flight) give_back_draft_states(at(slot));
   }
-  // Draft tokens use only spare blocks, so one spare block for each running sequence is kept.
+  // Draft tokens use only spare blocks. So this takes blocks from the reserve until there is a spare block
+  // for each running sequence.
   if (holds_.reserve != nullptr) reclaim(static_cast<int>(running_.size()) - spare());
 
   plan_decodes(plan);
@@ -213,10 +214,10 @@ void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
     if (!p.samples || s.sampling > 1 || s.drafts.tokens.empty())
-      continue;  // If sampling > 1, the draft tokens belong to an earlier step.
+      continue;  // If more than one token is being sampled, the draft tokens belong to an earlier step.
     const int wanted =
         std::min({static_cast<int>(s.drafts.tokens.size()), budget_, ahead_max_ - (s.planned - s.computed),
-                  // The last token of a sequence is never computed.
+                  // max_total_tokens - 1, because the last token of a sequence is never computed.
                   s.spec.max_total_tokens - 1 - s.planned});
     const int count = covered(s, revocable(s, wanted));
     if (count <= 0) continue;
@@ -251,7 +252,7 @@ void Scheduler::plan_waiting(StepPlan& plan) {
         ++index;
         break;
       case Admission::must_wait:
-        return;  // If later sequences were admitted, this sequence could starve.
+        return;  // No later sequence is admitted before this one, because this one could otherwise starve.
     }
   }
 }
@@ -300,7 +301,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
                   slot);
   if (match_.state_slot != kNoState) {
     cache_.saved_states->touch(match_.state_slot);
-    cache_.saved_states->pin(match_.state_slot);  // unpinned when the step is collected
+    // state that this step reads; unpinned when the step is collected
+    cache_.saved_states->pin(match_.state_slot);
   }
   compute(slot, to_checkpoint(s, count), plan);
   plan.sequences.back().state_from = match_.state_slot;
@@ -326,9 +328,10 @@ bool Scheduler::have_blocks(Sequence& s, int promised) {
   return more <= 0;
 }
 
-// Returns whether the user of match_ can get `blocks` more blocks from the reserve. A block of match_ that
-// the reserve frees does not count, because the user of match_ takes it again. In a sliding-window group such
-// a block counts, because it is lent before the reserve frees it and unreferenced afterwards.
+// Returns whether the sequence or hold whose prefix is in match_ can get `blocks` more blocks from the
+// reserve. A block of match_ that the reserve frees does not count, because the user of match_ takes it
+// again. In a sliding-window group such a block counts, because it is lent before the reserve frees it and
+// unreferenced afterwards.
 bool Scheduler::can_reclaim(int blocks) const {
   if (holds_.reserve == nullptr) return false;
   int most = holds_.reserve->reclaimable();

@@ -76,7 +76,7 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
   if (max_total_tokens <= prompt || max_total_tokens > limit)
     return invalid("max_tokens", "prompt and answer have {} tokens, but must be from {} to {}",
                    max_total_tokens, prompt + 1, limit);
-  // The last token of a sequence is never computed.
+  // max_total_tokens - 1, because the last token of a sequence is never computed.
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
     return invalid("max_tokens", "{} tokens of prompt and answer need {} cache blocks, but only {} exist",
                    max_total_tokens, blocks, cache_.pool.total());
@@ -176,7 +176,7 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
-    // false for a step before the one that computes the draft tokens
+    // In a step before the one that computes the draft tokens, this condition is false.
     if (!s->recurrent.drafts.empty() && launched.end == s->planned) {
       s->recurrent.drafts.push_back(s->recurrent.slot);
       next_draft_state(*s);
@@ -230,7 +230,7 @@ void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
   Sequence* s = live(sequence);
   CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
         static_cast<std::uint64_t>(sequence));
-  // If the sequence was preempted in the meantime, it has no computed positions.
+  // A sequence that was preempted since the step was planned has no computed positions.
   if (s->state == Sequence::State::running) {
     CHECK(s->computed == s->planned && s->planned == s->length() - 1, "computed {}, planned {}, length {}",
           s->computed, s->planned, s->length());

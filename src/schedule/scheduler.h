@@ -48,9 +48,9 @@ class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Returns invalid_argument, with field and limit, if the prompt is empty or leaves no space for output,
-  // or if the length exceeds max_model_len or the pool. The result depends only on the options, so any
-  // thread may call it.
+  // Errors: invalid_argument (the message names the field and the limit) if the prompt is empty or leaves no
+  // space for output, or if the length exceeds max_model_len or the pool. The result depends only on the
+  // options, so any thread may call it.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
   // Adds a sequence to the waiting queue. Returns an error if the sequence does not fit, and
@@ -239,7 +239,7 @@ class Scheduler {
   std::vector<Slot> waiting_;  // in order of admission
   InFlight in_flight_;
   std::vector<BlockId> given_up_;  // scratch memory
-  PrefixMatch match_;              // scratch memory: result of the last look-up
+  PrefixMatch match_;              // scratch memory: result of the last look_up_prefix()
   struct {
     std::map<const PrefixHold*, std::unique_ptr<PrefixHold>> all;
     BlockReserve* reserve = nullptr;
@@ -252,7 +252,7 @@ class Scheduler {
   std::uint64_t reorder_limit_ = 0;  // last arrival that may be reordered, under Policy::longest_prefix
   int budget_ = 0;                   // number of tokens left in the step being planned
   int promised_ = 0;                 // number of blocks that running sequences may still allocate
-  SchedulerStats totals_;            // only sequence_bytes and the counters are valid
+  SchedulerStats totals_;            // stats(): only sequence_bytes and the counters are kept here
 };
 
 }  // namespace octavo

@@ -101,7 +101,7 @@ struct Sequence {
     return count;
   }
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
-  // All of this memory is allocated when the sequence is added.
+  // Returns the bytes of memory of the sequence, all of which is allocated when the sequence is added.
   std::int64_t bytes() const {
     return static_cast<std::int64_t>((tokens.capacity() + drafts.tokens.capacity()) * sizeof(TokenId) +
                                      (keys.capacity() + spec.extras.capacity()) * sizeof(Hash128) +

@@ -29,7 +29,7 @@ struct PlannedSequence {
   std::span<const int> draft_states;
   int cached_tokens = 0;                   // prompt tokens that were cached at the first admission
   int second_text = kNoSecondText;         // see SequenceSpec::second_text
-  const SequenceBlocks* blocks = nullptr;  // cover at least the positions before end()
+  const SequenceBlocks* blocks = nullptr;  // block tables, which cover at least the positions before end()
   int state_slot = kNoState;
   int state_from = kNoState;  // slot of the saved state from which the sequence starts
   int state_to = kNoState;    // slot in which the state at end() is saved

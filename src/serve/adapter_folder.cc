@@ -55,7 +55,8 @@ Result<> AdapterFolder::open(const std::string& path, std::vector<std::string> b
 
 Result<bool> AdapterFolder::offers(const std::string& name) {
   const std::lock_guard lock(loading_);
-  if (service_.adapters->find(name)) return true;  // another request has loaded the adapter in the meantime
+  // Checks again, because another request may have loaded the adapter while this one waited for the lock.
+  if (service_.adapters->find(name)) return true;
   const auto path = find(name);
   if (!path) return false;
   const Time changed = changed_at(*path);
@@ -69,7 +70,8 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
-  // The name is added after load_adapter(), so that no request with the name reaches the engine too early.
+  // Adds the name after load_adapter(), so that no request with the name reaches the engine before the
+  // adapter.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
   if (const auto failed = failure_of(name)) {  // the load has already failed
     service_.adapters->remove(name);

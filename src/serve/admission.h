@@ -72,7 +72,8 @@ class Admission {
     Price held_;
   };
 
-  // Returns invalid_argument, with field and limit, if the price exceeds one client's budget.
+  // Errors: invalid_argument if the price exceeds one client's budget (the message names the field and the
+  // limit).
   Result<> possible(const Price& price) const;
 
   // Reserves the resources of a request. Returns the errors of possible(), and resource_exhausted if too

@@ -239,7 +239,8 @@ void BeamSearch::step() {
   const auto went_on = within_memory([this]() -> Result<> {
     beams_.extend(rows_);
     if (!beams_.done()) {
-      request_.engine = head_.engine;  // this engine has the beams' common prefix in its cache
+      // Uses the engine of earlier steps, because it has the beams' common prefix in its cache.
+      request_.engine = head_.engine;
       return submit_step();
     }
     answer();
@@ -257,7 +258,7 @@ void BeamSearch::answer() {
     output.logprobs = std::move(answers[i].logprobs);
     output.finished = answers[i].end ? FinishReason::stop : FinishReason::length;
     output.stop_token = answers[i].end;
-    if (i > 0) output.cost = {};  // the first answer has the cost of all beams
+    if (i > 0) output.cost = {};  // Only the first answer has a cost, which is that of all beams.
     sink_->deliver(std::move(output));
   }
 }

@@ -109,12 +109,12 @@ class BeamSearch final : public OutputReceiver, public std::enable_shared_from_t
   const int width_;
   Beams beams_;
 
-  std::mutex mutex_;         // guards all members below; while no request is running, only step() uses them
+  std::mutex mutex_;  // guards all members from here on; while no request is running, only step() uses them
   std::size_t awaited_ = 0;  // number of running requests in this step
   std::vector<TokenLogprobs> rows_;
   Output head_;                     // fields that all answers share: engine, cached tokens, times
   std::optional<Output> broken_{};  // output of the first request that failed
-  // These two members are always accessed with mutex_ locked.
+  // ids_ and the member after it are always accessed with mutex_ locked.
   std::vector<RequestId> ids_;
   bool cancelled_ = false;
 };

@@ -14,7 +14,7 @@ namespace octavo {
 
 class Generation;
 
-// Runs a separate thread. Any thread may call the functions.
+// Has a separate thread. Any thread may call the functions.
 class Deadlines {
  public:
   Deadlines();

@@ -25,7 +25,7 @@ struct Script {
   // finish reason after the last token; max_tokens changes it to `length`
   FinishReason end = FinishReason::stop;
   std::optional<Error> error{};  // sent if `end` is FinishReason::error
-  bool hang = false;             // whether to wait for an abort after the last token
+  bool hang = false;             // true: after the last token, the engine waits for an abort
   int tokens_per_step = 1;
   std::vector<float> pooled{};
   std::vector<int> computed{};  // values of Output::computed_tokens in the outputs before the first token

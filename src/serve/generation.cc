@@ -18,7 +18,7 @@ using openai::AnswerPart;
 
 namespace {
 
-// Returns the last prompt tokens, which decide whether the answer's first word keeps its leading space.
+// Returns the last prompt tokens. Whether the answer's first word keeps its leading space depends on them.
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   constexpr std::size_t kTokens = 16;
   return std::span(ids).last(std::min(ids.size(), kTokens));
@@ -304,7 +304,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const int engine = mail.output.engine;
   choice.times = times;
   bool last = false;
-  if (ended) ticket_.give_back_answer();  // must happen before the client can send its next request
+  if (ended) ticket_.give_back_answer();  // Gives the slot back before the client can send its next request.
   if (!concluded_ && !choice.processor.finished()) {
     if (error)
       fail(*error, out);
@@ -331,7 +331,8 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (!concluded) fail(concluded.error(), out);
 }
 
-// Called with the first output, so that an earlier error can still set the HTTP status.
+// Opens the stream with the first output, not earlier, so that an error before it can still set the HTTP
+// status.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
@@ -352,7 +353,7 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
   if (!choice.processor.finished() || --run.unfinished > 0) return false;
-  // The server finds stop strings, so the server must stop the engine.
+  // The server, not the engine, finds stop strings. So it must cancel the engine's request.
   if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
 }

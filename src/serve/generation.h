@@ -51,11 +51,11 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   };
   struct Choice {
     openai::OutputProcessor processor;
-    openai::AnswerPart kept;             // in a stream, text for the next chunk; otherwise the whole answer
+    openai::AnswerPart kept;  // in a stream: text for the next chunk; otherwise: the whole answer so far
     int sent_tokens = 0;                 // number of tokens in the chunks so far
     std::optional<FinishReason> reported{};  // finish reason that the client has received
     std::int64_t last_output_us = 0;
-    RequestTimes times{};  // set when the engine has ended the answer
+    RequestTimes times{};  // times of the answer; set when the engine has ended it
     int preemptions = 0;
     AnswerCost cost{};
     bool ended = false;
@@ -131,7 +131,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   bool started_ = false;
   bool scheduled_ = false;
   bool woken_ = false;
-  std::optional<Error> ending_{};  // error to send to the client
+  std::optional<Error> ending_{};  // error that ends the generation; it must still be sent to the client
 };
 
 }  // namespace octavo

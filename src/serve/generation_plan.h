@@ -36,12 +36,12 @@ struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // token ids; each prompt fits the context
   std::vector<MediaPart> images{};            // images of the prompt; only if there is one prompt
-  std::vector<MediaPart> sources{};           // one per prompt: media for cross attention, or embeddings
+  std::vector<MediaPart> sources{};           // one for each prompt: media for cross attention, or embeddings
   std::vector<std::string> echo_texts;        // with echo: the text at the beginning of each answer
-  bool prompt_only = false;                   // whether to leave the output tokens out of the reply
+  bool prompt_only = false;                   // true: the reply has only the prompts, no output tokens
   StopSplitter stops;
   std::optional<openai::Thinking> thinking{};  // for chats with reasoning models
-  // the reasoning tokens of the prompts are not subtracted yet
+  // budget of reasoning tokens; those that the prompts already contain are not subtracted yet
   std::optional<ThinkingBudget> thinking_budget{};
   std::unique_ptr<openai::Reply> reply;
   // makes the response for an error that occurs before the reply begins

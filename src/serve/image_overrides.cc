@@ -13,7 +13,7 @@ namespace {
 
 using openai::Fields;
 
-// Reads a number in [least, most], if the field is present.
+// Reads a number in [least, most] into `out`, if the request has the field.
 Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t most, auto& out) {
   std::optional<std::int64_t> given;
   TRY_VOID(f.integer64(name, given));

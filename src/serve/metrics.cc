@@ -110,7 +110,7 @@ void write_waiting(Engines engines, Exposition& out) {
   }
 }
 
-// Returns the number of cached prompt tokens that were loaded from other engines or tiers.
+// Returns how many of the cached prompt tokens were loaded from other engines or tiers.
 std::int64_t loaded_tokens(const EngineStats& engine) {
   const auto& used = engine.kv_transfer.used_by_source;
   return std::accumulate(used.begin(), used.end(), std::int64_t{0});

@@ -71,7 +71,8 @@ Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
   if (submitted.error().code == ErrorCode::resource_exhausted) self->service_->metrics.admission_rejected();
   {
     const std::lock_guard lock(self->mutex_);
-    self->unfinished_ = 0;  // texts that the engine has accepted end without a reply
+    // The error is the reply, so results of texts that the engine has already accepted are dropped.
+    self->unfinished_ = 0;
   }
   self->submission_.cancel();
   return submitted;

@@ -192,7 +192,7 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   }
   request.input.clear();
   request.chat.reset();
-  // tokens of each text; set if the vectors of only some tokens are returned
+  // tokens of each text; empty unless only the vectors of some tokens are returned
   std::vector<std::vector<TokenId>> read;
   if (const PoolingRules& rules = service.options.pooling;
       is_of_tokens(requested) &&

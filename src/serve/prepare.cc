@@ -123,7 +123,7 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
   constexpr std::int64_t kBeamTokenBytes = 64;  // memory for each token that was ever part of a beam
-  constexpr std::int64_t kImageCopies = 2;      // one copy in the server and one in the engine
+  constexpr std::int64_t kImageCopies = 2;  // an image is in memory twice: in the server and in the engine
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.tokens.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;

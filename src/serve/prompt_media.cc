@@ -38,7 +38,8 @@ MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid
           .out_columns = kept.out_columns};
 }
 
-// Does the same for tiles that the image fills from the upper left corner.
+// Returns the same for tiles that the image fills from the upper left corner, with padding at the other
+// edges.
 MediaPart::Tiles tiles_of(const media::PartGrid& grid, const media::PaddedTileRule& rule, int patches_of_token) {
   const media::PatchGrid seen = media::seen_patches(grid, rule);
   const auto tokens = [&](int patches) { return (patches + patches_of_token - 1) / patches_of_token; };

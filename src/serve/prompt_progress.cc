@@ -16,7 +16,8 @@ std::optional<openai::Progress> PromptProgress::take(std::size_t prompt, const O
   Prompt& news = prompts_[prompt];
   const int computed = output.token_ids.empty() ? output.computed_tokens : news.tokens;
   if (computed <= news.computed)
-    return std::nullopt;  // an output of another answer to the prompt, or a step after a preemption
+    // Nothing new: an output of another answer to the same prompt, or a step after a preemption.
+    return std::nullopt;
   news.computed = computed;
   news.cached = std::max(news.cached, output.cached_tokens);
   openai::Progress all{.ms = static_cast<double>(at_us - began_us_) * 1e-3};

@@ -86,7 +86,7 @@ class VideoParts {
   std::vector<MediaPart> parts_;
 };
 
-// Uses all frames of the list, as vLLM does.
+// Makes parts from all frames of the list, as vLLM does, without sampling some of them.
 Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoParts& parts) {
   const auto count = std::ranges::count(list, ',') + 1;
   if (count > rule.frames_max)

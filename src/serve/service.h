@@ -106,7 +106,8 @@ struct Service {
   WorkerPool delivery;
   const std::unique_ptr<SageMakerSessions> sessions;  // null without --sagemaker-sessions
   Fetchers fetchers;
-  std::unique_ptr<BatchApi> batches;  // set before the server accepts requests; null without --batch-dir
+  // routes for files and batches; set before the server accepts requests; null without --batch-dir
+  std::unique_ptr<BatchApi> batches;
 };
 
 }  // namespace octavo

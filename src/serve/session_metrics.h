@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Returns the metrics in Prometheus' text format.
+// Returns the metrics of sessions in Prometheus' text format.
 std::string session_metrics(std::span<const EngineStats> engines, std::string_view model_name);
 
 }  // namespace octavo

@@ -93,7 +93,8 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));
   TRY_VOID(read_steps(fields, options));
-  // These options would add other categories to PyTorch's trace.
+  // Accepts options of PyTorch's profiler that have no effect here, because this trace has no such
+  // categories.
   fields.accept({"torch_profiler_with_stack", "torch_profiler_dump_cuda_time_total", "ignore_frontend"});
   for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
   return options;
@@ -143,7 +144,7 @@ class StepTrace::Recording {
     std::unique_lock lock(mutex_);
     while (!ends_.wait_for(lock, kTraceInterval, [this] { return ended_; })) note();
     lock.unlock();
-    std::this_thread::sleep_for(2 * kTraceInterval);  // the last steps may not be reported yet
+    std::this_thread::sleep_for(2 * kTraceInterval);  // waits, because the last steps may not be reported yet
     note();
   }
 

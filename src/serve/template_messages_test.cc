@@ -8,10 +8,10 @@ namespace octavo {
 namespace {
 
 const std::string kBody = "{{ '<' + m.role + '>' + m.content + '\n' }}";
-// Like the templates of Qwen3, GLM and SmolLM3, this template prints only three roles.
+// A template that prints only three roles, like the templates of Qwen3, GLM and SmolLM3.
 const std::string kDrops = "{%- for m in messages %}{%- if m.role in ['system', 'user', 'assistant'] %}" + kBody +
                            "{%- endif %}{%- endfor %}";
-// Like Qwen3.5's template, this one raises an error if a system message is not first.
+// A template that raises an error if a system message is not first, like Qwen3.5's template.
 const std::string kRaises = "{%- for m in messages %}{%- if m.role == 'system' and not loop.first %}"
                             "{{ raise_exception('System message must be at the beginning.') }}{%- elif m.role not in "
                             "['system', 'user', 'assistant'] %}{{ raise_exception('Unexpected role.') }}{%- endif %}" +

@@ -21,10 +21,10 @@ struct PoolingRules {
   std::optional<bool> activated{};  // default of requests: whether to normalise vectors and activate scores
   std::optional<int> dimensions{};  // default number of dimensions of vectors
   int longest = 0;  // maximum number of tokens of a text that is split into chunks; 0: texts are not split
-  // The score before the activation is (score - mean) / sigma.
+  // Parameters of scores: before the activation, a score becomes (score - mean) / sigma.
   float score_mean = 0, score_sigma = 1;
-  // For token vectors: returns only the vectors of this token, and only these components. If empty, returns
-  // all components.
+  // Used for token vectors: the reply has only the vectors of this token, and only these components. If
+  // empty, it has all components.
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
   std::map<std::string, std::string, std::less<>> text_prompts{};  // prefixes of texts, by input type

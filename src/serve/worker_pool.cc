@@ -29,7 +29,7 @@ bool WorkerPool::push(Task&& task, std::size_t limit) {
 }
 
 void WorkerPool::stop() {
-  // destroyed without the lock, because a task may own an object that posts again
+  // Destroys the tasks after the lock is released, because a task may own an object that posts again.
   std::deque<Task> dropped;
   {
     const std::lock_guard lock(mutex_);

@@ -37,7 +37,7 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
   std::byte* data = map_aligned(bytes, alignment);
-  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint: the system may ignore it
+  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);  // Asks for huge pages. The system may ignore it.
   return data;
 }
 
@@ -55,7 +55,8 @@ struct Chunk {
   }
 };
 
-// The chunk that new buffers are taken from. `chunk` counts as one of the chunk's users.
+// The chunk from which new buffers are allocated. This reference also counts as a user, so the chunk is not
+// freed while it can be filled.
 struct Filling {
   std::mutex mutex;
   Chunk* chunk = nullptr;

@@ -55,7 +55,7 @@ void iq4_xs(const std::uint8_t* bytes, QuantBlock& block) {
 void iq3_xxs(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint8_t* entries = bytes + 2 + 8 * part;
-    // four groups of 7 sign bits, then 4 bits of scale
+    // word of the part: four groups of 7 sign bits, then 4 bits of scale
     const std::uint32_t rest = u32_at(bytes + 66 + 4 * part);
     block.scales[part] = odd(rest >> 28);
     for (std::size_t i = 0; i < 8; ++i)
@@ -78,7 +78,8 @@ void iq3_s(const std::uint8_t* bytes, QuantBlock& block) {
 void iq2_xxs(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint8_t* entries = bytes + 2 + 8 * part;
-    const std::uint32_t rest = u32_at(entries + 4);  // four groups of 7 sign bits, then 4 bits of scale
+    // word of the part: four groups of 7 sign bits, then 4 bits of scale
+    const std::uint32_t rest = u32_at(entries + 4);
     set_scales(block, part, odd(rest >> 28), odd(rest >> 28));
     for (std::size_t i = 0; i < 4; ++i)
       put_entry<2>(kIq2Xxs[entries[i]], eight_signs(rest >> 7 * i), 8, &block.codes[32 * part + 8 * i]);

@@ -23,7 +23,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Returns an error if bytes were missing when they were read. The caller calls it after the last read.
+  // Returns an error if the file became shorter or unreadable during use, so that some bytes were read as
+  // zeros. Call it after the last read.
   Result<> intact() const;
 
   // Tells the operating system that `part` is needed soon. The system reads it into the page cache, while the

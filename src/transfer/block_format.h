@@ -23,8 +23,8 @@ struct BlockFormat {
   int block_size = 0;         // tokens per block
   // bytes of one piece: a block with all layers of the largest cache group
   std::int64_t bytes = 0;
-  // Sliding window of each cache group in tokens; 0: no window. Blocks of the other groups are padded to
-  // `bytes`.
+  // Sliding window of each cache group in tokens; 0: no window. Blocks of groups with fewer layers are padded
+  // to `bytes`.
   std::vector<int> windows{0};
   // number of pieces that hold the recurrent states; the last piece is padded
   int state_pieces = 0;
@@ -42,7 +42,8 @@ struct BlockFormat {
 
   // Returns the distance in bytes between two packed blocks (header and contents).
   std::size_t stride() const;
-  // Returns a hash of all fields that operator== compares. The header of each block contains it.
+  // Returns a hash of all fields that operator== compares. The header of each block contains this digest, so
+  // that readers detect blocks of other formats.
   Hash128 digest() const;
 };
 
@@ -60,7 +61,7 @@ std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment);
 // call.
 std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment = 1);
 
-// Contains BlockFormat::digest(), the block's key, its size and a checksum.
+// Contains BlockFormat::digest(), the block's key, the size of the contents and their checksum.
 using BlockHeader = std::array<std::byte, 64>;
 BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> contents);
 // Checks that the header belongs to the contents. Returns the same errors as verify() below.

@@ -41,7 +41,7 @@ struct KvPrompt {
   std::span<const TokenId> text{};
   // see transfer_keys()
   Hash128 identity{};
-  // keys of the prompt's full blocks; a block that contains the last token is excluded
+  // keys of the prompt's full blocks, without the block that contains the prompt's last token
   std::span<const Hash128> keys{};
   // parameters in the request (kv_transfer_params); null if it has none
   const KvTransferParams* params = nullptr;
@@ -54,7 +54,7 @@ struct LoadTask {
   KvTransferParams from{};        // parameters in the request; empty if it has none
   int first = 0;                  // the task loads pieces [first, keys.size()) of the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
-  // cache block to load piece first + i into; empty: the task only ends a lease
+  // location to load piece number first + i of the prefix into; empty: the task only ends a lease
   std::vector<KvLocation> blocks{};
   // becomes true when the request has ended
   std::shared_ptr<const std::atomic<bool>> cancelled{};
@@ -63,7 +63,7 @@ struct LoadTask {
 struct LoadResult {
   RequestId id = 0;
   int loaded = 0;  // number of pieces loaded, counted from `first`
-  // the same number for each source
+  // pieces loaded from each source; the sum is `loaded`
   std::array<int, kKvSources> from{};
   std::int64_t bytes = 0;
   double seconds = 0;
@@ -72,7 +72,7 @@ struct LoadResult {
   std::string message{};
 };
 
-// Converts the error of a load to a metric label.
+// Converts the error of a failed load to the label of that failure in the metrics.
 constexpr KvTransferFailure failure_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::unavailable:
@@ -103,7 +103,7 @@ struct CacheAccess {
   NativeBlocks native{};  // access without conversion of the layout
   // Allocates host memory for copies of blocks; with a GPU, the memory is pinned.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
-  // reports the result of a load, once for each task that has blocks
+  // reports the result of a load; called once for each task that has blocks
   std::function<void(LoadResult)> loaded{};
   // reports that take_stored() or matched() has a new result
   std::function<void()> wake{};
@@ -114,7 +114,7 @@ struct KvConnectorSite {
   BlockFormat format{};
   int engine = 0;
   int cache_blocks = 0;
-  bool in_host_memory = true;  // whether the engine's cache is in host memory
+  bool in_host_memory = true;  // true: the engine's cache is in host memory; false: in device memory
   CacheAccess cache{};
 };
 
@@ -136,7 +136,8 @@ class KvConnector {
   virtual std::vector<RequestId> take_stuck(std::int64_t /*now_us*/) { return {}; }
   // The prompt waits because the cache has too few free blocks. load() or decline() follows later.
   virtual void wait(const KvPrompt&) {}
-  // The engine will not load this prompt from this connector.
+  // The engine will not load this prompt from this connector, so the connector can drop what it keeps for the
+  // prompt.
   virtual void decline(const KvPrompt&) {}
 
   // Returns true if the engine should also store output tokens. KvPrompt::keys and text then include them.

@@ -52,8 +52,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
     const std::vector<bool> stored = known_of_part(keys.first(static_cast<std::size_t>(end)), g, known);
     end = static_cast<int>(std::ranges::find(stored, false) - stored.begin());
   }
-  // Sliding windows and states need only the pieces near the end of the prefix. If one is missing, a
-  // shorter prefix may still be complete.
+  // Sliding windows and states need only the pieces near the end of the prefix. If one of these pieces is
+  // missing, a shorter prefix may still be complete, because it needs other pieces.
   keys = keys.first(static_cast<std::size_t>(end));
   std::vector<std::vector<bool>> windows;
   for (int g = 0; g < group_count(format); ++g)

@@ -20,8 +20,8 @@ namespace octavo {
 std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
                                    std::span<const Hash128> extras = {});
 
-// part: index of the cache group; a value of at least the number of groups is a piece of the recurrent
-// states.
+// part: index of the cache group of the block. Values from the number of groups on mean pieces of the
+// recurrent states.
 struct KvPiece {
   int block = 0;  // index of the block in the prompt
   int part = 0;

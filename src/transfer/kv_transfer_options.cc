@@ -63,7 +63,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        // NIXL has these fields; they have no effect here.
+        // Fields of vLLM's NixlConnector that have no effect here.
         if (key != "backends" && key != "num_threads") return no_field(key);
         return {};
       });
@@ -312,7 +312,7 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // true: any kv_role is valid; false: only kv_both
+  bool peers;  // true: kv_role may be producer, consumer or both; false: only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},
@@ -345,7 +345,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       TRY_VOID(read_field(item, name, policy));
       if (policy != "recompute") return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // These fields of other connectors have no effect.
+               // Accepts fields of vLLM's other connectors. They have no effect here.
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "the field {} does not exist", quoted_text(name));
     }

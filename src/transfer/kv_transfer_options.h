@@ -69,9 +69,9 @@ struct KvTransferOptions {
   int lease_seconds = 30;
   // A consumer does not fetch a prompt with at most this number of uncached tokens, but computes it.
   int recompute_threshold = 0;
-  // false: TCP also between processes of one host
+  // false: blocks are sent over TCP even if both processes run on the same host
   bool one_host = true;
-  bool ucx = false;  // whether UCX is used if the producer also has it
+  bool ucx = false;  // true: UCX is used if the producer supports it, too
 
   std::optional<KvTierOptions> tier{};
   std::vector<StartConnector> others{};

@@ -17,7 +17,7 @@
 
 namespace octavo {
 
-// Raise it with every change of the format. Servers refuse files of other versions.
+// Raise it with every change of the file format. Servers refuse files with a different version.
 inline constexpr std::uint32_t kSessionFileVersion = 1;
 // bytes at the beginning of a part from which session_part_bytes() computes its size
 inline constexpr std::size_t kSessionPartPrefixBytes = 40;
@@ -38,7 +38,7 @@ struct SessionPartHeader {
 
 struct SessionPart {
   SessionPartHeader header;
-  std::span<const std::byte> blocks;  // `count` packed blocks of format.stride() bytes each
+  std::span<const std::byte> blocks;  // `count` packed blocks, each format.stride() bytes long
 };
 
 // Returns the beginning of a part. The caller appends the packed blocks.

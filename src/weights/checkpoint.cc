@@ -95,7 +95,7 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
   TRY_VOID(check_model_path(path));
   if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
-  // The metadata is no longer needed in memory.
+  // All needed metadata has been read, so its pages can leave the process's memory.
   for (const MappedFile& file : gguf.files) file.release(file.bytes());
   Checkpoint checkpoint;
   checkpoint.files_ = std::move(gguf.files);

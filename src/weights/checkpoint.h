@@ -45,8 +45,8 @@ class Checkpoint {
   void prefetch(const StoredTensor& tensor) const;
   // Tells the operating system that the tensor's bytes are not needed again.
   void release(const StoredTensor& tensor) const;
-  // Returns an error if bytes of a file were missing when they were read. The caller calls it after the
-  // last read.
+  // Returns an error if a file became shorter or unreadable, so that some of its bytes were read as zeros.
+  // Call it after the last read.
   Result<> intact() const;
 
  private:

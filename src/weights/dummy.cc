@@ -9,7 +9,8 @@
 namespace octavo {
 namespace {
 
-// vLLM uses the same value. It is so small that activations do not overflow in any network.
+// Maximum magnitude of the random weights, as in vLLM. It is so small that activations do not overflow in any
+// network.
 constexpr float kLargest = 1e-3F;
 
 std::size_t numbers_of(const Slot& slot) {
@@ -20,7 +21,8 @@ std::size_t numbers_of(const Slot& slot) {
 }  // namespace
 
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots) {
-  std::map<std::string_view, const Slot*> by_name;  // several slots may name one tensor
+  // slots by name; several slots may have the name of the same tensor
+  std::map<std::string_view, const Slot*> by_name;
   std::size_t numbers = 0, integers = 0;
   for (const Slot& slot : slots) {
     by_name.emplace(slot.name, &slot);

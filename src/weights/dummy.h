@@ -10,7 +10,7 @@ namespace octavo {
 
 // Returns a BF16 tensor of small random numbers for each slot, or zeros in I64 for slots of integers. The
 // numbers are the same in each run. All tensors share one buffer, which has the size of the largest tensor.
-// Returns resource_exhausted if memory does not suffice.
+// Errors: resource_exhausted (not enough memory).
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots);
 
 }  // namespace octavo

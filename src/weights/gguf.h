@@ -27,7 +27,7 @@ struct GgufContents {
   std::vector<StoredTensor> tensors;  // in table order
 };
 
-// `what` is the name of the file. All errors are ErrorCode::corrupt and begin with it.
+// `what` is the name of the file. Errors: corrupt; their messages begin with `what`.
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
 
 // A checkpoint in one GGUF file, or in several (name-00001-of-00003.gguf ..). The first file says how many

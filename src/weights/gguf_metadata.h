@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-// The numbers are the ones in the file.
+// The values of the enum are the type numbers in the file.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, list, u64, i64, f64 };
 
 std::string_view name(GgufType type);
@@ -50,7 +50,7 @@ struct GgufValue {
 // and the expected type.
 class GgufMetadata {
  public:
-  // Reads `count` pairs of key and value. Returns corrupt, with the key, if a pair is damaged.
+  // Reads `count` pairs of key and value. Errors: corrupt if a pair is damaged; the message names the key.
   static Result<GgufMetadata> parse(GgufCursor& cursor, std::uint64_t count, std::string_view what);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -58,10 +58,10 @@ class GgufMetadata {
   Result<std::optional<bool>> boolean(std::string_view key) const;
   // Returns a number of any type. A list counts as one number if all its items are equal.
   Result<std::optional<double>> number(std::string_view key) const;
-  // The result is in [0, most].
+  // Returns an integer in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;
   Result<std::optional<std::string_view>> text(std::string_view key) const;
-  // Return an empty list if the key is missing. numbers() reads booleans as 0 and 1.
+  // numbers() and texts() return an empty list if the key is missing. numbers() reads booleans as 0 and 1.
   Result<std::vector<double>> numbers(std::string_view key) const;
   Result<std::vector<std::string_view>> texts(std::string_view key) const;
   std::vector<std::string_view> keys(std::string_view prefix) const;

@@ -81,8 +81,8 @@ class Joiner {
         [&](std::string_view suffix) { return name.ends_with(suffix); });
   }
 
-  // Rejects a dimension of 0, because other dimensions could then have any size although the tensor has no
-  // bytes.
+  // Rejects tensors with a dimension of 0: they have no bytes, so their other dimensions could be arbitrarily
+  // large.
   static Result<> check_extents(const StoredTensor& tensor) {
     for (const std::int64_t extent : tensor.shape)
       if (extent < 1 || extent > kDimensionMax)

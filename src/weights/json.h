@@ -14,8 +14,8 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses a JSON text. A repeated key is an error, because readers differ in which value they use. All
-// errors are ErrorCode::corrupt and begin with `what`, the name of the file.
+// Parses a JSON text. A repeated key is an error, because readers differ in which value they use. Errors:
+// corrupt; their messages begin with `what`, the name of the file.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 

@@ -13,9 +13,9 @@ namespace octavo {
 bool has_changes(const Checkpoint& checkpoint);
 
 // Returns a copy of the checkpoint in which each matrix [rows, cols] with changes is the original plus
-// `scale` times change number `which`. The matrix keeps its number format. Shapes: lora_A is [changes,
-// rank, cols] and lora_B is [changes, rows, rank]; for embedding tables lora_A is [changes, rows, rank] and
-// lora_B is [changes, rank, cols]. Returns corrupt, with the tensor, or resource_exhausted.
+// `scale` times change number `which`. The matrix keeps its number format. Shapes: lora_A is [changes, rank,
+// cols] and lora_B is [changes, rows, rank]; for embedding tables lora_A is [changes, rows, rank] and lora_B
+// is [changes, rank, cols]. Errors: corrupt (the message names the tensor), or resource_exhausted.
 Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which, float scale);
 
 }  // namespace octavo

@@ -87,17 +87,17 @@ struct PackedMatrix {
 
 // Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such tensors, with
 // encoding int4, int8, fp8 or mxfp4 and the name of the plain matrix. Removes the scales of activations and
-// of the KV cache, because the engine computes its own. Returns corrupt or unsupported, with the tensor
-// that is missing or has a wrong shape or format.
+// of the KV cache, because the engine computes its own. Errors: corrupt or unsupported; the message names the
+// tensor that is missing or has a wrong shape or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
 // Converts an MXFP4 tensor of a GGUF file to a matrix or a stack of matrices. The result points into the
 // file.
 StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
-// Returns the codes, scales and zeros of a packed matrix. A row has one group per scale. If groups are not
-// in column order (GPTQ's act-order), each column becomes a group. Returns corrupt, with the tensor, for
-// NaN, infinity, a zero point above 255, or an invalid group.
+// Returns the codes, scales and zeros of a packed matrix. A row has one group per scale. If groups are not in
+// column order (GPTQ's act-order), each column becomes a group. Errors: corrupt for NaN, infinity, a zero
+// point above 255, or an invalid group; the message names the tensor.
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool);
 
 // Size in bytes of a tensor in the file, including the scales and zeros of a packed matrix.

@@ -51,8 +51,8 @@ struct Pickle {
   std::deque<std::string> names;
 };
 
-// Reads the pickle at the start of `data`. All errors are ErrorCode::corrupt and begin with `what`, the
-// name of the file.
+// Reads the pickle at the start of `data`. Errors: corrupt; their messages begin with `what`, the name of the
+// file.
 Result<Pickle> read_pickle(std::span<const std::byte> data, std::string_view what);
 
 }  // namespace octavo

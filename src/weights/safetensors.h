@@ -19,8 +19,8 @@ inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 inline constexpr std::size_t kSafetensorsTensorsMax = 1'000'000;
 inline constexpr std::size_t kSafetensorsRankMax = 8;
 
-// Parses the header. `file` is the whole file, and the tensors' bytes point into it. The result is ordered
-// by name. All errors are ErrorCode::corrupt and begin with `what`, the name of the file.
+// Parses the header. `file` is the whole file, and the tensors' bytes point into it. The result is ordered by
+// name. Errors: corrupt; their messages begin with `what`, the name of the file.
 Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

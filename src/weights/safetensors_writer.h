@@ -22,8 +22,8 @@ struct TensorEntry {
 
 class SafetensorsWriter {
  public:
-  // Creates the file and writes its header. Tensors with the largest elements come first in the file, so
-  // that every tensor is aligned. Returns io, with the file's name, if writing fails.
+  // Creates the file and writes its header. Tensors with the largest elements come first in the file, so that
+  // every tensor is aligned. Errors: io if writing fails; the message names the file.
   static Result<SafetensorsWriter> create(const std::string& path, std::vector<TensorEntry> entries);
   SafetensorsWriter(SafetensorsWriter&& other) noexcept;
   SafetensorsWriter& operator=(SafetensorsWriter&&) = delete;

@@ -22,8 +22,8 @@ struct Slot {
 };
 
 // Checks that each slot has a tensor of its shape, and that each tensor of the checkpoint belongs to a slot
-// or matches a pattern in `ignorable`. A pattern has at most one '*', at its start or end. Several slots
-// may name the same tensor. Returns corrupt, with the names of the tensors.
+// or matches a pattern in `ignorable`. A pattern has at most one '*', at its start or end. Several slots may
+// name the same tensor. Errors: corrupt; the message names the tensors.
 Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
                      std::span<const std::string> ignorable);
 

@@ -64,8 +64,8 @@ StoredTensor in_format(const StoredTensor& tensor, DType type, std::vector<std::
 // The tensor must be usable and not packed.
 MatrixPart matrix_of(const StoredTensor& tensor);
 
-// Returns corrupt, with the tensor's name, if a number or a block's scale is NaN or infinite. The tensor
-// must be usable and not packed.
+// Errors: corrupt if a number or a block's scale is NaN or infinite (the message names the tensor). The
+// tensor must be usable and not packed.
 Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool);
 
 }  // namespace octavo

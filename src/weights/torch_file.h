@@ -15,8 +15,8 @@
 namespace octavo {
 
 // Returns the tensors ordered by name. Their bytes point into `file`; tensors that share a storage share
-// bytes. Errors begin with `what`, the name of the file. They are corrupt, or unsupported if a tensor is
-// not dense and row-major.
+// bytes. Errors: corrupt, or unsupported if a tensor is not dense and row-major. Messages begin with `what`,
+// the name of the file.
 Result<std::vector<StoredTensor>> parse_torch_file(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

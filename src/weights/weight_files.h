@@ -19,9 +19,9 @@ struct WeightFiles {
 };
 
 // Looks for model.safetensors, consolidated.safetensors (Mistral), medusa_lm_head.safetensors and
-// pytorch_model.bin, in this order, as one file or as shards with an index. If none of them exists, it
-// takes all other *.safetensors files except adapters, or the shards pytorch_model-0000i-of-0000n.bin.
-// Returns not_found, or corrupt with the name of the index or of the missing shard.
+// pytorch_model.bin, in this order, as one file or as shards with an index. If none of them exists, it takes
+// all other *.safetensors files except adapters, or the shards pytorch_model-0000i-of-0000n.bin. Errors:
+// not_found; corrupt (the message names the index or the missing shard).
 Result<WeightFiles> find_weight_files(const std::filesystem::path& folder);
 
 // Returns whether the folder's weights are only in Mistral's format: consolidated.safetensors or its

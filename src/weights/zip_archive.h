@@ -21,7 +21,7 @@ inline constexpr std::size_t kZipEntriesMax = 1'000'000;
 bool is_zip(std::span<const std::byte> file);
 
 // Returns the entries in the order of the archive's directory. Does not check checksums, because that would
-// read the whole file. All errors are ErrorCode::corrupt and begin with `what`, the name of the file.
+// read the whole file. Errors: corrupt; their messages begin with `what`, the name of the file.
 Result<std::vector<ZipEntry>> parse_zip(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

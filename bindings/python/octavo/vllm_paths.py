@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Optional
 
-# Path below vLLM's package -> Octavo's modules with the same names.
+# vLLM module path (below its package) -> modules of octavo whose public names it re-exports.
 _PATHS: dict[str, list[str]] = {
     "config.kv_transfer": ["config"],
     "config.pooler": ["config"],

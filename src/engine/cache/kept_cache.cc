@@ -156,8 +156,8 @@ std::vector<BlockId> KeptCache::restore_blocks(Scheduler& scheduler, int threads
   for (const BlockId block : blocks_.intact(threads))
     restored.push_back({block, blocks_.records.read(block)});
 
-  // A block can be found only if the previous block can be found. Ids ascend along a prefix, so sorting by
-  // id puts the previous block first.
+  // Requests find a block of a prefix only after all earlier blocks of it. Ids ascend along a prefix, so in
+  // the order of ids each block comes after its predecessor.
   const int whole = whole_group(scheduler.options().groups);
   std::ranges::sort(restored, {}, [&](const Restored& r) {
     return std::tuple(r.record.prefix, r.record.content.group != whole, r.block);

@@ -70,7 +70,7 @@ class KeptCache final : public BlockObserver, public StateObserver {
     BlockRecords records;
     std::span<const std::byte> data;
     int count;
-    std::size_t bytes;  // bytes of one block or state
+    std::size_t bytes;  // size of one block or of one state in bytes
 
     std::uint64_t checksum(int index) const;
     std::vector<int> intact(int threads) const;

@@ -8,7 +8,8 @@
 namespace octavo {
 namespace {
 
-// Returns the prompt without its last token, because every engine computes the last token itself.
+// Returns the prompt without its last token. Other engines never load that token's block, because every
+// engine computes the last token itself.
 std::span<const TokenId> others_may_want(std::span<const TokenId> tokens) {
   return tokens.first(tokens.size() - 1);
 }

@@ -126,8 +126,8 @@ std::vector<RequestId> KvImports::advance(std::int64_t now_us, double compute_se
   give_up_stuck(now_us, ready);
   retry<KvImport::LookingUp>(now_us, ready);
   retry<KvImport::NoRoom>(now_us, ready);
-  // A load can end without a result if its request stopped waiting for free blocks. Then the requests that
-  // wait for the same blocks must be tried again, too.
+  // The requests that wait behind a load (state Behind) are tried again when the load has ended. A load can
+  // also end without a result, if its request stopped waiting for free blocks; then there are no loads left.
   if (!ready.empty() || !any_loads()) retry<KvImport::Behind>(now_us, ready);
   drop(false);
   return ready;

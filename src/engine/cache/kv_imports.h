@@ -39,7 +39,7 @@ class KvImports {
 
  private:
   struct Source {
-    KvConnector* connector = nullptr;  // null: no connector has blocks of the prompt
+    KvConnector* connector = nullptr;  // connector with the blocks of the prompt; null: no connector has any
     int blocks = 0;
   };
 

@@ -20,7 +20,8 @@ KvResidency::KvResidency(double sample, std::function<std::int64_t()> clock)
     : sample_(sample), clock_(std::move(clock)) {}
 
 void KvResidency::allocated(BlockId block) {
-  sampled_.erase(block);  // A block that gets no content is not counted as evicted.
+  // A sampled block that gets no new content is not measured any more, and not counted as evicted.
+  sampled_.erase(block);
   const double drawn = static_cast<double>(random_bits(kSeed, ++blocks_) >> 11) * 0x1p-53;
   if (drawn < sample_) sampled_[block] = {.allocated_us = clock_()};
 }

@@ -28,7 +28,7 @@ class KvTransfers {
                                                     KvEventLog* events, std::function<void()> wake);
   ~KvTransfers();
 
-  // All functions below must be called on the engine thread.
+  // Call all functions below only on the engine thread.
 
   // Returns whether the request may be scheduled. If not, its blocks are being loaded, and advance()
   // returns its id when it is ready.

@@ -15,10 +15,10 @@ class ReuseEstimate {
   double chance(std::int64_t idle_us) const;
 
  private:
-  double survival(double seconds) const;  // fraction of pauses that are longer
+  double survival(double seconds) const;  // fraction of pauses that are longer than `seconds`
 
   std::int64_t pauses_ = 0;
-  double mean_ = 0.7;  // of ln(seconds): a median of 2 s
+  double mean_ = 0.7;  // mean of ln(pause in seconds); 0.7: a median pause of 2 s
   double variance_ = 1.5;
 };
 

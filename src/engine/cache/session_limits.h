@@ -4,8 +4,10 @@
 namespace octavo {
 
 struct SessionLimits {
-  double held_fraction = 0.8;     // of the blocks of the cache: all sessions together; 0: no sessions
-  double pinned_fraction = 0.25;  // of the blocks of the cache: all pins together; one owner: half of it
+  // fraction of the cache's blocks that all sessions together may hold; 0: no sessions
+  double held_fraction = 0.8;
+  // fraction of the cache's blocks that all pinned sessions together may hold; one owner may pin half of it
+  double pinned_fraction = 0.25;
   int sessions_max = 4096;
   int ttl_s = 3600;  // time to live of sessions whose requests set none
   // cost of attention to one earlier token, relative to the other work for a token

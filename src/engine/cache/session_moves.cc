@@ -11,10 +11,12 @@
 namespace octavo {
 namespace {
 
-// Bytes of the blocks in a part. The engine's thread copies a part between two steps.
+// Size of the blocks in one part of an export. It is small because the engine's thread copies a part between
+// two steps.
 constexpr std::size_t kPartBytes = 4 << 20;
 
-// Returns the hold's tokens and one more, because look-ups never find the last token of a prompt.
+// Returns the tokens of the hold and one arbitrary token more, because look-ups never find the block of a
+// prompt's last token.
 std::vector<TokenId> with_last(std::span<const TokenId> tokens) {
   std::vector<TokenId> prompt(tokens.begin(), tokens.end());
   prompt.push_back(0);
@@ -166,7 +168,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::begin_import(const Sessio
   return it;
 }
 
-// Writes the pieces of blocks that the cache did not have.
+// Writes the contents of those imported blocks that the cache did not have yet.
 void SessionTable::import_pieces(const PrefixHold& hold, const SessionPart& part) {
   const SessionPartHeader& header = part.header;
   const BlockFormat& format = header.format;

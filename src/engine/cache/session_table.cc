@@ -16,7 +16,8 @@ namespace octavo {
 namespace {
 
 constexpr double kWaits = std::numeric_limits<double>::infinity();  // value while a request waits
-// Requests take more blocks than they need, because the order of the sessions costs time.
+// Requests that need blocks take 1/kReclaimPart of the cache from sessions at once, even if they need less,
+// because sorting the sessions takes time.
 constexpr int kReclaimPart = 128;
 // Shared blocks need no memory of the cache, but each session has its own table. So all sessions together
 // have at most this many times the blocks that they may hold, and one owner reaches half of it by forks.
@@ -83,11 +84,11 @@ void SessionTable::end(const Accepted& accepted, std::span<const TokenId> text, 
   const auto& use = accepted.request.session;
   if (!use) return;
   const auto it = sessions_.find(use->key);
-  if (it == sessions_.end()) return;  // released while the request was running
+  if (it == sessions_.end()) return;  // The client released the session while its request was running.
   Session& s = it->second;
   s.ended_us = now_us_;
   if (s.request.lock().get() == &accepted) s.request.reset();
-  if (text.empty()) return;  // the request was aborted before it was scheduled
+  if (text.empty()) return;  // The request was aborted before it was scheduled, so it has no text.
   const auto prompt = std::ssize(accepted.request.prompt);
   s.length = std::ssize(text);
   ++s.turns, ++stats_.turns;
@@ -101,13 +102,15 @@ void SessionTable::end(const Accepted& accepted, std::span<const TokenId> text, 
   if (held == nullptr) return;
   const bool pinned = s.pinned_until_us > 0;
   if (pinned && !check_pin(it->first, s, *held)) {
-    ++stats_.refused_pins;  // the blocks of the earlier turn stay pinned
+    // The new turn's blocks are not pinned. The blocks of the earlier turn stay pinned.
+    ++stats_.refused_pins;
     return scheduler_.let_go(held);
   }
   const std::int64_t pinned_until_us = s.pinned_until_us;
   hold(it, held);
   if (use->pin && !pin(it, s.ttl_s)) ++stats_.refused_pins;
-  s.pinned_until_us = std::max(s.pinned_until_us, pinned_until_us);  // a turn never ends a pin earlier
+  // A turn may extend a pin, but never ends it earlier.
+  s.pinned_until_us = std::max(s.pinned_until_us, pinned_until_us);
   keep_limits();
 }
 
@@ -337,7 +340,8 @@ Result<> SessionTable::pin(Sessions::iterator session, int ttl_s) {
   return {};
 }
 
-// A session that has begun again before is left as it is.
+// If a request of the session has arrived since the restart, the session is already in use and is not
+// restored.
 Result<SessionTable::Sessions::iterator> SessionTable::restore(const SessionCommand& command) {
   const bool known = sessions_.contains(command.key);
   if (held_max_ == 0 || find_or_add(command.key) == nullptr)

@@ -51,7 +51,7 @@ class SessionTable final : public BlockReserve {
  private:
   struct Session {
     PrefixHold* hold = nullptr;        // null: no blocks
-    int next_piece = 0;                // piece that an import continues with; 0: no import is in progress
+    int next_piece = 0;  // first piece of the next part of an import; 0: no import is in progress
     std::int64_t pinned_until_us = 0;  // 0: not pinned
     int ttl_s = 0;
     int priority = 0;
@@ -121,7 +121,7 @@ class SessionTable final : public BlockReserve {
   Sessions sessions_;
   std::map<std::string, Owner> owners_;
   std::vector<std::uint16_t> holders_;  // [block]: number of sessions that hold the block
-  std::vector<std::uint16_t> pins_;     // [block]: the part of them that is pinned
+  std::vector<std::uint16_t> pins_;     // [block]: number of pinned sessions that hold the block
   int references_ = 0;                  // sum of the blocks of all sessions
   int states_ = 0;                      // number of holds with a recurrent state
   Pins pinned_;

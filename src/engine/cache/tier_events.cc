@@ -60,7 +60,8 @@ void TierEvents::report_changes(KvConnector& tier) {
     const std::vector<bool> held = tier.held(KvMedium::storage, written);
     for (std::size_t i = 0; i < written.size(); ++i) {
       const auto stored = not_below_.find(written[i]);
-      // The block is reported when a prompt uses it.
+      // Skip blocks that no event has reported in host memory (report_stored() reports them when a prompt
+      // uses them), that are already reported in storage, or that storage no longer has.
       if (stored == not_below_.end() || !held[i]) continue;
       Stored mine = std::move(stored->second);
       mine.event.medium = KvMedium::storage;
@@ -73,7 +74,8 @@ void TierEvents::report_changes(KvConnector& tier) {
     const std::vector<bool> held = tier.held(medium, removed_keys);
     for (std::size_t i = 0; i < removed_keys.size(); ++i) {
       const auto name = reported.find(removed_keys[i]);
-      if (name == reported.end() || held[i]) continue;  // The block was stored again in the meantime.
+      // The tier has stored the block again after it removed it.
+      if (name == reported.end() || held[i]) continue;
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,

@@ -117,7 +117,8 @@ void DraftHead::take_drafts(std::span<const SampledToken> results) {
   });
 }
 
-// For each further draft token, the head reads the previous draft token and its own hidden state.
+// Each further draft token is a pass of the head, whose inputs are the previous draft token and the head's
+// own hidden state of the previous pass.
 Result<> DraftHead::run_drafts() {
   begin_batch();
   for (Working& w : working_) {

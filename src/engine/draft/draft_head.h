@@ -63,7 +63,8 @@ class DraftHead final : public Proposer {
     const DraftSampling* sampling;
     std::int32_t row;                  // row in the head's last pass
     int begin;                         // position of the first token in `blocks`
-    std::vector<std::int32_t> blocks;  // blocks of the sequence, followed by extra blocks of the head
+    // blocks of the sequence, followed by those of the head's extra blocks that it uses
+    std::vector<std::int32_t> blocks;
     std::int32_t next_own;             // index of the next extra block
   };
 

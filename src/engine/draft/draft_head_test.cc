@@ -174,7 +174,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     late.step(text, 7, last, 0);
     EXPECT_EQ(late.draft_tokens.size(), static_cast<std::size_t>(kMost));
 
-    // The same with blocks that contain another text.
+    // Does the same with blocks that contain another text.
     const std::vector<TokenId> other(text.size(), 7);
     HeadBench used(c);
     used.step(other, 0, last, 0);
@@ -183,7 +183,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     used.step(text, kHeadBlock, last, 2);
     EXPECT_EQ(used.draft_tokens, late.draft_tokens);
 
-    // The same after the head has read the text from the beginning.
+    // Does the same after the head has read the text from the beginning.
     used.step(text, 0, 9, 0);
     used.step(text, 9, last, 0);
     EXPECT_EQ(used.draft_tokens, whole.draft_tokens);

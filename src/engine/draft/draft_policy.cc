@@ -58,14 +58,16 @@ int DraftPolicy::most_of_step(int sequences) const {
   return most;
 }
 
-// Assumes that all sequences have the same number of draft tokens.
+// Returns the best number of draft tokens, under the assumption that all sequences in the step get the same
+// number.
 DraftPolicy::Choice DraftPolicy::choose(int sequences, const Acceptance& acceptance) const {
   constexpr std::int64_t kOne = Acceptance::kOne;
   const int most = limit(sequences);
   if (!options_.by_acceptance) return {.count = most, .pays = true};
   const std::int64_t rate = acceptance.is_new_ ? rate_of_all_ : acceptance.rate_;
   const std::int64_t step = times_.of(sequences);
-  // The first draft token is the most expensive one, because its pass also reads the step.
+  // The first draft token is the most expensive one, because the proposer's first pass also reads the tokens
+  // of the last step.
   const std::int64_t first = first_.ns(), further = std::min(further_.ns(), first);
   std::int64_t likely = kOne, tokens = kOne, least = std::numeric_limits<std::int64_t>::max();
   Choice best;

@@ -18,7 +18,7 @@ class Acceptance {
   static constexpr int kOne = 1 << 12;
 
   void note(bool accepted);
-  int rate() const { return rate_; }  // in units of 1 / kOne
+  int rate() const { return rate_; }  // acceptance rate in units of 1 / kOne
 
  private:
   friend class DraftPolicy;
@@ -99,7 +99,7 @@ class DraftPolicy {
   int ones_ = 0;  // number of times that exactly one draft token was best
 
   std::int64_t trying_ns_ = 0;  // time that exploratory drafts may take; below 0: exceeded
-  // The members below describe the current step.
+  // Members from here on describe the current step.
   int sequences_ = 1;
   bool chosen_ = false;  // whether the next exploratory draft is assigned to a sequence
   bool worth_ = false;   // whether draft tokens save time for at least one sequence

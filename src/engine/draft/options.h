@@ -18,7 +18,7 @@ struct NgramOptions {
 };
 
 struct SuffixOptions {
-  int max_tree_depth = 24;  // maximum number of matching tokens, and of draft tokens
+  int max_tree_depth = 24;  // maximum number of tokens of a match, and maximum number of draft tokens
   // number of past outputs to keep; 0: only the sequence's own text is used
   int max_cached_requests = 10000;
   double max_spec_factor = 1.0;

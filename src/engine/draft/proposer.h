@@ -22,7 +22,7 @@ struct Draft {
   std::uint64_t seed = 0;
   // Sequences may share cached blocks only if their identities are equal (CacheIdentity).
   Hash128 identity = {};
-  // True if the request has a cache salt. Other requests must then not use its text.
+  // True if the request has a cache salt. Its text must not be used for draft tokens of other requests.
   bool isolated = false;
   int most = 0;
 

@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kTree = "speculative_token_tree";
 
-// Reads fields by name. null counts as missing.
+// Reads the fields of a JSON object by name. A field that is null counts as missing.
 class Fields {
  public:
   explicit Fields(const json::object& config) : config_(config) {}
@@ -147,7 +147,8 @@ Result<Method> method_of(const Fields& fields, std::string_view name) {
 struct MethodRow {
   std::string_view name;
   Result<Method> (*read)(const Fields&, std::string_view method);
-  // Returns the default of num_speculative_tokens. null: the field is required.
+  // returns the default of num_speculative_tokens; if the pointer is null, the user must set
+  // num_speculative_tokens
   int (*tokens)(const Method&) = nullptr;
 };
 

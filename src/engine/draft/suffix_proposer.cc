@@ -8,8 +8,8 @@ namespace {
 
 constexpr TokenId kEnd = -1;  // separator after each kept output
 
-// Maximum number of positions to compare, starting with the latest one. Positions of other pairs in the
-// same hash bucket count, too.
+// Maximum number of text positions that are compared with the end of the sequence, latest first. The limit
+// includes positions of other token pairs in the same hash bucket.
 constexpr std::size_t kMatchesMax = 64;
 constexpr int kMatchesTriedMax = 256;
 

@@ -11,8 +11,8 @@ namespace {
 // takes to launch its kernels, so a CUDA graph would save no time.
 constexpr int kMost = 512;
 
-// Returns the next size for which a CUDA graph is captured. Matrix products process 16 or 64 rows at a
-// time, so padding to a multiple costs little.
+// Returns the next larger size for which a CUDA graph is captured. Matrix products process 16 or 64 rows at a
+// time, so padding a step to this size costs little.
 int after(int size) {
   if (size < 16) return 2 * size;
   return size + (size < 64 ? 16 : 32);

@@ -64,8 +64,8 @@ class BlockExchange {
   // Returns the format of exported blocks, or unsupported with the reason if this engine cannot export
   // blocks.
   virtual Result<BlockFormat> block_format() const = 0;
-  // Copies a piece of format.bytes bytes. Thread-safe. During the copy, steps must not write an exported
-  // block or state, and must not use an imported one.
+  // Copies a piece (format.bytes bytes) out of the cache. Thread-safe. During the copy, steps must not write
+  // a block or state that is exported, and must not use one that is imported.
   virtual void export_piece(KvLocation location, std::span<std::byte> out) const = 0;
   virtual void import_piece(KvLocation location, std::span<const std::byte> bytes) = 0;
   // Allocates host memory for copies of pieces; pinned if the device is a GPU. Returns an error if there is

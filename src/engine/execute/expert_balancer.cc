@@ -44,7 +44,8 @@ void ExpertBalancer::before_step() {
     forget();
     steps_ = 0;
   } else if (steps_ == options_.step_interval - options_.window_size) {
-    forget();  // Only the last window_size steps before a plan are counted.
+    // A plan uses only the token counts of the last window_size steps, so earlier counts are dropped.
+    forget();
   }
   ++steps_;
   while (moving_ < next_.size()) {

@@ -110,7 +110,8 @@ void LocalExecutor::hand_on(ProcessGroup* stages, const View& rows) {
 }
 
 void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
-  if (layout_.state_floats == 0) return;  // the layers with recurrent states are in another stage
+  // no states to copy: the layers with recurrent states are in another pipeline stage
+  if (layout_.state_floats == 0) return;
   for (const Batch::StateCopy& copy : copies)
     backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1),
                           cache_.states().rows(copy.from, 1));
@@ -131,7 +132,8 @@ Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
 
 Result<std::span<SampledToken>> LocalExecutor::collect() { return sampling_.collect(); }
 
-// Uses the same chunks as sample() on rank 0.
+// Computes the rows in the same chunks as sample() on rank 0, because the ranks exchange messages in each
+// chunk.
 Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
   for (std::size_t begin = 0; begin < tokens.size(); begin += logit_rows_.most())
     TRY_VOID(chunk_logits(tokens.subspan(begin, std::min(logit_rows_.most(), tokens.size() - begin))));

@@ -39,7 +39,7 @@ struct LocalExecutorOptions {
   // Layers whose inputs read_hidden() reads. Empty: read_hidden() reads the output of the last layer.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
-  // The next two fields apply only to asynchronous devices.
+  // `asynchronous` and `recorded` apply only to asynchronous devices.
   bool asynchronous = true;  // whether a step starts before the tokens of the previous step are known
   bool recorded = true;      // whether decoding steps run as CUDA graphs
   // Groups of the ranks that have the other parts of the model, for host memory; they must outlive the

@@ -70,7 +70,7 @@ Result<> LocalExecutor::allocate() {
                                     .states = layout_.state_floats > 0,
                                     .images = media_ && media_->has_rows(),
                                     .adapters = adapters});
-  // Allocates the maximum size now, because CUDA graphs contain the addresses.
+  // Allocates the inputs for the largest step now, because CUDA graphs contain their addresses.
   const auto tokens = static_cast<std::size_t>(options_.max_tokens);
   const auto sequences = static_cast<std::size_t>(options_.max_sequences);
   TRY_VOID(inputs_->begin(tokens, sequences, backend_));
@@ -112,7 +112,7 @@ Result<> LocalExecutor::rehearse() {
   TRY_VOID(rehearse_step(texts));
   TRY_VOID(rehearse_step(decoding));
   const std::int64_t before = available();
-  // the second run captures the CUDA graph
+  // The first run loads the kernels, the second run captures the CUDA graph.
   if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));
   const std::int64_t bytes_each = std::max<std::int64_t>(before - available(), 0);
   recordings_.measured(bytes_each);

@@ -194,7 +194,8 @@ Result<> RankedExecutor::put_adapter(int slot, std::span<const AdapterFile::Chan
 }
 
 void RankedExecutor::drop_adapter(int slot) {
-  (void)or_end(broadcast<order::DropAdapter>(slot));  // if this fails, the next step reports the error
+  // If sending the command fails, the next step reports the error.
+  (void)or_end(broadcast<order::DropAdapter>(slot));
   own_->adapters()->drop_adapter(slot);
 }
 
@@ -205,12 +206,14 @@ Result<> RankedExecutor::begin_media(int slot, const MediaPart& part) {
 }
 
 bool RankedExecutor::advance_media(int rows) {
-  (void)or_end(broadcast<order::AdvanceMedia>(rows));  // if this fails, the next step reports the error
+  // If sending the command fails, the next step reports the error.
+  (void)or_end(broadcast<order::AdvanceMedia>(rows));
   return own_->media_encoder()->advance_media(rows);
 }
 
 void RankedExecutor::drop_media(int slot) {
-  (void)or_end(broadcast<order::DropMedia>(slot));  // if this fails, the next step reports the error
+  // If sending the command fails, the next step reports the error.
+  (void)or_end(broadcast<order::DropMedia>(slot));
   own_->media_encoder()->drop_media(slot);
 }
 
@@ -237,7 +240,8 @@ class Follower {
   }
   Result<> run(order::Forward& forward) {
     if (!last_stage_ || !pipelines_) return own_.forward(forward.batch);
-    waiting_.push_back(std::move(forward.batch));  // kept until rank 0 computes the batch
+    // The batch waits here until rank 0 computes its part of the step.
+    waiting_.push_back(std::move(forward.batch));
     return {};
   }
   Result<> run(const order::Assist&) { return own_.assist(); }
@@ -269,7 +273,7 @@ class Follower {
   LocalExecutor& own_;
   Ranks& ranks_;
   const bool last_stage_, pipelines_;
-  std::deque<Batch> waiting_;  // the same batches as in waiting_ of rank 0
+  std::deque<Batch> waiting_;  // the batches in waiting_ of rank 0, in the same order
 };
 
 }  // namespace

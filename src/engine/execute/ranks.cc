@@ -23,7 +23,7 @@ constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
 // All engines start at the same time. If an engine ends during the start, all engines end and restart.
 constexpr int kMeetEnginesS = 300;
-// each stage has a step in flight, see SchedulerOptions::max_steps_in_flight
+// maximum number of pipeline stages; each has one step in flight (SchedulerOptions::max_steps_in_flight)
 constexpr int kStagesMax = 16;
 // Usual maximum size of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
@@ -301,7 +301,7 @@ Result<> Ranks::agree(const Result<>& ready) {
     if (!all[rank].ready)
       return std::unexpected(
           Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
-  // No engine may start a step before all engines are ready.
+  // A step of one engine needs the experts of all engines, so it may start only when all are ready.
   if (groups_.experts) groups_.experts->barrier();
   TRY_VOID(groups_.status());
   for (ProcessGroup* group : groups_.list())

@@ -27,7 +27,7 @@ Result<> StepInputs::begin(std::size_t tokens, std::size_t pending, Backend& bac
   types = memory_.add<std::int32_t>(shape_.types ? tokens : 0);
   axes = memory_.add<std::int32_t>(shape_.axes ? kAxes * tokens : 0);
   for (auto& group : slots) group = memory_.add<std::int64_t>(tokens);
-  if (shape_.states) {  // there are at most `tokens` sequences
+  if (shape_.states) {  // sized for `tokens` sequences, because each sequence has at least one token
     state_slots = memory_.add<std::int32_t>(tokens);
     state_starts = memory_.add<std::int32_t>(tokens + 1);
     state_copies = memory_.add<std::int32_t>(tokens);

@@ -62,7 +62,7 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
   MemoryPlan memory = figures.memory;
   memory.useful = s.max_num_seqs * (cached + 2 * (model.state_bytes + figures.source_bytes)) +
-                  // twice, because states get at most half of the memory
+                  // factor 2, because states get at most half of the memory
                   2 * s.draft_states * model.state_bytes;
   std::int64_t bytes = cache_bytes(memory);
   TRY_VOID(plan_states(model.state_bytes + figures.source_bytes, bytes, s));

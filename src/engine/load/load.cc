@@ -194,7 +194,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }
 
-// All ranks use it, so that "auto" selects the same type of device on each rank.
+// Returns a function that checks whether a GPU supports the model. All ranks use it, so that "auto" selects
+// the same type of device on each rank.
 CheckModel check_model_of(const EngineOptions& options) {
   return [&options](const Backend& gpu) -> Result<> {
     TRY(const LoadOptions load, load_options(options));

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kSizeTolerance = 10;  // 1 / 10 of the planned blocks
+constexpr int kSizeTolerance = 10;  // tolerance: 1/kSizeTolerance of the planned number of blocks
 
 // Returns the reason why blocks cannot be kept, or an empty text.
 std::string_view obstacle(const EngineOptions& options, const ModelPlanFigures& figures,
@@ -73,7 +73,8 @@ Result<KeptCache::Opened> KeptPlan::open(SchedulerOptions& scheduler, int state_
   shape.blocks.num_blocks = scheduler.num_blocks;
   shape.saved_states = scheduler.saved_states;
   shape.state_slots = state_slots;
-  // Memory that the machine does not have is refused where it is allocated.
+  // Asks for no more memory than the machine has; the failure would otherwise appear later, when the memory
+  // is used.
   if (const std::uint64_t all = host_memory().all(); all > 0 && KeptCache::bytes(shape) > all)
     return KeptCache::Opened{};
   auto mapped = KeptCache::open(descriptor_, shape);

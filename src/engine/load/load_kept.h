@@ -34,7 +34,7 @@ class KeptPlan {
 
  private:
   int descriptor_ = -1;  // -1: the memory is not used
-  KeptShape shape_;      // without the numbers of blocks and states
+  KeptShape shape_;      // shape of the memory, without the numbers of blocks and states
 };
 
 }  // namespace octavo

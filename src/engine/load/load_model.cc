@@ -44,7 +44,8 @@ Result<> check_cross(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// Increase it when the content of caches changes.
+// Increase this number when the content of cached blocks changes, so that blocks of older versions are not
+// used.
 constexpr int kCacheVersion = 1;
 
 // Returns the identity of keys and values. Models with equal identities compute equal keys and values for
@@ -203,7 +204,8 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
       .max_adapters = options.lora.in_memory(),
       .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
       .sampler = {options.logprobs.processed},
-      // Drafting needs the sampled tokens of the last step on the host.
+      // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
+      // tokens, which must be on the host.
       .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
       // With prompt embeddings, the emulated device reports a data race in captured steps while they
       // store keys. Ranks exchange values through host memory (StagedGroup).
@@ -259,8 +261,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
   }
-  // Only a change of the files since the last start matters, and the server itself chose the files. So
-  // samples of their bytes suffice.
+  // The fingerprint must only show whether the files have changed since the last start, and the server itself
+  // chose them. So it is computed from samples of their bytes.
   if (hooks.kept_memory >= 0) {
     TRY(loaded.content, content_of(options, *model, sampled_fingerprint));
   }
@@ -273,8 +275,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     }
     local.shared_cache = loaded.rank_caches.has_value();
   } else if (ranks == nullptr && options.sessions.held_fraction > 0) {
-    // Sessions can be exported. A hash of all bytes would make each start slower. Without a fingerprint, the
-    // engine refuses exports.
+    // Exported sessions carry this fingerprint. It hashes only samples of the weights, because a hash of all
+    // bytes would make each start slower. If it is empty, the engine refuses exports.
     local.fingerprint = fingerprint_of(options, *model, sampled_fingerprint).value_or("");
   }
   TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));

@@ -8,7 +8,7 @@ namespace octavo {
 
 struct MemoryPlan {
   std::int64_t requested = 0;  // kv_cache_memory_bytes; 0: automatic
-  std::int64_t useful = 0;     // maximum that the running sequences can use
+  std::int64_t useful = 0;     // maximum number of bytes that the running sequences can use
   std::int64_t all = 0;
   std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
   std::int64_t reserved = 0;   // memory for allocations that come after the cache

@@ -65,7 +65,8 @@ struct Answer {
       thinking.append(tokens[i]);
       finish.after(tokens.first(i + 1));
     }
-    // the prompt logprobs were sent with the first token
+    // If the answer has output already, an earlier engine has sent the prompt logprobs together with the
+    // first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
     if (continues())
       account.computed_until = static_cast<int>(accepted->request.prompt.size() + tokens.size());
@@ -75,7 +76,7 @@ struct Answer {
   bool continues() const { return so_far.cost != AnswerCost(); }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
-  // For penalties. Empty if the prompt consists of embeddings.
+  // Returns the prompt's token ids, for penalties. Empty if the prompt consists of embeddings.
   std::span<const TokenId> prompt_ids() const {
     if (accepted->request.has_embeds()) return {};
     return accepted->request.prompt;
@@ -100,16 +101,17 @@ struct Answer {
 
   std::shared_ptr<Accepted> accepted;
   const AnswerSoFar& so_far;  // element of accepted->request.answers_so_far
-  SequenceId sequence{};      // not set while the grammar is being compiled
+  SequenceId sequence{};      // id of the answer's sequence; not set while the grammar is being compiled
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
   // Grammar state of the tokens after grammar_after. null: no grammar.
   std::shared_ptr<GuidedText> guided;
-  bool grammar_waits = false;  // true until grammar_after has been sampled
+  // true until the token grammar_after is sampled; the grammar applies only to the tokens after it
+  bool grammar_waits = false;
   bool mask_under_way = false;
   Acceptance acceptance;
-  int adapter = -1;  // slot of the LoRA adapter; -1: no adapter, or not loaded yet
+  int adapter = -1;  // device slot of the answer's LoRA adapter; -1: no adapter, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;

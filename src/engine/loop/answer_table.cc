@@ -55,7 +55,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
     fail(index, {ErrorCode::internal, "the grammar does not allow this token", {}}, now_us);
     return true;
   }
-  // Also applies with ignore_eos, because no token may follow the end of the grammar.
+  // Ends the answer even with ignore_eos, because no token may follow the end of the grammar.
   if (!finish && under_grammar && answer.guided->matcher().is_terminated()) finish.emplace();
   if (!finish) return false;
   answer.news.stop_token = finish->stop_token;
@@ -95,7 +95,8 @@ void AnswerTable::send(Answer& answer) const {
   answer.news.index = answer.so_far.index;
   answer.news.cached_tokens = answer.cached_tokens;
   answer.news.cost = answer.account.cost;
-  // Every output has these times, because the server may end the answer itself at a stop string.
+  // Each output contains the times, not only the last one, because the server may end the answer itself at a
+  // stop string.
   answer.news.times = answer.times;
   answer.news.times.arrived_us = answer.accepted->arrived_us;
   answer.accepted->sink->deliver(std::exchange(answer.news, {}));

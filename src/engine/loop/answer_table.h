@@ -24,7 +24,7 @@ class AnswerTable {
  public:
   using Offer = std::function<std::optional<KvTransferParams>(const Answer&, bool whole)>;
 
-  // `engine` is EngineInfo::index. `offer` is called when an answer ends for any reason. `whole` is false
+  // `engine` is EngineInfo::index. `offer` is called at the end of each answer; its argument `whole` is false
   // after an abort or a failure.
   AnswerTable(Inbox& inbox, int engine, Offer offer)
       : inbox_(inbox), engine_(engine), offer_(std::move(offer)) {}

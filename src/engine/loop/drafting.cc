@@ -106,7 +106,8 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
   Answer& answer = answers_[owner.answer];
   const Sequence& s = *scheduler_.find(owner.sequence);
   const int room =
-      std::max(0, s.spec.max_total_tokens - 1 - s.length());  // the last output token is never computed
+      // Maximum number of draft tokens, given that the last output token is never computed.
+      std::max(0, s.spec.max_total_tokens - 1 - s.length());
   return {.sequence = static_cast<std::uint64_t>(owner.sequence),
           .text = s.tokens,
           .prompt_tokens = s.prompt_tokens,

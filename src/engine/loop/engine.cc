@@ -142,7 +142,8 @@ void Engine::thread_main() {
   watch_.start();
   Mail mail;
   Result<bool> ran = false;  // An error means that the device failed permanently.
-  bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first iteration arms the watch
+  // In the first iteration, assist_engines() starts the watch for steps of other engines.
+  bool gave_way = false, assisted = engines_watch_ != nullptr;
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
         media_.encoding() || !waiting_.sessions.empty())
@@ -163,7 +164,8 @@ void Engine::thread_main() {
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_media();
-    if (transfers_) advance_transfers();  // must come after all calls that may start a request
+    // Must come after all calls that may add a request to the waiting transfers.
+    if (transfers_) advance_transfers();
     if (!mail.frozen && ran) {
       watch_.begin_step();
       const std::int64_t began_us = now_us();
@@ -187,11 +189,12 @@ void Engine::thread_main() {
     publish_events();
     if (observers_.after_step) observers_.after_step();
   }
-  // The destructor of AdapterTable completes these commands with an error.
+  // Adapter commands are passed on to the AdapterTable even when the engine stops: its destructor completes
+  // them with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
   for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
   while (!waiting_.sessions.empty()) run_session_commands();
-  // every request must get a final output
+  // Requests are admitted even when the engine stops, because every request must get a final output.
   for (Submission& submission : mail.submissions) admit(submission);
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
   for (Pause& wanted : mail.pauses) waiting_.pauses.push_back(std::move(wanted));
@@ -200,7 +203,7 @@ void Engine::thread_main() {
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (observers_.after_step) observers_.after_step();
-  watch_.stop();  // stops here, because the watch reads the CPU clock of this thread
+  watch_.stop();  // Stops the watch on this thread, because it reads the CPU clock of this thread.
 }
 
 // Called while this engine has no step. Assists the step of another engine that shares experts. Returns
@@ -297,7 +300,7 @@ void Engine::schedule(AnswerIndex index) {
   }
 }
 
-// A request that has ended has no open answers, so nothing happens.
+// If the request has ended while its grammar was compiled, it has no open answers, and nothing happens.
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
@@ -431,7 +434,7 @@ void Engine::publish_stats(bool healthy) {
   stats_.requests.waiting = answers_.open_count() - s.running;
   stats_.requests.deferred = stats_.requests.waiting - s.waiting;
   stats_.blocks.total = s.blocks_total;
-  // Idle blocks of sessions are cached blocks, because requests can take them.
+  // Blocks that only idle sessions hold count as cached blocks, because requests can take them.
   stats_.prefix_cache.sessions = sessions_.stats();
   const int idle = std::min(stats_.prefix_cache.sessions.idle_blocks, s.blocks_used);
   stats_.blocks.used = s.blocks_used - idle;

@@ -47,8 +47,8 @@ void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowL
   answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
 }
 
-// If the grammar exceeds its limit or allows no token, the request is invalid, and a retry would fail
-// again.
+// A grammar that exceeds its limit or allows no token is the request's fault: returns invalid_argument,
+// because a retry would fail again.
 static Error error_of_mask(Error error, const Request& request) {
   if (error.code != ErrorCode::resource_exhausted) return error;
   return {ErrorCode::invalid_argument, std::move(error.message), request.grammar->field};
@@ -75,7 +75,7 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
       row.mask = rows.next_mask_of(*forced, answer.sampling.vocab_size());
     }
     if (answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), row.drafts, bans_)) {
-      if (drafts > 0) break;  // the step after the draft tokens ends the answer
+      if (drafts > 0) break;  // no token may follow; the next step ends the answer
       if (rule && rule->matcher().can_terminate()) return false;
       return invalid("",
                      "after {} tokens no token is possible: allowed_token_ids, bad_words, min_tokens and the "

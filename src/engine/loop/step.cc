@@ -30,7 +30,7 @@ Result<bool> StepLoop::run_one() {
       return true;
     }
   }
-  if (flying_) TRY_VOID(commit());  // commits step N - 1 while step N runs
+  if (flying_) TRY_VOID(commit());  // Step N is running on the device now, so the host commits step N - 1.
   if (!launched) return true;
   TRY_VOID(sample(*std::move(launched)));
   if (!executor_.asynchronous()) TRY_VOID(commit());
@@ -119,7 +119,8 @@ void StepLoop::choose_rows() {
       continue;
     }
     rows_.cut(rows_before);
-    // The answer ends first, because its session and its transfer use the sequence.
+    // Ends the answer before its sequence, because the end of the answer's session and transfer still needs
+    // the sequence.
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
     finish(s.sequence);
   }

@@ -125,7 +125,8 @@ void StepCosts::computed(std::vector<StepPart>&& parts, std::int64_t now_ns) {
   since_ns_ = now_ns;
   compute_ns_ += ns;
   weights_.note(parts, ns);
-  // The parts of ended answers cannot be charged any more.
+  // Ended answers cannot be charged any more, so their parts are removed, and the remaining answers pay for
+  // the step.
   std::erase_if(parts, [this](const StepPart& part) { return !scheduler_.contains(part.sequence); });
   if (parts.empty()) unassigned_ns_ += ns;
   work_.resize(parts.size());
@@ -148,7 +149,7 @@ void StepCosts::count(Answer& answer, const StepPart& part, std::int64_t now_ns)
   AnswerAccount& account = answer.account;
   account.blocks.settle(now_ns, account.cost);
   const auto prompt = static_cast<int>(answer.accepted->request.prompt.size());
-  // tokens that an earlier engine has counted
+  // number of tokens of the sequence whose cost an earlier engine has counted
   const int known = prompt + static_cast<int>(answer.so_far.tokens.size());
   const int end = part.first + part.tokens;
   const int fresh = std::max(part.first, account.computed_until);

@@ -12,7 +12,7 @@ namespace octavo {
 // Work of one token and of one step on one device, for estimates.
 struct WorkFigures {
   double operations_per_token = 0;
-  double operations_per_pair = 0;  // for each (query, key) pair of attention
+  double operations_per_pair = 0;  // operations for each (query, key) pair in attention
   double weight_bytes = 0;
   double kv_bytes_per_token = 0;
 };
@@ -24,7 +24,7 @@ class StepRecords {
     work_.enabled = figures.has_value();
   }
 
-  // The times of the returned record are 0.
+  // Returns a record of the plan. Its times are 0 until computed() sets them.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
   // Counts the tokens of a step as vLLM does: computed prompt tokens and new output tokens.

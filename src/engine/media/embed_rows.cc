@@ -5,7 +5,8 @@ namespace octavo {
 Result<> EmbedRows::begin(const MediaPart& prompt) {
   TRY(rows_, backend_.device->allocate(static_cast<std::size_t>(prompt.tokens * row_bytes())));
   backend_.device->upload(*backend_.stream, rows_of(rows_), prompt.bytes.data());
-  backend_.stream->synchronize();  // waits, because the caller frees the bytes of the prompt
+  // Waits for the upload, because the caller frees the bytes of the prompt after this call.
+  backend_.stream->synchronize();
   return {};
 }
 

@@ -424,7 +424,7 @@ std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
 }
 
-// Like squares_from(), with complete windows instead of squares.
+// The same as squares_from(), but a call computes complete windows instead of complete squares.
 std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
   const auto first = std::ranges::lower_bound(windows_.starts, row);
   const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);

@@ -13,7 +13,7 @@ class Connector {
   // and retries failures itself.
   virtual void tick(int replicas, std::int64_t now_us) = 0;
 
-  // Called when the program stops, until it returns true. True means that all processes that must end with
+  // Called repeatedly when the program stops, until it returns true. True: all processes that must end with
   // the program have ended.
   virtual bool end(std::int64_t) { return true; }
 };

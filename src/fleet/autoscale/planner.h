@@ -36,7 +36,8 @@ class Planner {
   ~Planner();  // calls stop(0)
 
   std::string address() const;
-  // Waits at most grace_ms until the connector's servers have ended.
+  // Stops scaling, then waits at most grace_ms for the processes that the connector must end
+  // (Connector::end).
   void stop(int grace_ms);
 
  private:

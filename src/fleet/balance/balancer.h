@@ -43,7 +43,8 @@ struct BalancerOptions {
   std::vector<PoolOptions> pools = {};  // one pool for both roles, or a prefill pool and a decode pool
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
-  std::int64_t slow_start_us = 0;  // ramp until a new endpoint gets its full share of requests
+  // time in which the share of requests of a new endpoint rises to its full share
+  std::int64_t slow_start_us = 0;
   bool learn_capacity = false;     // learn from refusals how many requests an endpoint accepts
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();

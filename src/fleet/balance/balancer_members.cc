@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
 constexpr int kIdleReads = 4;  // readings without running requests after which a request counts as lost
-// The same after the first byte of a stream. It is larger because the stream's last bytes may arrive late.
+// Number of readings without running requests after which a stream that has sent its first byte counts as
+// lost. It is larger than kIdleReads because the stream's last bytes may arrive late.
 constexpr int kIdleReadsOfStream = 30;
 // factor for Watch::silence_us after the first byte of a stream
 constexpr int kSilencesOfStream = 3;
@@ -373,7 +374,8 @@ void Balancer::watch_loads(std::function<void()> changed) {
   loads_changed_ = std::move(changed);
 }
 
-// A load that grows by output tokens does not trigger a report. The next report includes the growth.
+// Reports the change to peer routers. Not called when a load grows by output tokens, because peers need not
+// know it at once: the next report includes the growth.
 void Balancer::load_changed(EndpointId id) {
   slots_[id].load_changed = true;
   if (loads_changed_ && std::exchange(loads_are_reported_, false)) loads_changed_();

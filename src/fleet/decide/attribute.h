@@ -12,7 +12,7 @@ class Parameters;
 // source of the attributes that the option customMetrics reads from engines' metrics
 inline constexpr std::string_view kCoreMetrics = "core-metrics-extractor";
 inline constexpr std::string_view kGpuMetrics = "dcgm-extractor";
-// only attribute of kGpuMetrics: utilization of the GPU, 0 to 1
+// the only attribute of kGpuMetrics: utilization of the GPU, 0 to 1
 inline constexpr std::string_view kGpuUtilization = "GPUUtilization";
 
 // Reads the attribute's name from the parameter `field`, and its source from the parameter `producer`. Adds

@@ -27,7 +27,7 @@ struct Decision {
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // for a scorer, all scores; for a filter, the kept endpoints with total 0
+    std::vector<Score> scores;  // scores after a scorer; kept endpoints, with total 0, after a filter
   };
   bool explain = false;
   std::vector<Step> steps = {};

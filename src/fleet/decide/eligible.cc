@@ -20,7 +20,7 @@ void eligible(const FleetView& view, const RouteRequest& request, Role part,
               std::span<const EndpointId> excluded, Candidates& out) {
   out.clear();
   bool any_available = false;
-  Candidates doubtful;  // not probed yet, or with an open circuit breaker
+  Candidates doubtful;  // endpoints that were not probed yet or have an open circuit breaker
   for (const Member& member : view.members) {
     const Role role = member.endpoint->role;
     const Availability state = member.state.availability;

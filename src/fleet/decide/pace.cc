@@ -12,7 +12,8 @@ constexpr int kMeasuredMax = 1'000;
 constexpr double kOddMax = 8;          // a measurement counts as at most this multiple of the rate
 // Output tokens in one measurement. More than one, because several tokens may arrive together.
 constexpr std::int64_t kSpanTokens = 8;
-// A shorter prompt is not measured, because its time is that of a single step.
+// Prompts with fewer tokens are not measured: they take one step whatever their length, so their time does
+// not show the time per token.
 constexpr std::int64_t kPromptTokens = 16;
 constexpr double kEqual = 1.5;        // rates within this factor count as equal
 constexpr double kHalfLifeUs = 30e6;  // half-life of the weight of a measurement

@@ -46,7 +46,8 @@ class Parameters {
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 
-  // Returns the first error. Without such an error, returns an error if a field was not read.
+  // Returns the first error of a read function. If there is none, returns an error if no function has read
+  // one of the fields, because the field is unknown.
   Result<> done() const;
 
  private:

@@ -22,7 +22,7 @@ struct PolicyOptions {
   // cost of a computed block for each request that waits for it; 0: the cost is that of NVIDIA Dynamo
   double kv_delay_weight = 2;
   double router_temperature = 0;  // 0: pick the lowest cost; above 0: pick randomly, weighted by cost
-  // at an endpoint without events, a prompt counts as cached for this time
+  // time for which a prompt counts as cached at an endpoint without KV cache events
   std::int64_t router_ttl_secs = 120;
   std::int64_t prefix_token_count = 256;  // policy prefix_hash: number of first tokens to hash
   // policy prefix_hash: an endpoint with more than this multiple of the mean load is skipped

@@ -11,8 +11,8 @@
 
 namespace octavo::fleet {
 
-// Parses "10.0.0.1:8000" or "[::1]:8000". Refuses host names, because gateways need addresses. Returns
-// invalid_argument without a field.
+// Parses "10.0.0.1:8000" or "[::1]:8000". Refuses host names, because gateways need addresses. Errors:
+// invalid_argument, which names no field.
 Result<Endpoint> endpoint_of_address(std::string_view address);
 
 // Returns the role in the label llm-d.ai/role ("prefill" or "decode"). Without the label, returns both

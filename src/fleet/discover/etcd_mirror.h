@@ -18,7 +18,8 @@ class EtcdMirror {
   // [key in etcd]
   const std::map<std::string, std::string>& values() const { return values_; }
 
-  // Each returns a request body: of POST /v3/kv/range, and of POST /v3/watch, which must follow it.
+  // range() returns the request body of POST /v3/kv/range. watch() returns that of POST /v3/watch, which the
+  // caller sends after the range request.
   std::string range() const;
   std::string watch() const;
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// These times are those of client-go's leader election.
+// Times of client-go's leader election, so that pickers behave like other Kubernetes programs.
 constexpr std::int64_t kLeaseSeconds = 15;
 constexpr std::int64_t kRenewWithinUs = 10'000'000;
 constexpr std::chrono::seconds kRenewInterval{2};

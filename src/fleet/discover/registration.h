@@ -18,8 +18,7 @@ struct RegistrationOptions {
   std::optional<EtcdOptions> etcd = {};
   std::vector<http::Url> routers = {};
   // the worker's host name or address for other machines; "": the address of the network interface towards
-  // the list's server
-  // list
+  // the server that keeps the list
   std::string host = {};
   std::string api_key = {};  // API key for the routers; "": no key
   int lease_s = 10;          // seconds after the end of the process until etcd deletes the key

@@ -38,8 +38,8 @@ struct FlowOptions {
   // sets for each band the saturation at which its requests start to wait
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);
   std::map<int, BandOptions> bands = {};   // by priority
-  BandOptions default_band = {};           // for priorities of 0 and above that `bands` does not contain
-  BandOptions default_negative_band = {};  // for priorities below 0 that `bands` does not contain
+  BandOptions default_band = {};  // options for priorities of 0 and above that `bands` does not contain
+  BandOptions default_negative_band = {};  // options for priorities below 0 that `bands` does not contain
 };
 
 class FlowControl {

@@ -68,7 +68,7 @@ class HeldBlocks {
     PrefixKey key = 0;
   };
   struct Held {
-    SlotTable<Name> names{16};  // from the engine's hash to the key
+    SlotTable<Name> names{16};  // maps the engine's hash of a block to its key
     std::optional<std::int64_t> group = {};
   };
 

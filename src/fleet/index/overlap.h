@@ -25,7 +25,8 @@ struct Hits {
 struct Overlap {
   int block_size = 1;  // tokens per block
   std::uint32_t prompt_blocks = 0;
-  bool cached = true;  // false: the chosen endpoint has hits for blocks that it has not cached yet
+  // false: hits are predictions (BurstPrefixProducer), not blocks that the endpoint has cached
+  bool cached = true;
   // Weight of a block in this tier for scorers. A block on the device has weight 1.
   double host_weight = 1, disk_weight = 1;
   std::vector<Hits> hits = {};           // [EndpointId], up to the last endpoint with hits

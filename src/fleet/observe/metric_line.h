@@ -6,7 +6,7 @@
 
 namespace octavo::fleet {
 
-// The texts point into the parsed line.
+// The string_views point into the parsed line.
 struct MetricLine {
   std::string_view name;
   std::string_view labels = {};  // text between the braces

@@ -12,7 +12,7 @@ struct ModelState {
   bool loaded = false;
   bool waiting = false;  // requests wait until the model is loaded
   double weight_bytes = 0;
-  double cache_bytes = 0;  // of the KV cache; 0: none
+  double cache_bytes = 0;  // size of the model's KV cache; 0: it has no KV cache
   double last_use = 0;     // seconds since 1970; 0: never
   double loads = 0;
 };

@@ -33,7 +33,8 @@ struct PageSource {
   std::optional<TlsSource> tls = {};  // nullopt: use http
   std::int64_t interval_us = 0;       // rounded up to a multiple of --refresh-metrics-interval
   int port = 0;                       // 0: the endpoint's port
-  bool at_node = false;               // read the page at the address of the endpoint's machine
+  // the endpoint's page is at the address of the machine that runs the endpoint, not at that of its pod
+  bool at_node = false;
 };
 
 struct CacheEventsSource {
@@ -61,7 +62,7 @@ struct EndpointPickerConfig {
   MediaTokens media_tokens = {};            // used if tokens are estimated
   std::optional<CacheEventsSource> events = {};         // nullopt: no KV cache events
   std::optional<FlowGateOptions> flow = {};             // nullopt: the feature gate flowControl is off
-  // used without `flow`, to decide when to refuse requests
+  // used if `flow` is not set, to decide when to refuse requests
   SaturationDetector shedding = UtilizationDetector{};
   // port that the gateway sends the requests for all ranks of a pod to; 0: each rank's own port
   int primary_port = 0;

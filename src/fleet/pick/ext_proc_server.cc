@@ -41,8 +41,8 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   void disconnected() override { processor_.cancel(); }
 
  private:
-  // Continues on the thread that dispatches the request, so that the request is booked before FlowGate
-  // considers the next request.
+  // Waits until FlowGate dispatches the request. Continues on the thread that dispatches it, so that the
+  // request is booked before FlowGate considers the next request.
   void wait() {
     processor_.wait([self = shared_from_this()] {
       self->processor_.go_on(self->answers_);

@@ -13,7 +13,7 @@ constexpr std::size_t kPrefixBytes = 5;  // compression flag (1 byte), and lengt
 constexpr std::string_view kGenerate = "/vllm.grpc.engine.VllmEngine/Generate";
 constexpr std::string_view kEmbed = "/vllm.grpc.engine.VllmEngine/Embed";
 
-constexpr std::size_t kCountedBytesMax = 4 << 20;  // maximum size of a message that is counted
+constexpr std::size_t kCountedBytesMax = 4 << 20;  // larger messages are not counted
 constexpr std::size_t kOutputsMax = 1024;          // maximum number of outputs of one request
 
 std::size_t length_of(std::string_view prefix) {

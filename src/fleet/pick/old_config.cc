@@ -141,8 +141,8 @@ void take_mode(json::object& plugin) {
   if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
 }
 
-// Converts the threshold of handlers that have no deciders. Prompts of which at least `threshold` bytes are
-// not cached have separate prefill; 0: all prompts.
+// Converts `threshold`, a parameter of old profile handlers, to a decider: separate prefill if at least
+// `threshold` bytes of the prompt are not cached; 0: for all prompts.
 void take_threshold(json::object& handler, bool deciders, json::array& added) {
   constexpr std::int64_t kBytesPerToken = 4;
   if (!handler.contains("parameters") || handler.at("parameters").is_null())
@@ -197,8 +197,8 @@ json::object* find_type(json::array& plugins, std::string_view type) {
   return nullptr;
 }
 
-// The deprecated scorer has its own index. If there is also a producer, the scorer then uses the producer's
-// index.
+// precise-prefix-cache-scorer (deprecated) has a separate index. If the file also has a
+// precise-prefix-cache-producer, replaces the scorer by one that uses the producer's index.
 void share_index(json::array& plugins) {
   const json::object* producer = find_type(plugins, "precise-prefix-cache-producer");
   json::object* scorer = find_type(plugins, "precise-prefix-cache-scorer");

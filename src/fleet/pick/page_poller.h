@@ -35,12 +35,14 @@ class PagePoller {
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)
       : fleet_(fleet), loop_(loop), options_(std::move(options)), then_(std::move(then)) {}
   void start();
-  // Requests the whole page of this endpoint from now on, because the part was useless. Returns false if it
-  // was the whole page already. Call it on the loop's thread.
+  // Requests the whole page of this endpoint from now on, because a part of the page did not contain the
+  // needed values. Returns false if the whole page was already requested. Must be called on the loop's
+  // thread.
   bool read_whole(EndpointId endpoint);
 
  private:
-  // The page of an endpoint. Its call is repeated at each tick, because a new call would cost more.
+  // The page of an endpoint. The same HTTP call is repeated at each tick, because making a new call object
+  // would cost more.
   struct Polled {
     Member member;
     std::weak_ptr<http::Call> call = {};

@@ -16,7 +16,7 @@
 namespace octavo::fleet {
 
 struct PickedRequest {
-  std::string model = {};         // as the client has sent it
+  std::string model = {};         // model name in the client's request
   std::string target_model = {};  // as sent to the endpoint
   int status = 200;               // HTTP status for the client; 0: the gateway disconnected before the end
   std::uint64_t request_bytes = 0, response_bytes = 0;
@@ -27,7 +27,7 @@ struct PickedRequest {
   double ttft_slo_seconds = 0, tpot_slo_seconds = 0;
   double seconds = 0;              // time from the request's headers to the end of the response
   double first_byte_seconds = -1;  // -1: no byte has arrived
-  std::int64_t input_tokens = -1;  // from the response's usage; -1: not reported
+  std::int64_t input_tokens = -1;  // prompt tokens in the response's usage; -1: not reported
   std::int64_t output_tokens = -1;
   std::int64_t cached_tokens = -1;
 };

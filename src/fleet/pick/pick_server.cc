@@ -104,8 +104,8 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    // Stops first changes of endpoints, then requests, and then readings of pages, because they use the
-    // members below.
+    // Stops changes of endpoints, then requests, and then readings of pages, while the members below, which
+    // they use, still exist.
     sources.clear();
     grpc.reset();
     metrics.reset();

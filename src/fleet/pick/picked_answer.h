@@ -27,7 +27,7 @@ class PickedAnswer {
   void grpc(std::string_view path, bool streams);
   void content_type(std::string_view type);
   void piece(std::string_view bytes);
-  // Returns the usage in the received part of the response; nullopt: none.
+  // Returns the usage in the part of the response that has arrived. Returns nullopt if this part has none.
   std::optional<boost::json::object> usage() const;
   // Fills in the fields about the response, and ends the booking at the first call.
   void ended(std::int64_t arrived_us, PickedRequest& request);

@@ -33,7 +33,8 @@ class PrefillConfig {
   Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                            PipelineConfig& pipeline) const;
 
-  int primary_port() const { return primary_port_; }  // from the handler; 0: not set
+  // primary port from the handler's parameters; 0: not set
+  int primary_port() const { return primary_port_; }
 
  private:
   bool handled_ = false;

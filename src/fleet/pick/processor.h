@@ -36,8 +36,8 @@ namespace octavo::fleet {
 
 namespace ext_proc = envoy::service::ext_proc::v3;
 
-// APIs whose bodies the picker reads. Requests of all other APIs go to any endpoint (passthrough), or are
-// refused.
+// APIs whose bodies the picker reads. Requests of other APIs go to any endpoint if `passthrough` is set, and
+// are refused otherwise.
 struct Parsers {
   bool openai = true;
   bool anthropic = true;
@@ -178,7 +178,8 @@ class Processor {
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest reported_;
-  RouteRequest route_;  // valid until an endpoint is picked
+  // emptied when an endpoint is chosen, so it must not be read afterwards
+  RouteRequest route_;
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;

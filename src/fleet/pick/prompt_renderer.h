@@ -17,7 +17,7 @@ struct RenderSource {
   std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
   std::string model = {};
   int timeout_ms = 5'000;
-  int media_timeout_ms = 30'000;  // for messages with images, videos or audio
+  int media_timeout_ms = 30'000;  // timeout of prompts with images, videos or audio
 };
 
 // Thread-safe. Must outlive the AsyncClient that owns `loop`.

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kGatherMs = 8;
 
-// Returns whether another endpoint has the same IP address and a different port. Ranks with separate ports
-// are already separate endpoints.
+// Returns whether another endpoint has the same IP address and a different port. Then each rank has a
+// separate port, and is already a separate endpoint.
 bool has_port_of_own(const FleetView& view, const Member& member) {
   return std::ranges::any_of(view.members, [&](const Member& other) {
     return other.endpoint->url != member.endpoint->url &&
@@ -30,7 +30,7 @@ bool has_port_of_own(const FleetView& view, const Member& member) {
 Scraper::Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages)
     : balancer_(balancer), loop_(loop), engines_(std::move(pages.engines)) {
   if (pages.metrics) {
-    // A query in the path is the user's.
+    // If the configured path has a query, the query is kept, because the user has written it.
     if (!pages.metrics->path.contains('?'))
       pages.metrics->part = [this](const Endpoint& endpoint) { return metrics_query(endpoint); };
     metrics_.emplace(balancer.fleet(), loop, *std::move(pages.metrics),
@@ -76,7 +76,7 @@ void Scraper::metrics_read(const Member& polled, const Result<http::Response>& p
     }
     scrape.state = std::move(read.state);
   }
-  // With several processes, Prometheus' Python client finds no metric by its name.
+  // Prometheus' Python client in multiprocess mode finds no metric by its name, so the whole page is read.
   if (page && !scrape.state && metrics_->read_whole(polled.id)) return;
   hand_over(std::move(scrape));
 }
@@ -89,7 +89,8 @@ void Scraper::gpus_read(const Member& polled, const Result<http::Response>& page
                .attributes = {{{std::string(kGpuUtilization), std::string(kGpuMetrics)}, *busy}}});
 }
 
-// Applies all readings of a short time together, because each change publishes a new view of all endpoints.
+// Collects the readings of a short time and applies them together, because each change publishes a new view
+// of all endpoints.
 void Scraper::hand_over(Scrape scrape) {
   scrapes_.push_back(std::move(scrape));
   if (scrapes_.size() == 1)

@@ -38,7 +38,7 @@ class Scraper {
 
   const EngineKinds engines_;
   std::optional<PagePoller> metrics_, models_, gpus_;
-  std::map<const EngineMetrics*, std::string> queries_;  // for the pages of each engine type
+  std::map<const EngineMetrics*, std::string> queries_;  // query for the metrics page, by engine type
   std::vector<Scrape> scrapes_;  // readings that are applied together
 };
 

@@ -15,7 +15,7 @@ inline EndpointPickerConfig read(const std::string& yaml) {
   return parsed ? *std::move(parsed) : EndpointPickerConfig();
 }
 
-// Returns the steps with their weights, such as "queue-scorerx2 ".
+// Returns the steps with their weights, such as "queue-scorerx2 " for weight 2.
 inline std::string steps(const EndpointPickerConfig& config) {
   std::string text;
   for (const StepConfig& step : config.pipeline.steps)

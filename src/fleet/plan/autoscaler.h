@@ -59,7 +59,7 @@ class Autoscaler {
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;
-  bool busy_ = false;     // a request ran or waited in the current window
+  bool busy_ = false;     // some request was running or waiting in the current window
   bool unknown_ = false;  // a replica did not respond in the current window
 
   int extra_ = 0;  // replicas above the floor, added because of latencies

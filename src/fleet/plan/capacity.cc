@@ -9,7 +9,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kWindowsMax = 100'000;
-constexpr std::int64_t kApart = 4;  // empty windows that are inserted after each window
+// empty windows after each window, so that the queue of a window does not affect the next window
+constexpr std::int64_t kApart = 4;
 
 std::size_t window_of(const Trace& trace, const TraceRequest& request, std::int64_t window_us) {
   return static_cast<std::size_t>((request.arrival_us - trace.requests.front().arrival_us) / window_us);

@@ -18,7 +18,7 @@ struct Contender {
 };
 
 struct ComparisonRules {
-  AutoscalerRules autoscaler = {};  // the SLO's limits replace its latency limits
+  AutoscalerRules autoscaler = {};  // the limits of `slo` replace the latency limits in these rules
   std::int64_t interval_us = 5'000'000;
 };
 

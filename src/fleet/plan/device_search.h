@@ -15,7 +15,7 @@ struct ReplicaKind {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
-  bool measured = false;              // the timing was measured; false: it is a roofline
+  bool measured = false;  // true: the step times were measured; false: they are roofline estimates
   double price = 1;                   // per device and hour
   Result<SimulationOptions> options;  // error: why a replica of this kind cannot serve the model
 };
@@ -35,7 +35,7 @@ struct Offer {
 };
 
 struct DeviceSearch {
-  std::vector<Offer> offers;  // in the order of the search
+  std::vector<Offer> offers;  // all offers, in the order of the search
   std::size_t best = 0;       // index in `offers` of the cheapest fleet
 };
 

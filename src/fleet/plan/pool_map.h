@@ -12,7 +12,7 @@
 namespace octavo::fleet {
 
 struct PoolMapRules {
-  int replicas = 8;  // in all pools together, at least 2
+  int replicas = 8;  // number of replicas in all pools together, at least 2
   std::vector<int> prompt_tokens = {256, 1024, 4096, 16384};
   std::vector<int> answer_tokens = {16, 64, 256, 1024};
   double seconds = 30;  // simulated seconds at each rate; must be much longer than the SLO's limits

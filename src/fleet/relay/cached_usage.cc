@@ -63,7 +63,7 @@ std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
   json::object* usage = read ? usage_in(*read) : nullptr;
   if (!usage) return answer;
   if (is_anthropic(*usage)) {
-    // input_tokens does not contain the cached tokens
+    // Anthropic's input_tokens does not include the cached tokens.
     const std::int64_t all = count_of(*usage, "input_tokens") + count_of(*usage, kCacheRead);
     (*usage)[kCacheRead] = tokens;
     (*usage)["input_tokens"] = std::max<std::int64_t>(all - tokens, 0);

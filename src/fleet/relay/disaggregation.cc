@@ -32,7 +32,7 @@ std::optional<json::object> prefill_request(std::string_view path, std::string_v
     return std::nullopt;
   (*request)["stream"] = false;
   request->erase("stream_options");
-  // Only the decode engine stores the response.
+  // Only the decode engine stores the response, so the prefill request must not.
   if (request->contains("store")) (*request)["store"] = false;
   json::object* limits = &*request;
   if (!route->limit_in.empty()) {

@@ -8,7 +8,7 @@
 
 namespace octavo::fleet {
 
-// Returns whether another worker may succeed.
+// Returns whether another worker may succeed after one worker has answered with this status.
 bool worth_a_retry(int status);
 
 bool is_backpressure(int status);

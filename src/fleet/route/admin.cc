@@ -81,7 +81,8 @@ Result<> take_worker_type(const json::object& body, bool disaggregated, Endpoint
   if (type != nullptr) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
     if (!disaggregated && wanted != "regular") return invalid("worker_type", "must be \"regular\"");
-    if (disaggregated && wanted == "regular") return {};  // the worker has both roles, as without the field
+    // "regular": the worker has both roles, as if the field were missing
+    if (disaggregated && wanted == "regular") return {};
     if (disaggregated && wanted != "prefill" && wanted != "decode")
       return invalid("worker_type", "must be \"prefill\" or \"decode\"");
     worker.role = wanted == "prefill" ? Role::prefill : Role::decode;
@@ -186,7 +187,7 @@ Response health(const RouteContext& context, bool readiness) {
                                      {"healthy_workers", healthy},
                                      {"total_workers", view->members.size()}},
                                     ready ? 200 : 503);
-  // another router then knows that this router is not down
+  // A router in front of this router then treats it as busy, not as unhealthy.
   if (!ready && context.queue) {
     response.headers.set("Retry-After", "1");
     response.headers.set(std::string(kKeepsRequests), "1");

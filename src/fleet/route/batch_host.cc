@@ -26,7 +26,7 @@ class BatchHost final : public batches::Host {
     }
   }
 
-  // Asks the tenant for admission at once, so that has_room() counts the line.
+  // Takes the tenant's share before the line is sent, so that has_room() counts the line at once.
   void send(const std::shared_ptr<http::Exchange>& exchange) override {
     http::ClientLoop& loop = client_.loop_of(*exchange);
     const std::string& path = exchange->request().path;

@@ -15,7 +15,7 @@ namespace octavo::fleet {
 // Must be used on the loop's thread. It may outlive the request's Forwarding.
 class Bill : public std::enable_shared_from_this<Bill> {
  public:
-  // The request when its response to the client has ended.
+  // Values of the request, known when its response to the client has ended.
   struct Ended {
     std::string id, tenant, path, model;
     int status = 0;

@@ -181,8 +181,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   AttemptPointer prefill_half_;
   // each attempt sends the request to a prefill and a decode worker (forwarding_bootstrap.cc)
   bool in_halves_ = false;
-  // name of the worker that must serve the request, because it stores stored_id, or because a near prefill
-  // worker was chosen for it; "": any worker
+  // name of the worker that must serve the request: it stores stored_id, or the prefill worker was chosen
+  // because it is near this worker; "": any worker
   std::string owner_;
   std::function<void()> cancel_move_ = {};  // empty: the request moves no session
   // random bits to reuse, so that the next choice of a decode worker is the same

@@ -115,7 +115,7 @@ void Forwarding::refuse_late() {
 
 void Forwarding::finish() {
   const bool reported = cost_.end_stream().reported;
-  for (const AttemptPointer& attempt : under_way()) {  // its stream broke after the last event
+  for (const AttemptPointer& attempt : under_way()) {  // a stream that broke after its last event
     attempt->reports_cost |= reported;
     read_unread_cost(*attempt, false);
   }

@@ -48,7 +48,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
-  // the remaining time of calls is rounded to milliseconds
+  // the remaining time of calls is rounded to milliseconds, so times this close to the deadline count as late
   constexpr std::int64_t kTimerUs = 2'000;
   const bool late =
       now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.pd.prefill_timeout_ms;

@@ -80,7 +80,8 @@ void Forwarding::wait_for_room() {
 // model.
 void Forwarding::wait_again() {
   history_.tried.clear();
-  if (in_.route().stored_id.empty()) owner_.clear();  // the request may use a different decode worker
+  // no worker is required, so the next attempt may use a different decode worker
+  if (in_.route().stored_id.empty()) owner_.clear();
   history_.tries = 0;
   if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   if (std::exchange(admitted_, false)) context_.admission.leave();

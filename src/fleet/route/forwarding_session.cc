@@ -16,7 +16,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kMoveTimeoutMs = 20'000;  // for all parts of a session
+constexpr int kMoveTimeoutMs = 20'000;  // time of the whole move of a session
 
 int requests_at(const Balancer& balancer, EndpointId id) {
   Load load = balancer.load(id);

@@ -15,7 +15,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::string_view kRankHeader = "X-data-parallel-rank";
-// extra time in which the worker itself reports that the client's deadline has passed
+// the worker is given this time after the client's deadline to report itself that the deadline has passed
 constexpr int kOwnDeadlineGraceMs = 2'000;
 
 http::Headers without(const http::Headers& headers, std::string_view left_out) {

@@ -134,7 +134,7 @@ void Monitor::read_metrics(const Member& polled, const http::Response& answer) {
   };
   EnginePage page = read();
   balancer_.set_ranks(polled.id, *polled.endpoint, page.ranks);
-  // the first reading contains all ranks; keeps only metrics of the endpoint's rank
+  // The first reading is of all ranks at the port. Reads again, now only the metrics of the endpoint's rank.
   if (page.ranks > 1 && !polled.endpoint->shares_port) page = read();
   if (!page.state) return;
   const auto restarted = balancer_.scraped(

@@ -67,8 +67,8 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !requests_one_answer(*request)) return std::nullopt;
-  // With hidden reasoning, some token ids are hidden, too. The two other fields mean that another program
-  // controls the workers.
+  // Streams that cannot continue at another worker: with hidden reasoning, some token ids are hidden, too;
+  // kv_transfer_params and resume_token_ids mean that another program controls the workers.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
 std::string ResumableStream::body() const {
   if (!begun()) return body_;
   std::string body = with_field(body_, "resume_token_ids", fmt::format("[{}]", fmt::join(tokens_, ",")));
-  // The next worker must store the response under the id that the client knows.
+  // The next worker must store the response under the id that the client has received from the first worker.
   constexpr std::string_view kResponse = "resp_";
   if (!named_ || !id_.starts_with(kResponse)) return body;
   json::object request = *json_object(body);

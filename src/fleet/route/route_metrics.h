@@ -27,10 +27,11 @@ class RouteMetrics {
   void rate_limited();
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
   void session_moved(
-      bool moved);  // counts a session whose turn went to another worker; moved: with its blocks
+      // counts a session whose turn went to another worker; `moved`: its blocks were copied there
+      bool moved);
   void forget(const std::string& worker);
-  void migrated(bool goes_on);  // counts a broken stream; goes_on: another worker continues it
-  void hedged(bool won);        // counts a request with a hedge; won: the hedge's response began first
+  void migrated(bool goes_on);  // counts a broken stream; `goes_on`: another worker continues the stream
+  void hedged(bool won);        // counts a request with a hedge; `won`: the hedge's response began first
   // counts a message from a peer router; understood: the message was valid
   void peer_reported(bool understood);
   void peers(int now);

@@ -85,7 +85,8 @@ bool is_public(const http::Request& request) {
   return reads && std::ranges::find(kPublic, request.path) != kPublic.end();
 }
 
-// An imported file decides the content of cached prefixes, which other clients may use.
+// Only the router's operator may import a session, because an imported file decides the content of cached
+// prefixes, which other clients may use.
 bool is_session_import(const http::Request& request) {
   const openai::Route* route = openai::find_route(request.path);
   return route && route->session && openai::parse_session_path(request.path).action == "import";
@@ -243,7 +244,7 @@ struct Router::State {
   std::unique_ptr<http::Server> server;
 };
 
-// Runs on a thread that may block, because batches read and write files.
+// Handles requests about files and batches on a thread that may block, because they read and write files.
 void Router::State::handle_batches(std::shared_ptr<http::Exchange> exchange) {
   boost::asio::post(readers, [this, exchange = std::move(exchange)] {
     const auto done = within_memory([&]() -> Result<> {

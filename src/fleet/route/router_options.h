@@ -98,7 +98,8 @@ struct RouterOptions {
   std::string policy = "kv_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
-  int slow_start_secs = 0;  // ramp until a new worker gets its full share of requests; 0: no ramp
+  // time in which the share of requests of a new worker rises to its full share; 0: full share at once
+  int slow_start_secs = 0;
   HealthOptions health = {};
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // timeout of a request, including all attempts

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 constexpr std::size_t kPartBytesMax = 64 << 20;
-constexpr int kConnectMs = 1'000;  // the old worker may be gone
+constexpr int kConnectMs = 1'000;  // short, because the old worker may have ended
 
 // Fields that describe the body or the time of the client's request.
 constexpr std::array<std::string_view, 4> kOfTheRequest{"Content-Type", "Content-Encoding", "Accept",
@@ -63,7 +63,7 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
   void exported(int first, http::Response part) {
     if (part.status != 200) return end(false, "export", part);
     const auto next = part.headers.find(kNextPiece);
-    int piece = 0;  // 0: this is the last part
+    int piece = 0;  // first piece of the next part; 0: this is the last part
     if (next) {
       const auto [rest, error] = std::from_chars(next->data(), next->data() + next->size(), piece);
       if (error != std::errc{} || rest != next->data() + next->size() || piece <= first)
@@ -80,8 +80,8 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
          });
   }
 
-  // Calls a route of the session, then `next`, also with an answer of status 502 if there was none.
-  // Ends the move if its time is over.
+  // Calls a route of the session, and then `next`. If there is no response, `next` gets a response with the
+  // status 502. Ends the move if its time is over.
   void call(const Endpoint& worker, std::string method, const std::string& action,
             std::shared_ptr<const std::string> body, Next next) {
     const std::int64_t left_ms = (deadline_us_ - now_us()) / 1'000;

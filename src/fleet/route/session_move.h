@@ -18,13 +18,13 @@ namespace octavo::fleet {
 struct SessionMoveOptions {
   std::shared_ptr<const Endpoint> from{}, to{};
   std::string session{};
-  http::Headers headers{};  // of the client's request, for workers
-  int timeout_ms = 0;       // for the whole move
+  http::Headers headers{};  // headers of the client's request that workers need
+  int timeout_ms = 0;       // time of the whole move
 };
 
-// Must be called on the loop's thread. `done` is called once, with false if the other worker has to compute
-// the blocks. After a move, the session is released at its old worker. The returned function cancels the move
-// if it has not ended, and then calls `done(false)`.
+// Must be called on the loop's thread. `done` is called once: with true after a move, when the session is
+// released at its old worker; with false if the new worker must compute the blocks. The returned function
+// cancels the move if it has not ended, and then calls `done(false)`.
 std::function<void()> move_session(http::ClientLoop& loop, SessionMoveOptions options,
                                    std::function<void(bool moved)> done);
 

@@ -18,7 +18,7 @@ struct TenantOptions {
   std::string name = {};
   std::vector<std::string> keys = {};
   double requests_per_second = 0;   // 0: no limit
-  std::int64_t burst = 1;           // requests that may arrive at once, above the rate
+  std::int64_t burst = 1;           // requests that may arrive at the same time, in addition to the rate
   std::int64_t concurrent_max = 0;  // 0: no limit
 };
 
@@ -34,7 +34,7 @@ Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path);
 
 class Tenant;
 
-// Counts as one of the tenant's concurrent requests until it is destroyed.
+// One of the tenant's concurrent requests, counted until this object is destroyed.
 class TenantShare {
  public:
   TenantShare() = default;
@@ -52,12 +52,14 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
-  // A request of a client, or a line of a batch file. Lines may use only three quarters of both limits.
+  // Request of a client, or line of a batch file. Lines may use only three quarters of the rate and of the
+  // concurrent requests.
   enum class Kind : std::uint8_t { request, line };
-  // Whether one more request is admitted, and if not, when a retry may succeed.
+  // Result of asking for admission of one more request: admitted, or when a retry may succeed.
   struct Answer {
     TenantShare share = {};
-    std::int64_t retry_after_s = 0;  // at least 1; 0: the request is admitted
+    // time until a retry may succeed, at least 1 s; 0: the request is admitted
+    std::int64_t retry_after_s = 0;
     std::string message = {};        // names the limit that is reached
   };
   Answer admit(std::int64_t now_us, Kind kind = Kind::request);
@@ -96,7 +98,8 @@ class Tenants {
 
   const std::uint64_t seed_;
   std::vector<std::unique_ptr<Tenant>> all_;
-  // by digest, so that the time of a lookup does not reveal anything about the keys
+  // Tenants by the digest of their keys, so that the time of a lookup does not reveal anything about the
+  // keys.
   std::map<Hash128, Tenant*> by_key_;
 };
 

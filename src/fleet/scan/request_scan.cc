@@ -194,7 +194,7 @@ void read_body(const json::object& body, RouteRequest& route) {
 
 void read_json(const std::string& text, RouteRequest& route) {
   BodyMemory memory(text.size());
-  // not an error of the router, because the endpoint may have larger limits
+  // A body that cannot be parsed is not an error here, because the endpoint may accept it.
   const Result<json::value> body = body_json(text, &memory);
   route.body.unreadable = !body;
   if (!body) return void(route.body.error = body.error().message);

@@ -107,7 +107,8 @@ class SplitRequest : public std::enable_shared_from_this<SplitRequest> {
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;
-  Otherwise otherwise_;  // not empty until the response has content
+  // called if the decode engine has not cached enough; empty as soon as the response has content
+  Otherwise otherwise_;
   std::string held_;     // bytes of the stream that are held back
   bool event_stream_ = false;
   bool streaming_ = false;

@@ -90,8 +90,8 @@ struct ReplicaUse {
 
 struct SimulationResult {
   std::int64_t duration_us = 0;  // time from the first arrival to the last token
-  // [request of the trace] The answer is incomplete if the request was refused, because its prompt is too
-  // long or too many requests wait.
+  // [request of the trace] The answer is incomplete if the request was refused: its prompt was too long, or
+  // too many requests were waiting.
   std::vector<traffic::AnswerTimes> answers = {};
   traffic::GapCounts gaps = {};
   std::vector<FleetSample> samples = {};  // one sample for each reading of metrics, and one at the end

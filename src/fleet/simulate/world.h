@@ -76,7 +76,7 @@ class World {
   };
   struct Requests {
     std::vector<Booking> bookings = {};  // [request]
-    std::vector<bool> apart = {};        // [request] a prefill replica has computed the prompt
+    std::vector<bool> apart = {};        // [request] true: a prefill replica has computed the prompt
     std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts = {};
     // [request] index of the user's next request, if the trace is closed
     std::vector<std::uint32_t> follower = {};

@@ -17,8 +17,8 @@ std::int64_t World::next_change_us() const {
   return std::min({size_us, ready_us, reading_us_});
 }
 
-// Makes one change that is due. Starts replicas that were decided earlier before it makes further
-// decisions.
+// Applies one change of the number of replicas that is due. Replicas that were decided earlier are started
+// first.
 Result<> World::change_fleet() {
   if (!starting_.empty() && starting_.front() + options_.startup_us <= now_us_) {
     starting_.pop_front();

@@ -34,8 +34,9 @@ struct Endpoint {
   // address of the KV cache events, such as "tcp://host:5557"; "": no events
   std::string kv_events_endpoint = {};
   std::string kv_replay_endpoint = {};  // address for replays of KV cache events; "": no replays
-  int priority = 0;                     // from SRV records: routing prefers endpoints with a lower number
-  int weight = 1;  // from SRV records: relative share of requests among endpoints of the same priority
+  int priority = 0;  // priority of the SRV record: routing prefers endpoints with a lower number
+  // weight of the SRV record: relative share of requests among endpoints of the same priority
+  int weight = 1;
   int bootstrap_port = 0;    // port for SGLang's KV transfer, of a prefill endpoint; 0: not used
   std::string pod = {};      // name of the Kubernetes pod; "": unknown
   std::string node = {};     // address of the machine; "": unknown

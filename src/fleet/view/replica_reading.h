@@ -6,9 +6,8 @@ namespace octavo::fleet {
 struct ReplicaReading {
   double tokens = 0;  // computed tokens of prompts and outputs, since the previous reading
   double finished = 0;
-  double running = 0, waiting = 0;  // at the time of the reading
-  // Percentiles of the latency in ms, for the fraction of requests in the SLO. Negative: there was no
-  // request.
+  double running = 0, waiting = 0;  // running and waiting requests at the time of the reading
+  // Latencies in ms that the SLO's fraction of the requests does not exceed. Negative: there was no request.
   double ttft_ms = -1, tpot_ms = -1;
 };
 

@@ -7,7 +7,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Larger rules are not inlined. In automaton states.
+// Maximum number of automaton states of a rule that is inlined.
 constexpr std::size_t kInlineStatesMax = 24;
 
 // Returns true if most of the rule's text is unconstrained (a loop over many bytes). Such a rule is not

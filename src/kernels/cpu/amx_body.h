@@ -38,8 +38,8 @@ void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
   T::configure(shape);
 }
 
-// The last steps of a segment, if there are too few for a tile. They are copied and padded with zeros,
-// because memory after the segment must not be read.
+// Copies of the last steps of a segment, if they do not fill a tile. They are padded with zeros, because
+// memory after the segment must not be read.
 template <std::int64_t kSteps>
 struct alignas(64) LastSteps {
   std::byte data[kSteps * 2 * kMatrixBytes];

@@ -50,10 +50,10 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   shared_.reserve(sequences);
   merge_.reserve(sequences);
   merges_.reserve(row_blocks);
-  // Prefixes may be nested. The capacity is enough for four levels if all sequences share prefixes.
+  // Capacity for nested prefixes: enough for four levels if all sequences share prefixes.
   parts_.reserve(row_blocks + 4 * sequences);
   jobs_.reserve(parts_.capacity());
-  // Each unit has at least a quarter of the wanted cost, except the last unit of a job.
+  // Capacity for units: each has at least a quarter of the wanted cost, except the last unit of a job.
   units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
                  static_cast<std::size_t>(4 * threads * kUnitsPerThread));
 }
@@ -135,7 +135,7 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
 std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
   if (rows == 0 || rows > tile_rows_) return 0;
-  // A sequence that is longer than its window no longer sees the prefix.
+  // If the sequence is longer than its window, it no longer sees the prefix, so it shares none.
   if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
   return (length(sequence) - queries(sequence)) / kPieceTokens;
 }
@@ -248,7 +248,8 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   AttentionPart& first = parts_[index(job.part_begin)];
   if (per_unit < pieces && first.merge < 0) {
     first.merge = add_merge(first.sequence, first.row_begin, first.row_end);
-    if (first.merge < 0) per_unit = pieces;  // without memory for states, a unit processes all pieces
+    // If there is no memory for states, one unit processes all pieces.
+    if (first.merge < 0) per_unit = pieces;
   }
   for (std::int32_t head = 0; head < kv_heads; head += heads)
     for (std::int32_t piece = job.piece_begin; piece < job.piece_end; piece += per_unit)

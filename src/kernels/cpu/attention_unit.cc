@@ -194,7 +194,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
   const bool pair = 2 * call_.kernels.lanes > kGroupTokens;
   const std::byte* first = keys(head, g);
   const auto second_of = [&](std::int64_t group, const std::byte* one) {
-    if (!pair) return vector_bytes();  // the two vectors are the halves of one group
+    if (!pair) return vector_bytes();  // In this case the two vectors are the halves of one group.
     return group + 1 < groups.end ? keys(head, group + 1) - one : 0;
   };
   // Prefetches the keys of the next groups or, after the last group, the first values.

@@ -24,7 +24,7 @@ struct Choice : ScratchPieces {
     order = take<std::int32_t>(tokens);
   }
 
-  std::byte* q;     // in the layout that tiles read
+  std::byte* q;     // queries, in the layout that tiles read
   float* products;  // [rows of a tile][tokens of a piece]
   float* scores;
   std::int32_t* order;
@@ -98,7 +98,8 @@ class Chooser {
         add(memory.products + row * kScoreStride, weights[head + row], (end - first) * kGroupTokens,
             memory.scores + first * kGroupTokens);
     }
-    if (spec().dtype == DType::i8)  // the keys of a token have one scale, which is applied after the product
+    // All numbers of a token's key have one scale, which is applied after the product.
+    if (spec().dtype == DType::i8)
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));

@@ -57,8 +57,8 @@ void run_columns(const CompressArgs& args, std::int64_t sequence, std::int64_t c
   for (std::int64_t t = begin; t < end; ++t) {
     const std::int64_t offset = positions[t] % rate;
     for (std::int64_t set = 0; set < sets; ++set) {
-      // The last set of columns belongs to this entry. If there are two sets, the first one belongs to the
-      // next entry.
+      // A token's last set of columns belongs to its own entry. If there are two sets, the first one belongs
+      // to the next entry.
       const std::int64_t first = set * dim + column;
       means[sets - 1 - set].add(args.values.row<float>(t) + first, args.gates.row<float>(t) + first,
                                 args.bias.row<float>(offset) + first, count);

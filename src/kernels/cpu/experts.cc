@@ -122,7 +122,8 @@ void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen,
 
 void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
-  // `pair_rows` has the experts' indices until the counts of all experts are known.
+  // Until the counts of all experts are known, `pair_rows` contains the experts' indices instead of row
+  // indices.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
   const bool by_logit = !by_expert(rule.scores) && !args.bias && rule.groups == 1 && !args.given;

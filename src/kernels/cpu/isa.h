@@ -37,10 +37,10 @@ constexpr int kOperands = 8;
 struct TileArgs {
   const std::byte* x;          // f32 elements; for .._dot, pairs of bf16
   std::int64_t x_row_stride;   // bytes
-  std::int64_t x_unit_stride;  // bytes from one f32 or pair to the next
+  std::int64_t x_unit_stride;  // distance in bytes from one f32 or pair of x to the next
   const std::byte* const* w;   // address of the first vector of each segment
   std::int64_t segments;
-  std::int64_t w_offset;  // bytes, added to the address of every segment
+  std::int64_t w_offset;  // offset in bytes that is added to the address of every segment
   std::int64_t steps;
   std::int64_t step_stride;    // bytes from step to step
   std::int64_t vector_stride;  // bytes from the first to the second vector of a step
@@ -167,7 +167,7 @@ struct DeltaStep {
   std::int64_t stride;  // floats from row to row
   std::int64_t keys;
   std::int64_t columns;
-  const float* q;  // [keys]; k has the same size
+  const float* q;  // query [keys]; the key k has the same size
   const float* k;
   const float* v;  // [columns]
   float decay;
@@ -183,7 +183,7 @@ struct DeltaStep {
 struct WkvStep {
   float* state;  // [dim, dim]
   std::int64_t dim;
-  const float *r, *k;  // [dim]; the pointers below have the same size
+  const float *r, *k;  // vectors [dim]; the pointers below also point to vectors of this size
   const float* v;
   const float* decays;
   const float* unit;    // key with which the state is read

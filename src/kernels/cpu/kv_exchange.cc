@@ -197,7 +197,7 @@ const KvExchange kKvExchange{
                        std::span<std::byte> out) { move_block<Way::out>(cache, block, out.data()); },
     .import_block =
         [](const KvLayer& cache, std::int64_t block, std::span<const std::byte> bytes) {
-          // With Way::in, move_block only reads bytes.
+          // const_cast is safe, because with Way::in, move_block only reads the bytes.
           move_block<Way::in>(cache, block, const_cast<std::byte*>(bytes.data()));
         }};
 

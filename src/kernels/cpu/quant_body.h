@@ -147,7 +147,8 @@ struct Quant {
       for (int i = 0; i < kPointers<kRows>; ++i) quads[i] += sizeof(QuantX);
     }
     GroupScales<S> own;
-    if constexpr (kTwoLevels) scales(header, group, kSub, own);  // the group has only one part
+    // In formats with two levels of scales, the groups that share scales are a single group.
+    if constexpr (kTwoLevels) scales(header, group, kSub, own);
     const GroupScales<S>& w = kTwoLevels ? own : header;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {

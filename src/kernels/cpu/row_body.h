@@ -57,7 +57,7 @@ NormStats norm_stats(const void* x, Format format, std::int64_t n, NormKind kind
   return {mean, 1.0f / __builtin_sqrtf(S::sum(squares) / static_cast<float>(n) + eps)};
 }
 
-// (x - mean) * scale * weight + bias
+// Computes (x - mean) * scale * weight + bias.
 template <class S>
 F<S> normalized(F<S> x, const NormRow& norm, NormStats stats, std::int64_t i, std::int64_t n) {
   if (norm.kind == NormKind::none) return x;
@@ -130,7 +130,7 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
-// It is not inlined, so that compilers make a separate loop for each format and activation.
+// Not inlined, so that compilers make a separate loop for each format and activation.
 template <class S>
 [[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
                                      std::int64_t n) {

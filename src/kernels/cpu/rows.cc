@@ -319,7 +319,7 @@ void add_rows(Stream& stream, const AddRowsArgs& args) {
              });
 }
 
-// There are few ids, so the reference is fast enough.
+// Uses the reference implementation, which is fast enough for a few ids.
 void put_sampled(Stream& stream, const PutSampledArgs& args) { reference::put_sampled(stream, args); }
 
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {

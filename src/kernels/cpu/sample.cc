@@ -39,7 +39,7 @@ struct Workspace {
       part = {reinterpret_cast<T*>(memory), count};
       memory += part.size_bytes();
     };
-    take(listed, tokens);  // first, because its items have the strictest alignment
+    take(listed, tokens);  // Allocated first, because its items have the strictest alignment.
     take(selection, tokens);
     take(masses, blocks(vocab));
     take(maxima, blocks(vocab));

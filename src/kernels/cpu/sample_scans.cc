@@ -40,7 +40,7 @@ std::uint64_t block_masses(const float* logits, std::int64_t count, const sampli
   std::uint64_t total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kSampleBlock) {
     const std::int64_t end = std::min(begin + kSampleBlock, count);
-    // There are two loops, because compilers do not vectorise a conditional sum.
+    // Two loops instead of one, because compilers do not vectorise a conditional sum.
     float exponents[kSampleBlock];
     for (std::int64_t i = begin; i < end; ++i) {
       const float d = s.exponent(logits[i]);

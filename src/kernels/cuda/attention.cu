@@ -27,7 +27,7 @@ struct Tile {
   // Number of value columns per thread block. A warp does not have enough registers for the sums of 256
   // columns. Therefore two thread blocks share such heads, and both compute the scores.
   static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
-  static constexpr int kMyMixed = kMixed / kSharers;  // number of output tiles per warp
+  static constexpr int kMyMixed = kMixed / kSharers;  // number of value columns per warp
   static constexpr int kMixedAtOnce = kMyMixed < 32 ? kMyMixed : 32;
   // whether values have separate shared memory and are copied at the same time as the keys
   static constexpr bool kApart = kDim <= 128;
@@ -36,7 +36,7 @@ struct Tile {
     union {
       T queries[kRows][kStride];
       uint4 probabilities[kShared ? kPieceTokens / 16 : 1]
-                         [kWarp];  // overlaps the queries, which are in registers by then
+                         [kWarp];  // shares the memory of `queries`, which are in registers by then
     };
     T keys[kPieceTokens][kStride];
     T values[kApart ? kPieceTokens : 1][kStride];
@@ -364,7 +364,7 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p)
            element_at(rows.query(row), p.out.stride, rows.column(row, head, value_dim));
   for (int d = thread(); d < value_dim; d += kMergeThreads) {
     float max = kMinusInfinity, sum = 0, value = 0;
-#pragma unroll 8  // so that states are read ahead
+#pragma unroll 8  // unrolled, so that the states of several pieces are read ahead
     for (int piece = seen.begin; piece < seen.end; ++piece) {
       const float* state = state_of(p, m, head, row, piece);
       const Weights weights = weigh(max, state[dim]);

@@ -35,7 +35,8 @@ struct LatentTile {
   struct Shared {
     unsigned char slots[kSlots][kSlotBytes];  // contents of a slot: tokens, then queries
     unsigned char probabilities[kProbabilityBytes];
-    const std::byte* keys[kLocated][kPieceTokens];  // null: no row sees the token, and zeros replace its key
+    // address of each token's key; null: no row sees the token, and zeros replace its key
+    const std::byte* keys[kLocated][kPieceTokens];
     float scales[kLocated][kPieceTokens];
     int begin[kRows], end[kRows];                      // range of tokens that each row sees
     float max[kSharers][kRows], sum[kSharers][kRows];  // per part of a piece
@@ -118,7 +119,7 @@ struct LatentTile {
       const bool valid = column < p.cache.layout.score_dim();
       unsigned char* to = shared.slots[coming.slot];
       const std::byte* const* from = shared.keys[coming.piece % kLocated];
-#pragma unroll 1  // not unrolled, because the loop is inlined ten times
+#pragma unroll 1  // Not unrolled, because the loop is inlined ten times.
       for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
         const bool real = valid && from[i] != nullptr;
         const std::byte* numbers = real ? from[i] + column * (kBytes ? 1 : 2) : p.cache.data;
@@ -150,7 +151,7 @@ struct LatentTile {
 
   __device__ const unsigned char* next_chunk() {
     wait_copies<kSlots - 2>();
-    __syncthreads();  // also waits until all threads have used the previous chunk
+    __syncthreads();  // Waits for the chunk, and until all threads have used the previous chunk.
     begin_chunk();
     slot = (slot + 1) % kSlots;
     return shared.slots[slot];

@@ -67,7 +67,7 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
     const std::int64_t rows = queries * group_;
     CHECK(!shape.recorded || queries <= 1, "{} queries of a sequence in a recorded step", queries);
     const std::int64_t tile_rows = rows_of_tiles(rows);
-    // The last rows are planned first, because they see the most tokens.
+    // Plans the last rows first, because they see the most tokens and take longest.
     for (std::int64_t t = quotient_up(rows, tile_rows) - 1; t >= 0; --t) {
       const std::int64_t begin = t * tile_rows, end = std::min(begin + tile_rows, rows);
       const std::int64_t first = length - queries + begin / group_;  // position of the first row

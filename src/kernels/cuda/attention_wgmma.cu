@@ -179,7 +179,7 @@ struct Tile {
     for (int piece = first_piece; piece < past_piece; ++piece) {
       wait_copies<kStages - 2>();
       show_to_products();
-      __syncthreads();  // the piece has arrived, and no thread still uses the previous one
+      __syncthreads();  // The piece has arrived now, and no thread still uses the previous piece.
       const auto begin_next = [&] {
         begin_piece(piece + kStages - 1);
         locate(piece + kStages);

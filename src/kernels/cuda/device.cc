@@ -101,7 +101,7 @@ void CudaStream::replay(const Recording& recording) {
 
 Result<> CudaStream::reserve_scratch(std::size_t bytes) {
   if (bytes <= scratch_.bytes()) return {};
-  synchronize();  // waits, because running operators may use the old memory
+  synchronize();  // Waits for the stream, because running operators may use the old memory.
   scratch_ = {};
   TRY(scratch_, device_buffer(bytes));
   return {};

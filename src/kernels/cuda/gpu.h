@@ -270,7 +270,7 @@ __device__ inline T warp_max(T x) {
 // `partials` has kWarp elements in shared memory. Every thread of the thread block must call it.
 template <class T, class Combine>
 __device__ inline T block_combine(T mine, T* partials, Combine combine) {
-  __syncthreads();  // all threads have read the old values
+  __syncthreads();  // The barrier waits until all threads have read the old values.
   if (lane() == 0) partials[warp()] = mine;
   __syncthreads();
   T all = partials[0];

@@ -12,7 +12,7 @@
 namespace octavo::cuda {
 namespace {
 
-// The two must agree, because prompts use warpgroup instructions (wgmma.h) and decoding uses warp
+// Both must give the same bits: prompts use warpgroup instructions (wgmma.h) and decoding uses warp
 // instructions (mma.h).
 TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   const auto device = runtime::open(0);

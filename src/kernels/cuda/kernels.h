@@ -63,7 +63,7 @@ struct WeightRows {
   const std::byte* data = nullptr;
   Format format = Format::f32;
   std::int64_t stride = 0;  // distance between rows in bytes; a multiple of 16
-  // the fields below are for codes only
+  // codes_at, group and the fields after them are used only if the rows have codes
   std::int64_t codes_at = 0;  // offset of the codes in a row, in bytes
   int group = 0;              // number of columns in a group: all columns, or a multiple of 8
   int groups = 0;

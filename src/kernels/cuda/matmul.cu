@@ -2,10 +2,10 @@
 //
 // A sum is divided into slices of kSlice columns, at fixed positions. A slice is one chain of tensor-core
 // steps, and slices are added in order. So an output has the same bits for any number of rows of x, any
-// kernel and any warp. Lanes read both operands directly from global memory, 16 bytes at a time: of 32
-// columns, lane t reads the columns 8t to 8t + 7 of its row. This is not the order of tensor-core fragments,
-// but it is the same for both operands. Codes of weights are converted to the format of x after they are
-// read.
+// kernel and any warp. Lanes read both operands directly from global memory, 16 bytes at a time: four lanes
+// share a row, and lane t of the four (t = 0..3) reads the columns 8t to 8t + 7 of each 32 columns. This is
+// not the order of tensor-core fragments, but it is the same for both operands. Codes of weights are
+// converted to the format of x after they are read.
 #include "kernels/cuda/matmul_rows.h"
 #include "kernels/cuda/mma.h"
 

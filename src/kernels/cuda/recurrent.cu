@@ -125,7 +125,7 @@ __global__ void delta_kernel(GatedDeltaArgs p) {
       element<T>(p.out, t, head * values + column) = from_float<T>(out);
       sequence.copy(state, t, keys, values);
     }
-    __syncthreads();  // all threads have read q and k
+    __syncthreads();  // The barrier waits until all threads have read q and k.
   }
 }
 
@@ -192,7 +192,7 @@ __global__ void wkv_kernel(WkvArgs p) {
           from_float<T>(fmaf(bonus, value, normed) * to_float(element<T>(p.gate, t, column)));
       sequence.copy(state, t, dim, dim);
     }
-    __syncthreads();  // all threads have read r, k ..
+    __syncthreads();  // The barrier waits until all threads have read r, k and the other inputs.
   }
 }
 
@@ -232,7 +232,7 @@ __global__ void scan_kernel(ScanArgs p) {
       element<T>(p.out, t, x_begin + column) = from_float<T>(fmaf(d, x, out));
       sequence.copy(state, t, numbers, dim);
     }
-    __syncthreads();  // all threads have read b and c
+    __syncthreads();  // The barrier waits until all threads have read b and c.
   }
 }
 

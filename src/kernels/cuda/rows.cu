@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormArgs p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x(), dim = p.residual.size(1);
-  // needs no barrier: each thread reads only elements that it has written itself
+  // No barrier is needed: each thread reads only elements that it has written itself.
   if (p.delta) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
     const bool normed = p.delta_norm.kind != NormKind::none;

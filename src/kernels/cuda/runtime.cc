@@ -94,7 +94,7 @@ Result<void*> allocate(std::size_t bytes) {
   enter_device();
   void* device = nullptr;
   if (const cudaError_t status = cudaMalloc(&device, bytes); status != cudaSuccess) {
-    cudaGetLastError();  // clears the error of a failed allocation, so that later kernels do not report it
+    cudaGetLastError();  // Clears the error of a failed allocation, so that later kernels do not report it.
     return failure(ErrorCode::resource_exhausted, "cannot allocate {} bytes of device memory: {}", bytes,
                    cudaGetErrorString(status));
   }
@@ -119,7 +119,7 @@ StreamHandle make_stream() {
   enter_device();
   cudaStream_t stream = nullptr;
   must(cudaStreamCreate(&stream),
-       "make a stream");  // waits until the default stream has cleared the memory
+       "make a stream");  // Waits until the default stream has cleared the memory.
   return stream;
 }
 void destroy_stream(StreamHandle stream) { cudaStreamDestroy(stream); }

@@ -113,7 +113,7 @@ class RowSampler {
 
   template <class Body>
   __device__ void for_tokens(Body body) const {
-#pragma unroll 8  // unrolled, so that logits are read early
+#pragma unroll 8  // Unrolled, so that logits are read early.
     for (std::int64_t id = thread(); id < vocab_; id += kThreads) body(id);
   }
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }

@@ -15,7 +15,7 @@ __device__ inline float number_of(const WeightRows& w, GroupScale group, float c
 
 __device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row, std::int64_t column) {
   const int group = static_cast<int>(column) / w.group;
-  // Padding columns may use any scale, so they use the last one.
+  // Padding columns have no group. They may use any scale, so they use the last one.
   return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];
 }
 

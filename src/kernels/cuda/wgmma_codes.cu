@@ -89,7 +89,7 @@ struct CodeRing {
       copy_async<sizeof(GroupScale)>(
           to + At::kScalesAt + r * kScaleBytes + quarter * static_cast<int>(sizeof(GroupScale)),
           row_of(p.w, valid ? output + r : 0) +
-              // padding columns may use any scale
+              // Padding columns have no group. They may use any scale, so they use the last one.
               (group < p.w.groups ? group : p.w.groups - 1) * sizeof(GroupScale),
           valid);
     }

@@ -101,7 +101,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
         for (int k = 0; k < kTileColumns / 16; ++k)
           multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
         commit_products();
-        // The products of two steps ago have read the memory that this copy overwrites.
+        // Overwrites the memory of the step two steps ago, whose products have read it.
         const std::int64_t next = step + kAhead;
         if (stages.valid(next)) w_tiles.begin(stages.at(next), stages.column(next));
         begin_x(next);
@@ -161,7 +161,8 @@ void for_shape(const MatmulParams& p, Body&& body) {
   body.template operator()<128, 2, 6>();
 }
 
-// Same with kN, kTall, kTeams and kStages, for this number of rows of x per expert.
+// Does the same for experts: calls body() with kN, kTall, kTeams and kStages, for this number of rows of x
+// per expert.
 template <class Body>
 void for_shape_of_expert(std::int64_t m, Body&& body) {
   if (m <= 8) return body.template operator()<8, 1, 4, 5>();

@@ -59,11 +59,11 @@ struct HeadMatmulArgs {
 constexpr int kHeadRows = 32;
 constexpr int kMaxLatentDim = 1024;
 
-// Stores the keys of multi-head latent attention (MLA; DeepSeek-AI, "DeepSeek-V2", 2024) and rotates part
-// of the queries. Each token has one key: first a normalised latent of `cache.spec.values_in_keys` numbers,
-// which is also the value; then the rotated numbers; then the unchanged key for the indexer. In each head
-// of q, the last rotary_dim numbers are rotated and written to the end of the same head of q_out. The other
-// numbers of q are not copied.
+// Stores the keys of multi-head latent attention (MLA; DeepSeek-AI, "DeepSeek-V2", 2024) and rotates part of
+// the queries. Each token has one key: first a normalised latent of `cache.spec.values_in_keys` numbers,
+// which is also the value; then the rotated numbers; then the key for the indexer, which is not changed. In
+// each head of q, the last rotary_dim numbers are rotated and written to the end of the same head of q_out.
+// The other numbers of q are not copied.
 struct LatentStoreArgs {
   View kv;               // f32 [n, score_dim]
   View index_keys = {};  // required if the cache has index_dim > 0

@@ -58,9 +58,9 @@ struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm = {};      // kind none: delta is not normalised
+  Norm delta_norm = {};      // norm of delta; kind none: delta is not normalised
   View residual_scale = {};  // f32 [1]; optional; if missing, 1
-  Norm norm = {};            // kind none: out is the residual, converted to the format of out
+  Norm norm = {};  // norm of the result; kind none: out is the residual, converted to the format of out
   bool replace = false;
   View out = {};  // act [n, dim]; optional
 };

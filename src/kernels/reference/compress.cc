@@ -11,7 +11,7 @@ namespace {
 // Weighted mean over tokens. `most` is the logarithm of the greatest weight so far, and the sums are
 // divided by this weight. Members are in single precision, which is the format of states.
 struct Mean {
-  float most = 0, weights = 0, values = 0;  // sums; with weights == 0 no token was added
+  float most = 0, weights = 0, values = 0;  // if weights == 0, no token was added yet
 
   void add(double value, double gate) {
     const double before = weights > 0 ? most : static_cast<float>(gate);
@@ -59,8 +59,8 @@ void compress(Stream&, const CompressArgs& args) {
       for (std::int64_t t = begin; t < end; ++t) {
         const std::int64_t offset = args.plan.positions.as<std::int32_t>()[t] % rate;
         for (std::int64_t set = 0; set < sets; ++set) {
-          // The last set of columns belongs to this entry. If there are two sets, the first one belongs to
-          // the next entry.
+          // A token's last set of columns belongs to its own entry. If there are two sets, the first one
+          // belongs to the next entry.
           const std::int64_t column = set * dim + d;
           means[sets - 1 - set].add(at(args.values, {t, column}),
                                     at(args.gates, {t, column}) + at(args.bias, {offset, column}));

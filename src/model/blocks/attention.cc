@@ -16,7 +16,7 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (matrices == 1) return {a.q_dim() + a.kv_dim() + values};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
-  // The fourth matrix has the gates.
+  // Four matrices: queries, keys, values and gates.
   if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
 }
@@ -342,7 +342,8 @@ class AttentionBlock final : public Block {
     linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
   }
 
-  // Computes the three products separately, because each clamps its input differently.
+  // Computes queries, keys and values as three products, because each product clamps its input to different
+  // limits.
   void multiply_each(const Step& step, const View& x, const Work& work) const {
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {
@@ -449,9 +450,11 @@ class AttentionBlock final : public Block {
   VectorParameter sinks_, slopes_, distance_bias_;
   BoundsParameter bounds_;         // if Attention::clip > 0
   LinearParameter head_gate_;      // if Attention::head_gate
-  LinearParameter q_down_, q_up_;  // if Attention::q_rank > 0; qkv_ then has only keys and values
+  // used if Attention::q_rank > 0; qkv_ then has only the rows of keys and values
+  LinearParameter q_down_, q_up_;
   LinearParameter qkv_, out_;
-  std::vector<LinearParameter> apart_;  // if Names::bounded: queries, keys and values, instead of qkv_
+  // used instead of qkv_ if Names::bounded: one product each for queries, keys and values
+  std::vector<LinearParameter> apart_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Grouped-query attention: its spec and its tensor names.
+// Configuration (spec) and tensor names of grouped-query attention.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct DistanceBias {
 
 struct AttentionBiases {
   bool qkv = false;
-  bool k = true;  // if `qkv` is set: keys have a bias too
+  bool k = true;  // used if `qkv` is set: whether keys have a bias, too
   bool out = false;
 };
 
@@ -79,8 +79,8 @@ struct Attention {
   AttentionMask mask = {};
   AttentionScores scores = {};
   int rope = -1;  // index into ModelSpec::ropes; -1: no RoPE
-  // RoPE rotates each half of a head like a separate head of half the size. Matrices and norms are stored in
-  // this order.
+  // RoPE rotates each half of a head as if it were a separate head of half the size. The checkpoint stores
+  // matrices and norms in this order.
   bool rope_by_halves = false;
   // The output of each head is multiplied by the sigmoid of a gate vector. The gate's rows follow each head's
   // queries, or are the fourth matrix in AttentionNames::qkv.

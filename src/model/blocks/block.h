@@ -58,13 +58,15 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
 
 class Block : public NetworkPart {
  public:
-  // Data that the block stores in the KV cache. nullopt: nothing.
+  // Returns what the block stores in the KV cache; nullopt: nothing.
   virtual std::optional<CacheNeed> cache() const { return {}; }
-  // A second cache, for compressed entries that cover several tokens each. nullopt: none.
+  // Returns what the block stores in a second cache, for compressed entries that cover several tokens each;
+  // nullopt: nothing.
   virtual std::optional<CacheNeed> entries() const { return {}; }
-  // A cache for an encoder's keys and values, which a sequence keeps until its end. nullopt: none.
+  // Returns what the block stores in a cache for an encoder's keys and values, which a sequence keeps until
+  // its end; nullopt: nothing.
   virtual std::optional<CacheNeed> source() const { return {}; }
-  // Number of floats in a sequence's recurrent state.
+  // Returns the number of floats in a sequence's recurrent state; 0: the block has no state.
   virtual std::int64_t state_floats() const { return 0; }
   // Offset of the block's state in the layer's state, in floats. run() must not add it: step.memory.states
   // begins at the block's state.
@@ -79,12 +81,13 @@ class Block : public NetworkPart {
   // rows before run() is called for some of them. Cross attention stores an encoder's rows in
   // LayerMemory::cross.
   virtual void store_rows(const Step&, const View&) const {}
-  // The block's experts, if experts are spread over ranks (expert parallelism); otherwise null.
+  // Returns the block's experts if they are spread over ranks (expert parallelism); otherwise null.
   virtual ExpertSpread* experts_over_ranks() const { return nullptr; }
   // Checks whether the ranks of several engines can share the block's experts. Returns the errors of
   // splits().
   virtual Result<> spreads(const Shard&) const { return {}; }
-  // Computes this rank's experts for other engines. Is called instead of run() if this engine has no tokens.
+  // Computes this rank's experts for the tokens of other engines. Called instead of run() if this engine has
+  // no tokens in the step.
   virtual void assist(const Step&) const {}
 
  private:
@@ -103,7 +106,7 @@ std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t
 // Makes the block that a spec describes. The source file of each block type has its specialisation.
 template <class Kind>
 std::unique_ptr<Block> make_block(const Kind& spec, const Namer& name, std::int64_t dim);
-// Called for an empty half of a layer.
+// Returns null: this half of the layer has no block.
 inline std::unique_ptr<Block> make_block(std::monostate, const Namer&, std::int64_t) { return nullptr; }
 
 }  // namespace octavo

@@ -14,7 +14,7 @@ namespace {
 
 class Compressor {
  public:
-  // `usual` and `in_gguf` are prefixes of the tensor names, in safetensors and in GGUF.
+  // Each tensor name is `usual` or `in_gguf`, depending on the file type, followed by the tensor's own name.
   Compressor(const CompressedAttention& spec, const Namer& name, const char* usual, const char* in_gguf,
              std::int64_t entry_dim, std::int64_t dim)
       : dim_(entry_dim), sets_(spec.sets()), rate_(spec.rate), rope_(static_cast<std::size_t>(spec.rope)) {

@@ -1,4 +1,4 @@
-// DeepSeek-V4's compressed attention: its spec and its tensor names.
+// Configuration (spec) and tensor names of DeepSeek-V4's compressed attention.
 #pragma once
 
 #include <optional>

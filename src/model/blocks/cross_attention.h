@@ -1,4 +1,4 @@
-// Cross attention: its spec and its tensor names.
+// Configuration (spec) and tensor names of cross attention.
 #pragma once
 
 #include <string>

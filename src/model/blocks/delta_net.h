@@ -1,4 +1,4 @@
-// The gated delta net, a linear attention of Qwen3-Next: its spec and its tensor names.
+// Configuration (spec) and tensor names of the gated delta net, a linear attention of Qwen3-Next.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ Result<> ExpertExchange::begin(std::int64_t n) {
   }
   left_ = std::ranges::any_of(all, [](const StepHead& head) { return head.leaves != 0; });
   if (!left_) return {};
-  std::ranges::fill(first_token_, 0);  // if no engine has tokens, no rank computes in this step
+  std::ranges::fill(first_token_, 0);  // No engine has tokens, so no rank computes anything in this step.
   if (n == 0) return {};
   return failure(ErrorCode::unavailable,
                  "another engine that shares the experts has stopped: restart all engines");

@@ -70,12 +70,12 @@ class ExpertExchange {
   const DType activation_;
   bool left_ = false;
 
-  // The next members describe the current step.
-  // index of each engine's first token; the last element is the number of all tokens
+  // Members from here on describe the current step. index of each engine's first token; the last element is
+  // the number of all tokens
   std::vector<std::int64_t> first_token_;
   std::int64_t most_tokens_ = 0;
 
-  // The next members describe the current layer.
+  // Members from here on describe the current layer.
   std::size_t chosen_ = 0, heads_ = 0;  // experts per token; number of `starts` in a routing
   std::vector<std::int32_t> routes_;    // for each engine: `starts`, then the token of each pair
   std::vector<std::int32_t> starts_;    // index of each expert's first pair, over all engines

@@ -139,7 +139,8 @@ class ExpertsBlock final : public Block {
   }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    Step rest = step;  // The shared expert uses the remaining workspaces.
+    // The shared expert uses the workspaces that remain after take().
+    Step rest = step;
     const Work w = take(rest.scratch, tokens_of(step), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
@@ -175,7 +176,8 @@ class ExpertsBlock final : public Block {
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
     // If experts are spread over ranks, rank 0 of the engine has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
-    const bool sums_follow = out.dtype != x.dtype;  // ranks are added up afterwards, in f32
+    // `out` has another format than x: it is f32, and the outputs of the ranks are added up later
+    const bool sums_follow = out.dtype != x.dtype;
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
     // the sum is projected to the network's width before the shared expert is added
     const bool lifts = spec_.latent > 0;
@@ -197,7 +199,7 @@ class ExpertsBlock final : public Block {
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
-  // Checks whether each rank can have some complete experts.
+  // Returns an error unless each rank can have some complete experts.
   Result<> spreads(const Shard& shard) const override {
     const std::string_view field = shard.engines > 1 ? "data_parallel_size" : "tensor_parallel_size";
     if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");

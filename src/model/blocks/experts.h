@@ -1,4 +1,4 @@
-// Mixture of experts: its spec and its tensor names.
+// Configuration (spec) and tensor names of a mixture of experts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Kimi delta attention: its spec and its tensor names.
+// Configuration (spec) and tensor names of Kimi delta attention.
 #pragma once
 
 #include <cstdint>

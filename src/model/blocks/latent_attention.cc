@@ -262,7 +262,8 @@ class LatentAttentionBlock final : public Block {
     keep_rows(up_key_, {own(up_key_.ranges_transposed ? spec_.nope_dim : spec_.kv_rank)});
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
     if (up_key_.ranges_transposed)
-      up_key_.sharded = false;  // not contiguous in the tensor, whose rows are the columns of up_key_
+      // The rank's part is not contiguous in the tensor, whose rows are the columns of up_key_.
+      up_key_.sharded = false;
     keep_rows(up_value_, {own(spec_.value_dim)});
     if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);

@@ -1,4 +1,4 @@
-// Latent attention (MLA): its spec and its tensor names.
+// Configuration (spec) and tensor names of latent attention (MLA).
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Laurel: its spec and its tensor names.
+// Configuration (spec) and tensor names of Laurel.
 #pragma once
 
 #include <string>

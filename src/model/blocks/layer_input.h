@@ -1,4 +1,4 @@
-// Per-layer embeddings: their spec and tensor names.
+// Configuration (spec) and tensor names of per-layer embeddings.
 #pragma once
 
 #include <cstdint>

@@ -107,7 +107,8 @@ class LightningAttentionBlock final : public Block {
   LightningAttention spec_;
   LinearParameter in_, gate_, out_;
   NormParameter norm_, q_norm_, k_norm_;
-  VectorParameter rates_, none_;  // a_log and d of ScanArgs: logarithms of the rates, and zeros
+  // a_log and d of ScanArgs: logarithms of the decay rates, and zeros (lightning attention has no d)
+  VectorParameter rates_, none_;
 };
 
 }  // namespace

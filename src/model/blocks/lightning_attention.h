@@ -1,4 +1,4 @@
-// Lightning attention: its spec and its tensor names.
+// Configuration (spec) and tensor names of lightning attention.
 #pragma once
 
 #include <cstdint>

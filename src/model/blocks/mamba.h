@@ -1,4 +1,4 @@
-// Mamba: its spec and its tensor names.
+// Configuration (spec) and tensor names of Mamba.
 #pragma once
 
 #include <string>

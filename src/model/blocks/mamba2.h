@@ -1,4 +1,4 @@
-// Mamba2: its spec. The tensor names are the names of Mamba.
+// Configuration (spec) of Mamba2. The tensor names are the names of Mamba.
 #pragma once
 
 #include <array>

@@ -103,7 +103,8 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
-  std::vector<LinearParameter> apart_;  // if Names::bounded: gate and up, instead of up_
+  // used instead of up_ if Names::bounded: one product each for gate and up
+  std::vector<LinearParameter> apart_;
   BoundsParameter bounds_;              // limits of Mlp::limit
   VectorParameter slopes_;
 };

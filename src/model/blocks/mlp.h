@@ -1,4 +1,4 @@
-// MLP: its spec. The tensor names are MlpNames.
+// Configuration of an MLP block. The names of its tensors are in MlpNames (model/names.h).
 #pragma once
 
 #include <array>

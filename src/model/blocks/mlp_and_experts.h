@@ -1,4 +1,4 @@
-// A dense MLP with parallel experts: its spec and its tensor names.
+// Configuration (spec) and tensor names of a dense MLP with parallel experts.
 #pragma once
 
 #include <string>

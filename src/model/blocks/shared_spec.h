@@ -1,4 +1,4 @@
-// A transformer layer whose weights several layers share: its spec.
+// Configuration (spec) of a transformer layer whose weights several layers share.
 #pragma once
 
 #include <cstdint>

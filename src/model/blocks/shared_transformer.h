@@ -51,7 +51,7 @@ class SharedTransformerBlock final : public Block {
   SharedTransformer spec_;
   std::int64_t dim_;
   const SharedTransformerBlock* owner_;
-  Matrices matrices_;               // empty unless this is the first layer with the block
+  Matrices matrices_;  // parameters of all uses; empty unless this is the first layer with the block
   std::vector<LowRank> attention_;  // changes of queries, keys and values
   LowRank mlp_;
   LinearParameter out_;

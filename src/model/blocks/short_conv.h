@@ -1,4 +1,4 @@
-// The short convolution of LFM2: its spec and its tensor names.
+// Configuration (spec) and tensor names of the short convolution of LFM2.
 #pragma once
 
 #include <string>

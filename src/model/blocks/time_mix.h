@@ -1,4 +1,4 @@
-// Time mixing and channel mixing of RWKV-7: their specs and tensor names.
+// Configuration (spec) and tensor names of time mixing and channel mixing of RWKV-7.
 #pragma once
 
 #include <cstdint>

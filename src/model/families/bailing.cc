@@ -109,7 +109,8 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
 static Result<ModelSpec> describe_param2(const Config& config) {
   TRY(ModelSpec spec, describe_bailing(config));
   if (!config.has("moe_shared_expert_intermediate_size")) return spec;
-  for (LayerSpec& layer : spec.layers)  // In this family, the field is the total width of all shared experts.
+  // In Param 2, the field is the total width of all shared experts, not the width of one.
+  for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared) {
       TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
     }

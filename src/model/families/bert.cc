@@ -12,7 +12,7 @@ namespace {
 
 constexpr Config::Range kTypes{0, 1024};
 
-// `before` is the prefix of all names.
+// `before` is the prefix of all tensor names.
 Names bert_names(const std::string& before) {
   Names names;
   names.prefixes = {""};
@@ -27,7 +27,7 @@ Names bert_names(const std::string& before) {
   names.attention.out = "attention.output.dense";
   names.mlp.up = {"intermediate.dense"};
   names.mlp.down = "output.dense";
-  // Heads that are only for training, and tensors that older programs wrote.
+  // Tensors of heads that are only used in training, and tensors that older programs wrote.
   names.ignorable = {"*embeddings.position_ids", "cls.*", "lm_head.*"};
   return names;
 }

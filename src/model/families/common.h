@@ -76,8 +76,8 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Sets a sliding window of config.sliding_window tokens in every layer, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// Like set_window(), but returns an error if layer_types disagrees, because transformers then ignores
-// layer_types, and vLLM does not.
+// Does the same as set_window(), but returns an error if layer_types disagrees: transformers ignores
+// layer_types in this case, and vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // Sets the sliding window in the layers that layer_types calls "sliding_attention". Without layer_types, sets
 // it in the layers for which sliding(layer) is true.

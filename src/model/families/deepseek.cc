@@ -158,7 +158,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
-  // Prediction layers follow the other layers.
+  // Prediction layers have the indices after the last layer of the network.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
@@ -217,7 +217,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
-  spec.other_names = spec.names;  // names in checkpoints with experts as separate tensors
+  spec.other_names = spec.names;  // tensor names in checkpoints that store each expert as separate tensors
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// `newer` means the 40B model, which has several KV heads.
+// `newer`: the architecture of the 40B model, which has several KV heads.
 Result<ModelSpec> describe(const Config& config, bool newer) {
   TRY(const bool alibi, config.boolean("alibi", false));
   TRY(const bool one_key_head, config.boolean("multi_query", true));

@@ -23,8 +23,8 @@ std::span<const Family> families();
 // Values that transformers assumes for fields that a config.json of this architecture lacks (defaults.json).
 const boost::json::object& field_defaults(std::string_view architecture);
 
-// Describes the network of config.architectures[0]. Returns invalid_argument with the name of the field, or
-// unsupported with a list of the supported architectures.
+// Describes the network of config.architectures[0]. Errors: invalid_argument (the message names the field),
+// or unsupported (it lists the supported architectures).
 Result<ModelSpec> describe(const Config& config);
 
 }  // namespace octavo

@@ -18,7 +18,7 @@ constexpr std::string_view kIdefics3Vision = R"({"hidden_act": "gelu_pytorch_tan
     "num_channels": 3,
     "num_hidden_layers": 12,
     "patch_size": 32,
-    "vocab_size": 1})";  // the encoder does not use it
+    "vocab_size": 1})";  // required by the reader of the config, but the encoder has no vocabulary
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two fields.
+// The last two fields are required by the reader of the config, but the encoder does not use them.
 constexpr std::string_view kInternvlVision = R"({"attention_bias": false,
     "hidden_act": "gelu",
     "hidden_size": 1024,

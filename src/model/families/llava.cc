@@ -21,7 +21,7 @@ constexpr std::string_view kLlavaVision = R"({"hidden_act": "quick_gelu",
     "num_channels": 3,
     "num_hidden_layers": 24,
     "patch_size": 14,
-    "vocab_size": 1})";  // the encoder does not use it
+    "vocab_size": 1})";  // required by the reader of the config, but the encoder has no vocabulary
 
 // Defaults for LLaVA-OneVision's encoder, which has no class token.
 constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh",

@@ -18,7 +18,7 @@ constexpr std::string_view kPhi4Vision = R"({"hidden_act": "gelu_pytorch_tanh",
     "num_channels": 3,
     "num_hidden_layers": 27,
     "patch_size": 14,
-    "vocab_size": 1})";  // the encoder does not use it
+    "vocab_size": 1})";  // required by the reader of the config, but the encoder has no vocabulary
 constexpr int kImageToken = 200010;
 
 const std::string kImages = "model.embed_tokens_extend.image_embed.";

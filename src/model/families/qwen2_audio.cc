@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two fields.
+// The last two fields are required by the reader of the config, but the encoder does not use them.
 constexpr std::string_view kQwen2Audio = R"({"activation_function": "gelu",
     "d_model": 1280,
     "encoder_attention_heads": 20,

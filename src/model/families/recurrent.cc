@@ -86,7 +86,7 @@ Result<ModelSpec> describe_attention_free(
   if (activation != "silu")
     return field_failure("hidden_act", ErrorCode::unsupported, "{} must be silu for this model",
                          config.where("hidden_act"));
-  spec.max_positions = 1 << 20;  // no part of the network depends on the length
+  spec.max_positions = 1 << 20;  // a limit is required, but no part of the network depends on the length
   spec.final_norm = {.kind = NormKind::rms, .eps = static_cast<float>(eps)};
   LayerSpec layer{.pre_norm = spec.final_norm};
   TRY(layer.mixer, mixer(spec.dim, spec.final_norm));

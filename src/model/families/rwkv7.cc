@@ -43,7 +43,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   TRY(const bool normed_embedding, config.boolean("norm_first"));
   TRY(const bool fused, config.boolean("fuse_norm"));
   TRY(const double ratio, config.number("hidden_ratio", {1.0 / 64, 64}));
-  spec.max_positions = 1 << 20;  // no part of the network depends on the length
+  spec.max_positions = 1 << 20;  // a limit is required, but no part of the network depends on the length
   spec.final_norm = {.kind = NormKind::layer, .eps = static_cast<float>(eps), .bias = bias};
   if (normed_embedding) spec.embedding.norm = spec.final_norm;
 

@@ -81,7 +81,7 @@ static Result<ModelSpec> describe_step3(const Config& config) {
   return spec;
 }
 
-// The published checkpoint, which also has a vision encoder.
+// Describes the published checkpoint, which also contains a vision encoder that is not loaded.
 static Result<ModelSpec> describe_step3_text(const Config& config) {
   TRY(ModelSpec spec, describe_step3(config));
   for (const char* other :

@@ -18,7 +18,7 @@ const std::string_view kClipDefaults = R"({"hidden_act": "quick_gelu",
     "num_channels": 3,
     "num_hidden_layers": 12,
     "patch_size": 32,
-    "vocab_size": 1})";  // the encoders do not use it
+    "vocab_size": 1})";  // required by the reader of the config, but the encoders have no vocabulary
 
 const std::string_view kSiglipDefaults = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 768,

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two fields.
+// The last two fields are required by the reader of the config, but the encoder does not use them.
 constexpr std::string_view kVoxtralAudio = R"({"activation_function": "gelu",
     "hidden_size": 1280,
     "num_attention_heads": 20,

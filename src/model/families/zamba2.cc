@@ -18,7 +18,8 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
     return field_failure("num_key_value_heads", ErrorCode::unsupported,
                          "{} is {}, but must be equal to num_attention_heads {}",
                          config.where("num_key_value_heads"), dense.attention().kv_heads, shared.heads);
-  shared.head_dim = 2 * spec.dim / shared.heads;  // the input is twice as wide as the network
+  // factor 2, because the input is the residual and the embedding, concatenated
+  shared.head_dim = 2 * spec.dim / shared.heads;
   shared.scale = static_cast<float>(1 / std::sqrt(shared.head_dim / 2.0));
   TRY(shared.mlp.up_bias, config.boolean("add_bias_linear"));
   shared.mlp.down_bias = shared.mlp.up_bias;

@@ -9,7 +9,7 @@
 namespace octavo {
 
 // Returns the fields that the architecture's family reads. An error about a field's value names the file's
-// key. All other errors are unsupported or corrupt, with the key or the tensor.
+// key. Other errors: unsupported or corrupt; the message names the key or the tensor.
 Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architecture);
 
 }  // namespace octavo

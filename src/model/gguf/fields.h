@@ -36,7 +36,7 @@ class GgufFields {
   const GgufArchitecture& architecture() const { return architecture_; }
   const std::string& what() const { return gguf_.metadata.what(); }  // the file's name, for errors
 
-  // The next functions read the file. key() returns the full name of a key.
+  // The functions from here on read the file. key() returns the full name of a key.
   std::string key(std::string_view name) const;
   Result<std::optional<double>> stored(std::string_view key_name) const;
   Result<std::optional<bool>> stored_boolean(std::string_view key_name) const;
@@ -56,7 +56,7 @@ class GgufFields {
   double head_dim() const;
   // Sets the field if `value` exists. Later errors about the field name the key `key_name`.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
-  // Like set(), but later errors name `source`.
+  // Does the same as set(), but later errors name `source`.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
   // Copies values from keys (first) to fields (second).
   Result<> copy(std::initializer_list<std::pair<std::string_view, std::string_view>> keys_and_fields);

@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Sets spec.head if the file has a pooling key. Models that generate text have none. Returns unsupported or
-// corrupt, with the key or the tensor.
+// Sets spec.head if the file has a pooling key. Models that generate text have none. Errors: unsupported or
+// corrupt; the message names the key or the tensor.
 Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture);
 
 }  // namespace octavo

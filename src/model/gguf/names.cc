@@ -10,7 +10,7 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
   const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // the second norm belongs to the MLP
   const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
-    // Lightning attention has a second norm inside.
+    // Lightning attention has a norm inside, whose tensor has the name of a second attention norm.
     return std::holds_alternative<LightningAttention>(layer.mixer);
   });
   const bool two_norms = layers.have("attn_norm_2.weight") && !rwkv && !lightning;
@@ -23,7 +23,7 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
                              ? "attn_output_norm"  // DBRX
                                                    // layers with only one half
                              : "attn_norm";
-  // The fused projections do not belong to attention.
+  // Hybrid networks use the name of fused attention projections for their recurrent layers.
   const bool hybrid = layers.have("ssm_a") || lightning;
   const bool gates = layers.have("attn_gate.weight");
   const bool head_gates = gates && std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {

@@ -39,7 +39,7 @@ Result<> add_recurrent_layers(GgufFields& fields) {
   constexpr std::string_view kLayers = "attention.recurrent_layers";
   if (!fields.gguf().metadata.is_list(fields.key(kLayers))) return {};
   TRY(std::vector<double> recurrent, fields.layer_numbers(kLayers));
-  // Prediction layers have the last indices.
+  // Prediction layers have the last indices, and are not counted here.
   const double layers = fields.number("num_hidden_layers").value_or(0);
   if (layers > 0 && static_cast<double>(recurrent.size()) > layers)
     recurrent.resize(static_cast<std::size_t>(layers));
@@ -55,7 +55,7 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   TRY(const std::int64_t blocks, fields.layer_count("block_count"));
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   json::array kinds;
-  // Prediction layers have the last indices.
+  // Prediction layers have the last indices, and are skipped here.
   for (std::int64_t i = 0; i < blocks - predictors; ++i) {
     const auto layer = static_cast<std::size_t>(i);
     const bool attention = fields.of_layer(kGgufKeyHeads, layer, "num_key_value_heads").value_or(0) > 0;

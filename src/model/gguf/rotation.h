@@ -16,8 +16,8 @@ Result<> add_rotation(GgufFields& fields);
 // Returns turning / head_dim, rounded up a little, because a family rounds fraction * head_dim down.
 double share_of_head(const GgufFields& fields, double rotary);
 
-// Returns the divisors of the pairs' frequencies. Returns corrupt, with the tensor's name, if they are
-// invalid.
+// Returns the divisors of the pairs' frequencies. Errors: corrupt if they are invalid; the message names the
+// tensor.
 Result<boost::json::array> angle_divisors(const Gguf& gguf, std::string_view tensor);
 
 // Shortens the divisors to `pairs`. The tensor may be longer, if layers of another type have more pairs.

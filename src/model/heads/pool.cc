@@ -11,7 +11,7 @@ int pooled_size(const ModelSpec& spec, std::size_t head) {
 }
 
 PoolHeads::PoolHeads(const ModelSpec& spec, const Ends& ends) : ends_(ends), dim_(spec.dim) {
-  const Names plain;  // heads are stored as [outputs, inputs]
+  const Names plain;  // not transposed: the matrices of heads are stored as [outputs, inputs]
   const Namer name(plain, "");
   for (std::size_t i = 0; i < spec.heads(); ++i) {
     const Head& of = spec.head_at(i);

@@ -42,7 +42,7 @@ class HiddenRowsInput final : public Phase {
 
   HiddenInput spec_;
   std::int64_t dim_;
-  // if HiddenInput::joined is false, token_norm_ is the first layer's norm
+  // token_norm_: if HiddenInput::joined is false, this is the first layer's norm
   NormParameter token_norm_, hidden_norm_;
   LinearParameter joint_;
 };

@@ -126,9 +126,9 @@ struct HiddenInput {
   // product of the row, and the first layer's mixer reads embedding and row, each after its norm,
   // concatenated.
   bool joined = true;
-  bool hidden_first = false;     // joined: the row precedes the embedding
-  bool joint_bias = false;       // joined: the product has a bias
-  bool normed_residual = false;  // not joined: hidden_norm also applies to the residual
+  bool hidden_first = false;  // used with `joined`: the row comes before the embedding in the concatenation
+  bool joint_bias = false;       // used with `joined`: the product has a bias
+  bool normed_residual = false;  // used without `joined`: hidden_norm also applies to the residual
   bool normed_output = false;    // the drafter's rows are taken after its final norm
   // If false, the drafter uses the target's matrix.
   bool own_embedding = false;

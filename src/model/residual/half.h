@@ -9,8 +9,9 @@
 
 namespace octavo {
 
-// Slots for the input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Number 1 is
-// for a second block, which runs before the first block's output is added to the residual.
+// Slots for the input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Slot number 1
+// is for a second block of the same layer, which runs before the first block's output is added to the
+// residual.
 struct HalfInput {};
 struct HalfOutput {};
 void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);

@@ -18,9 +18,10 @@ class ResidualScheme : public NetworkPart {
   // next stage receives, which may be larger.
   virtual View residual(const Slots& slots) const { return slots.all<ResidualRows>(); }
   virtual View handed_on(const Slots& slots) const { return residual(slots); }
-  // Is called in the first stage, after the inputs.
+  // Called in each step of the first pipeline stage, after the phases that write the inputs (embeddings) and
+  // before the layers.
   virtual void begin(const Step&) const {}
-  // Is called after the stage's layers.
+  // Called in each step of each pipeline stage, after the stage's layers.
   virtual void end(const Step& step) const { step.residual.take_in(); }
 
  protected:

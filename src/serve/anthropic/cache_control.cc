@@ -36,7 +36,8 @@ Result<> read_longest_in(const json::object& object, std::string_view list, cons
   return {};
 }
 
-// Clients move cache_control from turn to turn.
+// Removes cache_control from all blocks: clients move it from turn to turn, and it would prevent equal
+// prefixes from matching.
 void remove_cache_control(json::value& value) {
   if (json::array* const items = value.if_array()) {
     for (json::value& item : *items) remove_cache_control(item);

@@ -39,7 +39,8 @@ class MessagesReply final : public openai::Reply {
       : options_(std::move(options)), reader_(options_.tools), events_(options_.return_token_ids) {}
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
-    if (std::exchange(begun_, true)) return "";  // a keep-alive has already started the stream
+    // A keep-alive has already started the stream, so the start events were sent.
+    if (std::exchange(begun_, true)) return "";
     event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
     return events_.take();
   }
@@ -158,7 +159,7 @@ class MessagesReply final : public openai::Reply {
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
   json::array content_{};
-  json::object block_{};  // the current block; empty: no block is open
+  json::object block_{};  // block that is being written; empty: no block is open
   std::string text_{};
   bool begun_ = false;
   bool called_ = false;

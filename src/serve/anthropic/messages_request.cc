@@ -96,7 +96,7 @@ class Messages {
 
   void finish_message() {
     const bool user = message_.at("role") == "user", has_parts = !parts_.empty();
-    if (user && !has_parts) return;  // the message contains only tool results
+    if (user && !has_parts) return;  // A message that contains only tool results needs no user message.
     const bool empty = !has_parts && (message_.contains("tool_calls") || message_.contains("reasoning"));
     message_["content"] = empty ? json::value(nullptr) : content_of(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
@@ -407,7 +407,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
     if (const json::value* given = fields.any("chat_template_kwargs"); given && given->is_object())
       for (const auto& [name, value] : given->get_object()) kwargs[name] = value;
     chat["chat_template_kwargs"] = std::move(kwargs);
-    // Reasoning tokens can be counted only if the markers are single tokens.
+    // Reasoning tokens can be counted only if the begin and end markers are single tokens.
     const bool counted = rules.reasoning && rules.reasoning->tokens();
     if (const json::value* budget = t.any("budget_tokens"); budget && counted)
       chat["thinking_token_budget"] = *budget;

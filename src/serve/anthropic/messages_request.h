@@ -12,7 +12,8 @@ namespace octavo::anthropic {
 Result<openai::ChatRequest> parse_messages_request(const boost::json::object& body,
                                                    const openai::RequestRules& rules);
 
-// Does the same for /v1/messages/count_tokens, which does not need max_tokens because it generates nothing.
+// Converts a body of /v1/messages/count_tokens in the same way. It needs no max_tokens, because it generates
+// nothing.
 Result<openai::ChatRequest> parse_count_tokens_request(const boost::json::object& body,
                                                        const openai::RequestRules& rules);
 

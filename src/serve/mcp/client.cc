@@ -143,7 +143,7 @@ Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
 }
 
 std::unexpected<Error> Client::fails(std::string_view method, std::string_view why) const {
-  constexpr std::size_t kWhyBytesMax = 1 << 10;  // the MCP server chooses the text
+  constexpr std::size_t kWhyBytesMax = 1 << 10;  // limit for error texts, because the MCP server chooses them
   return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} failed: {}", method, url_.host,
                  url_.port, replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
 }

@@ -39,14 +39,14 @@ struct Budget {
 // or sends a malformed answer. Only one thread at a time may use a client.
 class Client {
  public:
-  // All servers of a response share `budget`.
+  // `budget` is shared by the clients of all MCP servers of a response.
   Client(http::Url url, http::Headers headers, int timeout_ms, std::shared_ptr<Budget> budget)
       : url_(std::move(url)),
         headers_(std::move(headers)),
         timeout_ms_(timeout_ms),
         budget_(std::move(budget)) {}
 
-  // Call it before the other functions.
+  // Starts the protocol's session. Must be called before the other functions.
   Result<> initialize();
   // Also returns invalid_argument if the lists of the response's servers together are too large.
   Result<std::vector<Tool>> list_tools();

@@ -121,7 +121,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::mutex mutex_;  // guards all members below
   std::shared_ptr<Turn> turn_{};
   bool closed_ = false;
-  UnreadCosts::Open cost_open_{};  // until the last turn has begun
+  UnreadCosts::Open cost_open_{};  // entry of the response's cost, open until the last turn has begun
 };
 
 Result<> Session::start() {
@@ -262,7 +262,7 @@ void Session::start_turn() {
                              TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
                                         .ended = [self] { self->turn_ended(); },
                                         .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
-  UnreadCosts::Open cost_open;  // stays open until the turn's generation has opened it
+  UnreadCosts::Open cost_open;  // keeps the entry open until the generation of this turn has opened it
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return turn->close();
@@ -438,7 +438,8 @@ void Session::finish() {
   close_cost();
   for (const std::string_view name : {"status", "incomplete_details", "error"})
     if (const json::value* value = now_.response.if_contains(name)) response_[name] = *value;
-  for (Call& call : std::exchange(now_.calls, {}))  // the answer was cut off within a call
+  // The answer was cut off within a call, so the call is not made.
+  for (Call& call : std::exchange(now_.calls, {}))
     for (std::size_t i = 0; i < output_.size(); ++i)
       if (output_[i].at("id") == call.item.at("id")) {
         output_[i].as_object()["status"] = "incomplete";

@@ -48,7 +48,7 @@ class Turn final : public http::Exchange {
   TurnEvents take_end();
 
   const std::shared_ptr<http::Exchange> client_;
-  http::SseReader reader_;  // only the writing thread uses it
+  http::SseReader reader_;  // reads the events; only the writing thread uses it
   std::mutex mutex_;        // guards all members below
   TurnEvents events_;
   bool over_ = false;

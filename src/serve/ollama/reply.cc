@@ -155,7 +155,7 @@ class OllamaReply final : public openai::Reply {
   const Tokenizer* tokenizer_;
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
-  std::vector<Call> calls_{};  // calls that are not sent yet
+  std::vector<Call> calls_{};  // calls that the client has not received yet
   int calls_sent_ = 0;
   std::optional<FinishReason> finish_{};
 };

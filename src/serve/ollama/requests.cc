@@ -89,7 +89,7 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
     else
       out[known->second] = value;
   }
-  // A negative number of tokens means no limit.
+  // In Ollama's API, a negative number of tokens means no limit.
   const json::value* most = out.if_contains("max_tokens");
   if (most && most->is_int64() && most->get_int64() < 0) out.erase("max_tokens");
   return {};

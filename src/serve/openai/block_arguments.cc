@@ -125,10 +125,10 @@ class BlockArguments final : public ArgumentsReader {
   std::string name_;
   bool marks_text_ = true;
   bool in_value_ = false;
-  bool at_start_ = false;  // whether nothing of the value was read
-  bool text_ = false;      // whether the value is text and is written as it arrives
+  bool at_start_ = false;  // true: no byte of the value was read yet
+  bool text_ = false;      // true: the value is text and is written as it arrives
   bool in_cdata_ = false;
-  bool wraps_ = false;  // whether the value may be an object with all parameters
+  bool wraps_ = false;  // true: the value may be an object that contains all parameters
   std::string value_;   // the value so far, if it is not written as it arrives
 };
 
@@ -186,7 +186,7 @@ ArgumentsReader::Step BlockArguments::read_object(std::string& text) {
   return text.empty() ? Step::more : Step::again;
 }
 
-// Only a marker that closes the call may follow the object.
+// After the object, only a marker that closes the call may follow.
 ArgumentsReader::Step BlockArguments::end_object(Found end, std::string& out) const {
   if (end == Found::no || !is_json(value_)) {
     out += "{}";
@@ -230,7 +230,7 @@ ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string&
     out += "{}";
     return Step::broken;
   }
-  text.erase(0, text.find('<', 1));  // text between two blocks is ignored
+  text.erase(0, text.find('<', 1));  // Text between two blocks is ignored.
   return text.empty() ? Step::more : Step::again;
 }
 

@@ -140,7 +140,7 @@ bool CallCursor::value(std::string& out) {
   if (!ready()) return false;
   const char first = text_[at_];
   if (first != '{' && first != '[' && first != '"') {
-    std::size_t end = at_;  // the value is a number, true, false or null
+    std::size_t end = at_;  // A value without quotes or brackets: a number, true, false or null.
     while (end < text_.size() && (is_name(text_[end]) || text_[end] == '+')) ++end;
     starved_ = end == text_.size();
     if (starved_ || end == at_) return false;

@@ -149,7 +149,8 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
     if (cursor.literal("}")) break;
     if (!cursor.literal(",")) return failed();
   }
-  // A marker distinguishes a call without arguments from other JSON.
+  // In dialects with a marker, the marker shows that this is a call, so the arguments may be missing. Without
+  // a marker, it could be other JSON.
   if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
   head.whole = std::move(arguments);
   return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;

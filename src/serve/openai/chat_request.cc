@@ -207,7 +207,8 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     TRY_VOID(fields.text(key, text));
     message[key] = text;
   }
-  // Clients send either name, and templates read either name, so the message gets both.
+  // Clients send `reasoning` or `reasoning_content`, and templates read one or the other, so the message gets
+  // both.
   std::string reasoning = std::move(thoughts);
   TRY_VOID(fields.text("reasoning_content", reasoning));
   TRY_VOID(fields.text("reasoning", reasoning));
@@ -255,7 +256,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array without_images;
   std::vector<std::string> names;
-  // A prompt to embed keeps its images, so that the request is refused: without the images, the vector would
+  // In a prompt to embed, images stay, so that the request is refused: without the images, the vector would
   // describe different content.
   const bool generates = prompt.add_generation_prompt;
   if (generates && rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
@@ -476,7 +477,8 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
 Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRules& rules) {
   ChatRequest request;
   GenerationRequest& out = request.generation;
-  out.prompt.add_special_tokens = false;  // the template writes the special tokens
+  // The template writes the special tokens, so the tokenizer must not add them.
+  out.prompt.add_special_tokens = false;
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields, rules));

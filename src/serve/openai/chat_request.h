@@ -28,8 +28,8 @@ struct ChatPrompt {
   std::vector<Media> media{};
 
   std::string messages;
-  // Whether all contents are strings and the system message is first. Every template accepts such
-  // conversations.
+  // true: all contents are strings, and only the first message is a system message, so that every template
+  // accepts the conversation
   bool plain = true;
   std::string tools;
   std::string documents;
@@ -38,7 +38,8 @@ struct ChatPrompt {
   boost::json::object processor{};
   std::string chat_template{};  // template of the request; "": the server's template
   bool add_generation_prompt = true;
-  bool continue_final_message = false;  // must not be set together with add_generation_prompt
+  // the answer continues the last message; must not be set together with add_generation_prompt
+  bool continue_final_message = false;
   bool omitted_images = false;
   std::string echo{};  // content of the last message, if the answer must begin with it
 };

@@ -210,7 +210,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
   // spaces_between_special_tokens has no effect with fast tokenizers. The other fields identify the caller.
   TRY(SessionHints hints, read_session(f, out.unknown_fields));
-  // Higher values of Dynamo's priority run first, lower values of vLLM's.
+  // In Dynamo, a higher priority runs first; in vLLM, a lower one. So the sign changes.
   if (hints.request_priority && rules.priority_scheduling && out.priority == 0)
     out.priority = -std::int64_t{*hints.request_priority};
   out.session = std::move(hints.use);

@@ -68,7 +68,7 @@ struct StreamOptions {
 
 struct PromptOptions {
   bool add_special_tokens = true;
-  // whether truncate_prompt_tokens keeps the first tokens instead of the last ones
+  // true: truncate_prompt_tokens keeps the first tokens; false: the last ones
   bool truncate_at_end = false;
   // token ids to use instead of the request's prompt, except with echo or media
   std::vector<TokenId> forwarded{};
@@ -104,7 +104,8 @@ struct GenerationRequest {
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  // A header may add the session name later. plan_generation() drops hints that still have no name.
+  // Session of the request. A header may add the session's name later. If it still has no name,
+  // plan_generation() drops it.
   std::optional<SessionUse> session;
   std::string derived_session;  // name of the session if neither a field nor a header names it; "": none
   std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them

@@ -28,8 +28,8 @@ class HarmonyReader {
  public:
   enum class Section : std::uint8_t {
     header,
-    thought,  // in channel analysis, or in a message to a recipient that is not a function
-    text,     // in channel final, or in channel commentary without a recipient
+    thought,  // in the channel analysis, or in a message to a recipient that is not a function
+    text,     // in the channel final, or in the channel commentary without a recipient
     call,     // in the arguments of a call of function()
   };
 

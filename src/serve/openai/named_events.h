@@ -19,7 +19,7 @@ class NamedEvents {
 
   void add(std::string_view name, boost::json::object fields);
   void count(const std::vector<TokenId>& tokens);  // adds output tokens to the step
-  void forget_tokens() { tokens_.clear(); }        // drops tokens that the client already has
+  void forget_tokens() { tokens_.clear(); }  // drops the counted tokens, because the client already has them
   // Returns the step's events. If there are no events, the tokens are added to the next step.
   std::string take();
   // Returns events that do not complete the step, without token_ids.

@@ -98,7 +98,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     return marks;
   }
   const bool begins = id == thinking_->begin && (at_text_start_ || begins_anywhere_);
-  // An answer without reasoning may begin with the token that ends reasoning.
+  // The token that ends reasoning counts only within reasoning, at the start of the text, or after a call.
   const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
@@ -135,7 +135,7 @@ void OutputProcessor::switch_message(TokenId id, AnswerPart& part) {
   if (calls()) part.text += fmt::format("<|start|>functions.{}<|message|>", reader.function());
 }
 
-// The token that ended the answer does not belong to the text.
+// Returns whether this token ended the answer. It does not belong to the text.
 bool OutputProcessor::is_stop_token(const Output& output, std::size_t position) const {
   if (output.finished != FinishReason::stop || position + 1 != output.token_ids.size()) return false;
   if (sampling_->include_stop_str_in_output) return false;

@@ -23,7 +23,7 @@ namespace octavo::openai {
 // The stop token or stop string that ended an answer. monostate: another reason.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
-// The weights with this version computed the output tokens [start, end).
+// Version of the weights that computed the output tokens [start, end).
 struct WeightSpan {
   std::string version;
   int start = 0, end = 0;

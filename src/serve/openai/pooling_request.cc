@@ -32,7 +32,7 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  // These fields identify the client or concern a cache.
+  // Accepts fields that identify the client or concern a cache. They have no effect here.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
 }
@@ -140,7 +140,8 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   EmbeddingRequest request;
   Fields f(body);
   const bool chat = f.any("messages") != nullptr;
-  request.fields.add_special_tokens = !chat;  // the chat template writes the special tokens
+  // The chat template writes the special tokens, so the tokenizer must not add them.
+  request.fields.add_special_tokens = !chat;
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   if (chat && f.any("input") != nullptr) return invalid("messages", "cannot be combined with input");
   if (chat) {

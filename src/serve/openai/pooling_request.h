@@ -32,7 +32,7 @@ struct EmbeddingRequest {
   std::vector<TextOrTokens> input;
   std::optional<ChatPrompt> chat;  // replaces `input`: the chat template renders the chat to one text
   bool base64 = false;
-  std::optional<int> dimensions;  // number of components of a vector to keep, from the first one on
+  std::optional<int> dimensions;  // number of components to keep of each vector, counted from the first one
   std::optional<Task> task;       // nullopt: the server's default task
   std::string input_type;         // Jina's `task`: the type of the texts, such as "retrieval.query"
 };

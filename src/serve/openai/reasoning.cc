@@ -129,7 +129,8 @@ bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_
   for (std::size_t i = prompt.size(); i-- > 0;) {
     if (prompt[i] == rule.begin) return true;
     if (prompt[i] == rule.end) return false;
-    if (tokenizer.is_special(prompt[i])) break;  // the beginning of the last turn
+    // A special token marks the beginning of the last turn, so the search ends.
+    if (tokenizer.is_special(prompt[i])) break;
   }
   return rule.from_start && !turned_off;
 }

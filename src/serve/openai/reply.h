@@ -51,7 +51,7 @@ struct ReplyOptions {
   std::string model;
   std::string fingerprint;  // "": null in the reply
   std::string role = "assistant";
-  std::string echo{};        // for chats: text before the content of each answer
+  std::string echo{};        // used by chats: text before the content of each answer
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
   int top_logprobs = 0;          // number of log-probabilities per position; -1: all
@@ -59,7 +59,8 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  bool return_prompt_scores = false;  // whether to report the logprobs of prompt_logprob_token_ids
+  // prices with which the cost is converted to money; null: no money is reported
+  bool return_prompt_scores = false;
   bool include_usage = false;  // whether to report the usage at the end of a stream
   ToolUse tools{};             // only for chats
   int n = 1;
@@ -74,7 +75,7 @@ class Reply {
   // before the first part of each answer.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
-  // Called after the parts that the client already has (resume_token_ids).
+  // Called after the last part that the client already has (resume_token_ids).
   virtual void resumed() {}
   // Called after the last part of all answers.
   virtual std::string close(const Usage& usage) = 0;

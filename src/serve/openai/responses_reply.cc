@@ -59,7 +59,8 @@ class ResponsesReply final : public Reply {
   }
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
-    if (sequence_ > 0) return "";  // a keep-alive has already started the stream
+    // A keep-alive has already started the stream, so the first events were sent.
+    if (sequence_ > 0) return "";
     prompt_ids_ = prompt.token_ids;
     response_event("response.created");
     response_event("response.in_progress");
@@ -90,7 +91,8 @@ class ResponsesReply final : public Reply {
     (void)events_.take_unfinished();
     response_["status"] = "failed";
     response_["error"] = json::object{{"code", "server_error"}, {"message", error.message}};
-    if (responses_.background || sequence_ > 0) keep();  // otherwise the client does not know the id
+    // Stores the response only if the client knows its id.
+    if (responses_.background || sequence_ > 0) keep();
     response_event("response.failed");
     return events_.take_unfinished();
   }
@@ -103,7 +105,8 @@ class ResponsesReply final : public Reply {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
     json::object out = response_;
-    add_kv_transfer(parts, out);  // not stored, because the parameters are valid for one request only
+    // The stored copy lacks these parameters, because they are valid for one request only.
+    add_kv_transfer(parts, out);
     return exact_json_text(out);
   }
 

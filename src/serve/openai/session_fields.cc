@@ -41,7 +41,8 @@ Result<> read_action(const json::value& value, const std::string& name, SessionU
   f.accept({"action_id", "action_version"});
   TRY(const json::object* payload, f.object("payload"));
   constexpr std::string_view kVerbs[] = {"pin", "retain", "demote", "release", "prefetch"};
-  if (std::ranges::find(kVerbs, type) == std::end(kVerbs)) {  // hints may be ignored, as in vLLM
+  // An action of an unknown type is ignored with a warning: hints may be ignored, as in vLLM.
+  if (std::ranges::find(kVerbs, type) == std::end(kVerbs)) {
     unknown.push_back(fmt::format("{}={}", f.full_name("action_type"), quoted_text(type)));
     return {};
   }
@@ -133,7 +134,7 @@ Result<SessionHints> read_session(Fields& fields, std::vector<std::string>& unkn
       TRY_VOID(fields.text(name, hints.use.key.id));
       named_by = name;
     }
-  // OpenAI's clients send an empty prompt_cache_key if they have no key.
+  // An empty prompt_cache_key counts as missing: OpenAI's clients send it if they have no key.
   if (!hints.use.key.id.empty()) TRY_VOID(check_session_id(named_by, hints.use.key.id));
   return hints;
 }

@@ -36,7 +36,7 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   if (type == "structural_tag")
     return make_source(GrammarKind::structural_tag, exact_json_text(*format), "response_format");
   if (type == "text" || type == "json_object") {
-    // Other servers accept a schema together with json_object.
+    // OpenAI's json_object has no schema, but other servers accept a schema with it.
     const json::value* schema = type == "json_object" ? f.any("schema") : nullptr;
     report_unread(f, unknown);
     if (type == "text") return std::nullopt;

@@ -16,7 +16,7 @@ struct ThoughtMarks {
   std::span<const std::string_view> begins, ends, closings;
 };
 
-// The result does not depend on how the answer is split into pieces.
+// Splits an answer that arrives in pieces. The result does not depend on how the answer is split into pieces.
 class ThoughtSplitter {
  public:
   struct Step {

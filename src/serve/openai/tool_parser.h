@@ -34,7 +34,7 @@ struct CallPiece {
 
 struct ParsedText {
   std::string content{};
-  std::vector<CallPiece> calls{};  // at most one piece of each call
+  std::vector<CallPiece> calls{};  // pieces of calls, at most one of each call
 
   void append(ParsedText&& next);
   bool operator==(const ParsedText&) const = default;
@@ -123,7 +123,7 @@ class ToolParser {
   bool at_line_start_ = true;
   bool behind_call_ = false;  // whether only white space was read since the last call
   std::size_t form_ = 0;
-  bool first_ = true;  // whether the current call is the first one after its marker
+  bool first_ = true;  // true: the current call is the first one after its marker
   // whether no call of the current list was valid, so that its items become content
   bool broken_list_ = false;
   bool last_ = false;  // whether no more text follows

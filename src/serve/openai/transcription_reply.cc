@@ -51,7 +51,7 @@ class TranscriptionReply final : public Reply {
 
   std::string open(int, const EchoedPrompt&, const Usage*) override { return ""; }
 
-  // The text of a window is sent after all earlier windows have ended.
+  // Keeps the text of a window back until all earlier windows have ended.
   std::string part(const AnswerPart& part, const Usage* usage) override {
     AnswerPart copy = part;
     waiting_[static_cast<std::size_t>(part.index)].append(std::move(copy));
@@ -184,7 +184,7 @@ class TranscriptionReply final : public Reply {
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
   Transcript transcript_;
-  std::vector<AnswerPart> waiting_;  // by window: parts that wait for earlier windows
+  std::vector<AnswerPart> waiting_;  // parts of each window that wait until the earlier windows have ended
   std::size_t window_ = 0;
   bool spoken_ = false;
 };

@@ -27,7 +27,7 @@ bool is_model(const Service& service, const std::string& name) {
 AdapterDone answer(const ExchangePtr& exchange, std::string success) {
   return [exchange, success = std::move(success)](const Result<>& done) {
     if (!done) {
-      // If the request names an invalid folder, the error is the client's.
+      // If the folder is invalid, the error is the client's, because the request names the folder.
       Error error = done.error();
       if (error.code == ErrorCode::corrupt || error.code == ErrorCode::io) error.code = ErrorCode::invalid_argument;
       return exchange->respond(openai::error_response(error));

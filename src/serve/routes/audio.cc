@@ -81,7 +81,7 @@ class LanguageFinder final : public OutputSink {
   DecodedSound sound_;
   Admission::Ticket ticket_;
   std::weak_ptr<LanguageFinder> self_;
-  std::atomic<RequestId> id_ = 0;  // 0: the engine has not assigned an id yet
+  std::atomic<RequestId> id_ = 0;  // engine's id of the request; 0: not assigned yet
   std::atomic<bool> cancelled_ = false;
   TokenId token_ = -1;
   std::optional<Error> error_;

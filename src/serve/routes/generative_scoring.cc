@@ -83,7 +83,7 @@ Result<openai::CompletionRequest> read_scoring(const Service& service, const jso
   openai::GenerationRequest& out = request.generation;
   const openai::RequestRules& rules = service.options.rules;
   openai::Fields fields(body);
-  // These are all fields that the route shares with completions. Sampling fields have no effect.
+  // Copies all fields that the route shares with completions. Sampling fields have no effect.
   json::object shared{{"temperature", 0}};
   for (const std::string_view name :
        {"model", "cache_salt", "priority", "request_id", "timeout", "add_special_tokens"})

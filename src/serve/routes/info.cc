@@ -88,7 +88,8 @@ http::Response server_info(Service& service, std::string_view) {
                                                {"engine", engine}})};
 }
 
-// A request that has not ended gets no cost yet, so an unknown id is no error.
+// Returns the cost of a request. If the request has not ended, or the id is unknown, the cost is null: this
+// is no error.
 http::Response unread_cost(Service& service, std::string_view id) {
   Accounts& accounts = service.metrics.accounts;
   const auto cost = accounts.unread.take(id);

@@ -157,7 +157,8 @@ http::Response ollama_tags(Service& service, std::string_view) {
 
 http::Response ollama_ps(Service& service, std::string_view) {
   json::object model = card(service, service.options.rules.model_names.front());
-  model["expires_at"] = "9999-12-31T23:59:59Z";  // the model stays loaded until the server stops
+  // a date that is never reached, because the model stays loaded until the server stops
+  model["expires_at"] = "9999-12-31T23:59:59Z";
   model["size_vram"] = 0;
   model["context_length"] = service.options.rules.max_model_len;
   return {.body = json::serialize(json::object{{"models", json::array{std::move(model)}}})};

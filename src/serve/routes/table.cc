@@ -189,7 +189,7 @@ std::optional<http::Response> without_slashes(const http::Request& request, std:
   return response;
 }
 
-// Returns the beginning of a client's text, for errors.
+// Returns the beginning of a text that a client has sent, for error messages.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kShown = 100;
   return quoted_text(text.substr(0, kShown)) + (text.size() > kShown ? ".." : "");

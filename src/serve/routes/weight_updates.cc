@@ -166,7 +166,8 @@ Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exch
   TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));
   TRY_VOID(refuse_unread(fields));
   TRY(std::string folder, service->weights.change([](WeightUpdate& update) { return update.finish(); }));
-  // The callback runs before the engine delivers the first token that the new weights computed.
+  // The engine calls this before it delivers the first token that the new weights computed, so that the token
+  // has the new version.
   service->engine.reload_weights(std::move(folder), [service, exchange, version](const Result<>& read) {
     if (read && version) service->weights.set_version(*version);
     service->weights.settle(read.has_value());

@@ -35,15 +35,15 @@ class BlockFetcher {
   // Stops running fetches and drops waiting tasks, without calling `done`.
   ~BlockFetcher();
 
-  // Does not wait. A task without blocks only ends its lease.
+  // Queues the task and returns at once. A task without blocks only ends its lease.
   void post(LoadTask task);
 
  private:
   static constexpr int kThreads = 4;
 
   struct Worker {
-    std::optional<TransferSlots> slots;  // only the worker's thread uses it
-    std::unique_ptr<UcxChannel> ucx;     // only the worker's thread uses it
+    std::optional<TransferSlots> slots;  // memory offered to producers; only the worker's thread uses it
+    std::unique_ptr<UcxChannel> ucx;     // channel to the current producer; only the worker's thread uses it
     // current connection or null; guarded by mutex_
     const PeerSocket* socket = nullptr;
     std::thread thread;

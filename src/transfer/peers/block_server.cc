@@ -114,7 +114,7 @@ void BlockServer::drop_ended() {
 
 void BlockServer::serve(PeerSocket& socket) {
   const Result<> served = answer(socket);
-  // only shuts the connection down; the next accept() removes the object
+  // only shuts the connection down, so that its thread ends; the next accept() destroys the object
   socket.interrupt();
   if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
 }

@@ -30,7 +30,7 @@ class LeaseTable {
  public:
   explicit LeaseTable(int seconds) : duration_us_(std::int64_t{seconds} * 1'000'000) {}
 
-  // Only the engine's thread may call it.
+  // Only the engine's thread may call add(), take_ended() and end_first().
   void add(std::string id, Lease lease, std::int64_t now_us);
   // Returns the owners of leases that have ended and whose blocks no thread reads any more.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);

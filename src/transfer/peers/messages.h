@@ -11,7 +11,8 @@
 // which renew one lease each. Packed blocks (block_format.h) are written to the slot that Get names, or
 // follow the Piece message on the connection (transport.h). For native blocks (native_blocks.h), the headers
 // follow the Piece message. The contents of the blocks follow the headers, or are sent over UCX. A lease does
-// not expire while its connection is open.
+// not expire between its Pull and the end of that connection. A Keep only renews the lease, which expires if
+// the next Keep is late.
 //
 // The producer may send Refused at any time, and then closes the connection. A frame is its size in bytes
 // (u32), the version (u64, a hash of the types of all fields below) and a TransferMessage (base/pack.h).

@@ -12,7 +12,7 @@ Result<OpenUcxChannel> load() {
   setenv("UCX_HANDLE_ERRORS", "none", 0);
   setenv("UCX_ERROR_SIGNALS", "", 0);
   setenv("UCX_MEM_EVENTS", "no", 0);
-  // otherwise UCX warns about data of cancelled fetches
+  // Fetches that are cancelled leave unreceived data, about which UCX would otherwise log warnings.
   setenv("UCX_LOG_LEVEL", "error", 0);
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
   if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);

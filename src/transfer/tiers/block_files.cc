@@ -155,7 +155,7 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   for (const auto& [time, key] : found) {
     const bool is_new = !order_->contains(key);
     if (is_new) order_->add(key);
-    // ARC counts uses; it has already counted those by this engine.
+    // In ARC order, a use counts only once: ARC has already counted the uses by this engine.
     if (is_new || policy_ == EvictionPolicy::lru) order_->use(key);
   }
   return {};
@@ -262,7 +262,7 @@ void BlockFiles::touch(std::span<const Hash128> keys) {
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     times[0].tv_nsec = std::min(times[0].tv_nsec + 1, 999'999'999L);
     times[1] = times[0];
-    // If this call fails, the order is only less exact.
+    // If utimensat() fails, the only effect is that other engines see a less exact order of use.
     utimensat(AT_FDCWD, path_of(*key).c_str(), times, 0);
     const std::lock_guard lock(mutex_);
     order_->use(*key);

@@ -49,11 +49,11 @@ class BlockFiles final : public BlockStore {
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
   void touch(std::span<const Hash128> keys) override;
-  // Returns io also if the disk is full.
+  // Errors: those of BlockStore::read, and io if the disk is full.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
-  void forget_all() override;  // the files stay on the disk
+  void forget_all() override;  // the engine forgets the blocks, but the files stay on the disk
 
   BlockStore* own(KvMedium medium) override { return medium == KvMedium::storage ? this : nullptr; }
   std::vector<Hash128> take_removed() override;
@@ -84,8 +84,8 @@ class BlockFiles final : public BlockStore {
   // random number in the names of this engine's temporary files
   const std::uint64_t writer_;
 
-  // Access these two only while shared_ is locked.
-  // value of SharedFolder::State::changes when the folder was last read
+  // changes_read_ and own_changes_ may be accessed only while shared_ is locked. changes_read_: value of
+  // SharedFolder::State::changes when the folder was last read
   std::int64_t changes_read_ = 0;
   // changes by this engine since the folder was last read
   std::int64_t own_changes_ = 0;

@@ -37,9 +37,10 @@ class BlockStore {
   // Forgets all blocks; contains() then returns false for them.
   virtual void forget_all() = 0;
 
-  // Returns the store that this engine alone uses in this medium, or null.
+  // Returns the part of this store that is in the given medium, if no other engine uses that part; otherwise
+  // null.
   virtual BlockStore* own(KvMedium) { return nullptr; }
-  // Only stores that own() returns implement the next three functions.
+  // count(), evicted() and take_removed() are implemented only by stores that own() returns.
   virtual std::int64_t count() const { return 0; }
   virtual std::int64_t evicted() const { return 0; }
   // Returns the keys of blocks that the store evicted since the last call.

@@ -44,7 +44,7 @@ class CompressedBlocks final : public BlockStore {
   bool reachable() const override { return store_->reachable(); }
   std::size_t most() const override { return store_->most(); }
   void forget_all() override { store_->forget_all(); }
-  // Use the result only for counts and events, because its blocks are compressed.
+  // The returned store has compressed blocks, so use it only for counts and events.
   BlockStore* own(KvMedium medium) override { return store_->own(medium); }
 
   void look_up(std::span<const Hash128> keys) override { store_->look_up(keys); }

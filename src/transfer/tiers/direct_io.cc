@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 4096, kSector = 512;
 
 // Returns 0 if the file has no direct I/O.
 std::size_t alignment_of(int file) {
-  // Since Linux 6.6, tmpfs accepts O_DIRECT, but has no effect because its files are in memory.
+  // Since Linux 6.6, tmpfs accepts O_DIRECT. The flag has no effect there, because the files are in memory.
   struct statfs system{};
   if (fstatfs(file, &system) == 0 && system.f_type == TMPFS_MAGIC) return 0;
 #ifdef STATX_DIOALIGN

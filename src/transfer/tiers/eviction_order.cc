@@ -97,7 +97,7 @@ class Arc final : public EvictionOrder {
   enum List : std::uint8_t { kOnce, kOften, kOnceEvicted, kOftenEvicted };
   struct Entry {
     List list;
-    bool used = false;  // whether the prompt that wrote the block was counted
+    bool used = false;  // true: the prompt that wrote the block has been counted as a use
     Keys::iterator at{};
   };
 

@@ -25,7 +25,8 @@ Result<std::unique_ptr<SharedFolder>> SharedFolder::open(const std::filesystem::
   std::unique_ptr<SharedFolder> shared(new SharedFolder(state, users));
   if (state < 0 || users < 0)
     return failure(ErrorCode::io, "cannot open files in {}: {}", folder.string(), std::strerror(errno));
-  // While the lock is held, alone() in other engines does not run between this engine's two steps.
+  // The lock prevents that alone() in another engine runs after this engine has opened the folder and before
+  // it is counted as a user.
   const Locked locked(*shared);
   lock_file(users, LOCK_SH);
   return shared;

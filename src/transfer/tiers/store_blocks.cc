@@ -12,7 +12,8 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kAwayUs = 10'000'000;
-// Servers close idle connections; older ones are not reused. In microseconds.
+// Servers close idle connections. A connection that was idle for more than this time, in microseconds, is not
+// reused.
 constexpr std::int64_t kIdleUs = 60'000'000;
 constexpr std::size_t kAtOnce = 128;  // keys in one lookup
 
@@ -24,7 +25,7 @@ Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, co
                                                       BlockFormat format, int silence_ms) {
   TRY(ConnectStore connect, store_at(url, keys, silence_ms));
   std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
-  // logs a warning if the server cannot be reached; later calls try again
+  // If the server cannot be reached, this call logs a warning. Later calls try again.
   blocks->look_up({});
   return blocks;
 }
@@ -91,7 +92,7 @@ auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient
   const std::lock_guard lock(mutex_);
   if (done) idle_.push_back({*std::move(client), now_us()});
   if (done || done.error().code == ErrorCode::corrupt) return done;
-  idle_.clear();  // the other idle connections are broken too
+  idle_.clear();  // the failure concerns the server, so all idle connections are probably broken
   if (reachable()) log_warning("KV blocks in a store: {}", done.error().message);
   away_until_us_ = now_us() + kAwayUs;
   return failure(ErrorCode::unavailable, "{}", done.error().message);

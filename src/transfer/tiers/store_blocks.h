@@ -67,7 +67,7 @@ class StoreBlocks final : public BlockStore {
   std::vector<Idle> idle_;                         // the most recently used connection is last
   // keys that the server reported as stored
   std::unordered_set<Hash128, HashOfHash> known_;
-  // the same keys, oldest first; may contain duplicates and removed keys
+  // the keys in known_, oldest first; may contain duplicates and keys that known_ no longer has
   std::deque<Hash128> order_;
 };
 

@@ -140,7 +140,7 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
-  // A reader that starts a read now would count as hung at this time.
+  // If a reader started a read at this moment, the read would count as hung at this time.
   if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);
   return first;
 }
@@ -150,7 +150,7 @@ bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   return since != 0 && now_us - since > options_.stuck_us;
 }
 
-// If all readers hang, queued loads are returned, too.
+// If all readers hang, no reader will take the queued loads, so these are returned, too.
 std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
   std::vector<RequestId> stuck;
   std::deque<Load> waiting;
@@ -233,7 +233,7 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto stored = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    // Done after reporting the result, because the request does not wait for it.
+    // Updates the order of use after reporting the result, because the request does not wait for this update.
     store_->touch(std::span(task.keys).first(stored));
     lock.lock();
   }
@@ -276,7 +276,7 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
-  // With more blocks, the last ones would evict the first ones.
+  // If more blocks than the store's capacity were stored, the last blocks would evict the first ones.
   std::size_t count = std::min(keys.size(), store_->most());
   const std::vector<bool> stored = store_->contains(keys.first(count));
   while (count > 0 && (stored[count - 1] || !is_used(keys[count - 1]))) --count;

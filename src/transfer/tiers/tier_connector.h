@@ -63,9 +63,9 @@ class TierConnector final : public KvConnector {
   };
   struct Reader {
     std::thread thread;
-    // time in microseconds at which the current read of a piece began; 0: the thread is idle
+    // start of the thread's current read of a piece, in microseconds; 0: the thread is idle
     std::atomic<std::int64_t> since_us = 0;
-    // request that the piece is for; guarded by mutex_
+    // request that the current piece is for; guarded by mutex_
     RequestId id = 0;
     // whether take_stuck() has returned the request; guarded by mutex_
     bool told = false;
@@ -98,7 +98,7 @@ class TierConnector final : public KvConnector {
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
 
-  // Only the engine's thread uses these.
+  // Only the engine's thread uses the members from here on.
   UseCounts uses_;
   int skipped_in_a_row_ = 0;
   // all readers hang, so no blocks are loaded

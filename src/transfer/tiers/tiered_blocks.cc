@@ -120,7 +120,8 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
             below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
-    if (off_) return below_->forget_all();  // a reader has just disabled the tier
+    // Another reader has disabled the tier below since this task was queued.
+    if (off_) return below_->forget_all();
     const std::lock_guard lock(mutex_);
     if (!read || !written) {
       ++moved_.dropped_stores;

@@ -33,7 +33,7 @@ class TieredBlocks final : public BlockStore {
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return !off_ && below_->must_look_up(); }
-  // New blocks always go to host memory.
+  // The maximum is that of host memory, because new blocks always go to host memory.
   std::size_t most() const override { return host_->most(); }
   void forget_all() override;
   BlockStore* own(KvMedium medium) override {

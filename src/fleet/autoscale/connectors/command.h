@@ -15,7 +15,7 @@ struct CommandOptions {
   std::int64_t retry_us = 10'000'000;
 };
 
-// Runs the command when the number changes, and waits until the previous run has ended.
+// Runs the command when the required number of replicas changes. Waits until the previous command has ended.
 class CommandConnector final : public Connector {
  public:
   CommandConnector(CommandOptions options, int replicas)

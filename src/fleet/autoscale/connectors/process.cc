@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t kHealthIntervalUs = 500'000;
 constexpr std::int64_t kKeepUs = 3'000'000;  // interval between checks that the router still lists a server
-// A server is killed if this number of health requests had no response for this time, because it may hang.
+// A server counts as hanging, and is killed, after kMissedMin failed health requests in a row, if it has not
+// responded for kSilentUs.
 constexpr std::int64_t kSilentUs = 10'000'000;
 constexpr int kMissedMin = 3;
 // a request reaches the server at most this time after the router has chosen the server

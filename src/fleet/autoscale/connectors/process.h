@@ -54,7 +54,7 @@ class ProcessConnector final : public Connector {
     int missed = 0;
     std::int64_t kept_us = 0;  // serving: time of the last check of the router's entry
     bool listed = true;        // serving: the last check of the router's entry has succeeded
-    // draining: start of the time without running requests; 0: requests are running
+    // in phase draining: start of the time without running requests; 0: requests are running
     std::int64_t quiet_us = 0;
 
     std::string url() const;

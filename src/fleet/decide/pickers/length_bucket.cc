@@ -10,7 +10,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kLengthsMax = 1 << 16;  // lengths that are stored for one interval
+// maximum number of prompt lengths that are stored in one interval
+constexpr std::size_t kLengthsMax = 1 << 16;
 
 class LengthBucketPicker : public Picker {
  public:

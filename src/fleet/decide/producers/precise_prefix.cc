@@ -1,8 +1,8 @@
-// precise-prefix-cache-producer: finds the cached part of the prompt at each endpoint, from KV cache
-// events. precise-prefix-cache-scorer is the same, and also scores. For endpoints without events and for
-// prompts with unknown tokens, it uses the prompts that were recently sent (as in NVIDIA Dynamo).
-// With speculativeIndexing, a sent prompt counts as cached for speculativeTTL, because engines report
-// blocks only after they have computed them.
+// precise-prefix-cache-producer: finds the cached part of the prompt at each endpoint, from KV cache events.
+// precise-prefix-cache-scorer does the same, and also scores endpoints by the cached part. For endpoints
+// without events and for prompts with unknown tokens, it uses the prompts that were recently sent (as in
+// NVIDIA Dynamo). With speculativeIndexing, a sent prompt counts as cached for speculativeTTL, because
+// engines report blocks only after they have computed them.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>

@@ -20,7 +20,8 @@ struct Settings {
   std::string role_label = {};
 };
 
-// Returns the limit in ms, or 0 if the request has none.
+// Returns the latency limit in ms from the request header `name` or `old_name`. Returns 0 if the request has
+// neither.
 double allowed(const RouteRequest& request, std::string_view name, std::string_view old_name) {
   const auto found = request.header(name) ? request.header(name) : request.header(old_name);
   const std::string_view text = found.value_or("");

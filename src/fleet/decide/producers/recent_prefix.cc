@@ -18,7 +18,8 @@ class RecentPrefixProducer : public Producer {
     std::int64_t block_size = 16;
     bool auto_tune = true;  // use the block size and the number of blocks that endpoints report
     std::int64_t tokens_max = 131072;
-    std::int64_t blocks_max = 31250;  // for endpoints that report no number of blocks
+    // maximum number of blocks of an endpoint that reports no number of blocks
+    std::int64_t blocks_max = 31250;
     std::int64_t ttl_us = 0;
   };
 

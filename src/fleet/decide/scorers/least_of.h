@@ -1,4 +1,5 @@
-// Scores low values high: (most - x) / (most - least). If all values are equal, all scores are 1.
+// Gives low values high scores: the score of the value x is (most - x) / (most - least), where `most` and
+// `least` are the extreme values. If all values are equal, all scores are 1.
 #pragma once
 
 #include <algorithm>

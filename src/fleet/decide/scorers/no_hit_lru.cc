@@ -44,7 +44,8 @@ class NoHitLruScorer : public Scorer {
  private:
   bool cold(const Cycle& cycle) const { return cycle.overlaps[producer].holders.empty(); }
 
-  // Returns the number of the endpoint's last cold prompt. Only the last lru_size cold prompts count.
+  // Returns the sequence number of the endpoint's last cold prompt, among all cold prompts. Only the last
+  // lru_size cold prompts count.
   std::int64_t used(EndpointId endpoint) const {
     if (endpoint >= used_.size() || used_[endpoint] <= turns_ - lru_size) return kNever;
     return used_[endpoint];

@@ -37,7 +37,7 @@ struct CUstream_st {
     const std::lock_guard lock(mutex);
     CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
     if (done >= position) return;
-    // One object for all work, because creating it needs system calls.
+    // One object for all pieces of work, because creating such an object needs system calls.
     const octavo::cuda::emulated::DeviceMemoryAccess access;
     while (done < position) {
       const Work work = std::move(queue.front());
