@@ -127,7 +127,7 @@ struct HiddenInput {
   // concatenated.
   bool joined = true;
   bool hidden_first = false;  // used with `joined`: the row comes before the embedding in the concatenation
-  bool joint_bias = false;       // used with `joined`: the product has a bias
+  bool joint_bias = false;    // used with `joined`: the product has a bias
   bool normed_residual = false;  // used without `joined`: hidden_norm also applies to the residual
   bool normed_output = false;    // the drafter's rows are taken after its final norm
   // If false, the drafter uses the target's matrix.
