@@ -258,12 +258,10 @@ constexpr ServeFlag kRecordFlags[] = {
 
 constexpr ServeFlag kModelsFlags[] = {
     {"more-models", flag::to<&ServeCommand::models, &ModelsOptions::others>,
-     "More models, which the server loads when they are requested"},
+     "More models, loaded on request"},
     {"--models", flag::to<&ServeCommand::models, &ModelsOptions::source>,
-     "Many models: a YAML file with a list `models`, or a folder of models. A request selects a model with "
-     "its "
-     "field `model`; the server loads it when it is requested, and unloads others if the memory is too "
-     "small"},
+     "Many models: a YAML file with a list `models`, or a folder of models. Each is loaded when a request "
+     "names it"},
     {"--models-memory",
      flag::to<&ServeCommand::models, &ModelsOptions::memory_bytes>,
      "Memory in bytes for weights and KV caches of all models (default: 90 % of the available memory)",
