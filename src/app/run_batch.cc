@@ -80,6 +80,8 @@ std::size_t run_lines(const std::vector<batches::Line>& lines, const std::shared
 Result<> run_batch(RunBatchCommand& c) {
   TRY_VOID(take_data_parallel(c.serve.data_parallel, false, c.serve.runtime));
   if (c.serve.child.runs_engine) return run_engine(std::move(c.serve.runtime), c.serve.child.rank, false);
+  if (c.serve.models.given())
+    return invalid("models", "octavo run-batch runs one model: run it once for each model");
   TRY(const std::vector<batches::Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write the file {}", c.output);

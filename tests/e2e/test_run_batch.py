@@ -51,3 +51,9 @@ def test_a_bad_line_is_named_before_anything_runs(tmp_path):
     ]:
         done, _ = run_batch([good, bad], tmp_path)
         assert done.returncode == 2 and "line 2" in done.stderr and word in done.stderr
+
+
+def test_several_models_are_refused(tmp_path):
+    for flags in [("--models", str(tmp_path)), ("models/demo", "models/demo")]:
+        done, _ = run_batch([request(1)], tmp_path, *flags)
+        assert done.returncode == 2 and "runs one model" in done.stderr
