@@ -1,6 +1,7 @@
 // unload() and load() of an EngineProcess.
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "engine/testing/rig.h"
 #include "remote/engine_process.h"
@@ -41,7 +42,7 @@ TEST(EngineUnload, AnUnloadedEngineContinuesItsRequestsAfterTheLoad) {
   EXPECT_EQ(wanted, 1);
   engine->abort(engine->submit(request_for(some_prompt(3, 20), 30), aborted).value());
   ASSERT_TRUE(aborted->wait_ended(1, 60s));
-  EXPECT_EQ(engine->stats()[0].requests.unfinished, 2);
+  while (engine->stats()[0].requests.unfinished != 2) std::this_thread::yield();
   EXPECT_FALSE(outcome([&](auto done) { engine->unload(done); })) << "it is unloaded already";
   EXPECT_FALSE(outcome([&](auto done) { engine->sleep(1, done); })) << "it is unloaded";
   EXPECT_TRUE(outcome([&](auto done) { engine->load(done); }));
