@@ -105,7 +105,7 @@ def test_the_program_knows_the_commands(page):
         if name.startswith("-"):  # flags of the program itself
             continue
         nested = [("simulate", "calibrate"), ("plan", "live"), ("plan", "pools")]
-        depth = 2 if name in ("bench", "model") or (name, *words[:1]) in nested else 1
+        depth = 2 if name in ("bench", "model", "session") or (name, *words[:1]) in nested else 1
         for last in [name] if depth == 1 else words[0].split("|"):
             known = help_of(last) if depth == 1 else help_of(name, last)
             if known is None:
