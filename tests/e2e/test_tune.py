@@ -55,7 +55,7 @@ def test_the_tuned_setting_is_compared_with_every_setting_of_the_grid(tmp_path):
     text = report.read_text()
     assert set(rows(text, "Grid")) == {f"max-num-batched-tokens {n}" for n in (512, 2048, 8192)}
     assert min(rows(text, "Grid").values()) > 0, "the search of each setting goes to its end"
-    finals = rows(text, "The tuned setting")
+    finals = rows(text, "Tuned setting and best setting of the grid")
     assert re.search(r"requests/s with 99 % of them within ttft:300: (.*)", text)[1] in finals
     rates = list(finals.values())
     assert rates == sorted(rates, reverse=True)
