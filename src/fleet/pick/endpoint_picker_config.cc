@@ -240,15 +240,19 @@ class Reader {
     const auto* parsers = fields.get("parsers");
     TRY_VOID(fields.done());
     if (!parsers) return {};
-    config_.parsers = kNoParsers;
+    disable_default_parsers();
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
   // Reads the deprecated field `parser`. Its parser is used in addition to those of requestHandler.
   Result<> read_old_parser(const json::value& parser) {
     if (!parser.is_object()) return invalid("parser", "must be an object");
-    config_.parsers = kNoParsers;
+    disable_default_parsers();
     return read_parser(parser.get_object(), "parser");
+  }
+
+  void disable_default_parsers() {
+    if (!std::exchange(parsers_chosen_, true)) config_.parsers = kNoParsers;
   }
 
   Result<> read_parser(const json::object& parser, const std::string& where) {
@@ -348,6 +352,7 @@ class Reader {
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
   std::vector<StepConfig>* profile_ = nullptr;  // profile that the current step belongs to
   bool discovery_chosen_ = false;
+  bool parsers_chosen_ = false;  // the configuration names parsers
   bool names_metrics_ = false;  // dataLayer.sources names a source of metrics
 };
 
