@@ -70,7 +70,7 @@ TEST(ProcessConnector, OneThatIsNotReadyInTimeIsEnded) {
   connector.tick(2, 0);
   ASSERT_TRUE(started.reach(2));
   connector.tick(2, 29 * kSecond);
-  connector.tick(2, 31 * kSecond);  // sends SIGTERM to both processes
+  connector.tick(2, 31 * kSecond);  // kills both processes
   connector.tick(2, 32 * kSecond);
   connector.tick(2, 60 * kSecond);
   EXPECT_TRUE(started.reach(4));
@@ -103,7 +103,7 @@ TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
   connector.tick(1, 14 * kSecond);
   EXPECT_EQ(started.count(), 1) << "it may be slow";
   connector.tick(1, 15 * kSecond);
-  connector.tick(1, 16 * kSecond);  // sends SIGTERM to the process
+  connector.tick(1, 16 * kSecond);  // kills the process
   connector.tick(1, 17 * kSecond);
   connector.tick(1, 40 * kSecond);
   EXPECT_TRUE(started.reach(2));

@@ -27,7 +27,8 @@ struct Decision {
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // scores after a scorer; kept endpoints, with total 0, after a filter
+    // of a scorer: the scores; of a filter: the endpoints that it has kept, with total 0
+    std::vector<Score> scores;
   };
   bool explain = false;
   std::vector<Step> steps = {};

@@ -11,8 +11,8 @@ class CacheStream {
  public:
   enum class Step : std::uint8_t {
     apply,
-    clear_and_apply,  // earlier messages are lost: clear the endpoint's index, then apply the message
-    // the endpoint has restarted: clear its index, and wait for the replay, which will contain the message
+    clear_and_apply,  // earlier messages are lost: clear the endpoint's index, then apply this message
+    // the endpoint has restarted: clear its index, and wait for the replay, which will contain this message
     clear,
     pass,  // ignore the message, because it was already applied or the replay will contain it
   };

@@ -166,8 +166,8 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
                     "must be false, because the picker counts output tokens when they arrive");
 }
 
-// A server tokenises prompts, or four bytes count as one token. Prompts that are already tokens need
-// neither.
+// Configures how prompts are tokenised: by a server, or by counting four bytes as one token. Prompts that the
+// client sends as tokens need neither.
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);

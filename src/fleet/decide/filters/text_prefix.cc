@@ -59,9 +59,9 @@ class TextPrefixFilter : public Filter {
 
   using Cost = std::pair<double, const Member*>;
   static constexpr double kNewestShare = 0.02;  // weight of the newest request in the moving average
-  static constexpr double kDelay = 8;           // cost of a missing byte for each request that waits for it
+  static constexpr double kDelay = 8;           // cost that a missing byte adds for each request in flight
 
-  // Returns the same cost as kv_aware, in bytes: the prompt bytes to compute and to store, the delay of the
+  // Returns the cost in bytes, like kv_aware: the prompt bytes to compute and to store, the delay of the
   // requests in flight, and the work of these requests. `missing` is the number of prompt bytes that the
   // endpoint has not received.
   double cost(double missing, int requests) const {

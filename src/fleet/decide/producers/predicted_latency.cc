@@ -14,7 +14,7 @@ namespace octavo::fleet {
 namespace {
 
 struct Settings {
-  // false: the end of an answer counts as its first token, and TPOT is not predicted
+  // false: the time to the first token is the time to the end of the answer, and TPOT is not predicted
   bool streaming = false;
   double slo_factor = 1;  // factor for the limit on TPOT
   std::string role_label = {};
