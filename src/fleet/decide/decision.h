@@ -17,8 +17,7 @@ struct Score {
 struct Decision {
   // endpoints that the filters have kept, best first; empty: the request gets no endpoint
   std::vector<Score> ranking = {};
-  // number of endpoints at the beginning of `ranking` that may be used: the chosen endpoint and its
-  // fallbacks
+  // number of endpoints at the beginning of `ranking` that may be used: the chosen endpoint and its fallbacks
   std::size_t picked = 0;
   // name of the profile that a request header selected; "": the policy has only one profile. The text
   // belongs to the pipeline.

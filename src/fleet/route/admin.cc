@@ -187,7 +187,7 @@ Response health(const RouteContext& context, bool readiness) {
                                      {"healthy_workers", healthy},
                                      {"total_workers", view->members.size()}},
                                     ready ? 200 : 503);
-  // A router in front of this router then treats it as busy, not as unhealthy.
+  // A router in front of this router then treats this router as busy, not as unhealthy.
   if (!ready && context.queue) {
     response.headers.set("Retry-After", "1");
     response.headers.set(std::string(kKeepsRequests), "1");

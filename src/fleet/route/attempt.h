@@ -41,7 +41,7 @@ class Attempt {
   Choice choice;
   http::Response answer = {};             // received, but not forwarded yet
   std::optional<UsageReport> usage = {};  // last usage that the response contains
-  EventCutter events = {};  // splits the stream into events if the usage in the events must be changed
+  EventCutter events = {};  // splits the stream into events; used if the usage in the events must be changed
   const std::int64_t sent_us;
   bool hedges = false;     // this attempt is a hedge: the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten

@@ -33,8 +33,8 @@ struct Group {
   std::int64_t least_work = std::numeric_limits<std::int64_t>::max();
 };
 
-// Returns the prefill workers to exclude. A worker is excluded if a nearer worker has at most own_work more
-// work, where own_work is the work of the prompt itself.
+// Returns the prefill workers to exclude. A group is excluded if a nearer group has at most own_work more
+// work. The work of a group is Group::least_work, and own_work is the work of the prompt.
 std::vector<EndpointId> far_workers(const std::map<Nearness, Group>& groups, std::int64_t own_work) {
   std::vector<EndpointId> far;
   std::int64_t nearer = std::numeric_limits<std::int64_t>::max();
