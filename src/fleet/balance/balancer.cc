@@ -67,7 +67,7 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
     return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();
-  // computed before the booking, so that they do not include this request
+  // The inputs are computed before the booking, so that they do not include this request.
   std::optional<LatencyInputs> inputs;
   if (predictor) inputs = predictor->inputs(cycle, chosen);
   Choice choice = book(cycle, options);

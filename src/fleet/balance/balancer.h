@@ -191,7 +191,7 @@ class Balancer {
   // The KV cache indexes have a separate mutex, so that decisions do not wait for cache events. The mutex
   // guards writes to the policies' indexes, too.
   struct Caches {
-    std::mutex mutex = {};                      // must be locked after mutex_
+    std::mutex mutex = {};                      // if both mutexes are needed, mutex_ must be locked first
     std::vector<CachePosition> positions = {};  // [EndpointId]
     // names of endpoints whose block size differs from the index's
     std::set<std::string> other_block_sizes = {};

@@ -26,7 +26,9 @@ struct ChoiceOptions {
   const Subset* subset = nullptr;  // null: all endpoints are allowed
   int priority = 0;
   EndpointId burst_home = kNoEndpoint;  // result of place_burst()
-  bool bodiless = false;                // the request has no prompt, so it is not refused because of load
+  // no admitters, and no prefill, encode or KV source endpoint; if the filters remove all endpoints, a random
+  // endpoint is chosen
+  bool bodiless = false;
   bool rested = false;
   bool computed = false;
   std::string_view worker = {};         // name of the endpoint to use if it is available; "": any endpoint

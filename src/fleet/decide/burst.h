@@ -19,8 +19,7 @@ struct BurstOptions {
   std::int64_t per_endpoint_max = kAll;  // maximum number of requests with the same prompt at one endpoint
   std::int64_t block_size = 64;          // tokens per block
   std::int64_t tokens_max = 0;           // maximum number of prompt tokens to compare; 0: 2048 blocks
-  // different prompts whose first blocks are equal are placed together if at least this number of blocks is
-  // equal; 0: never
+  // minimum number of equal first blocks for which different prompts are placed together; 0: never
   std::int64_t shared_blocks_min = 0;
   // maximum number of requests in a window; a request above the limit goes to any endpoint
   std::int64_t requests_max = 1000;
@@ -36,9 +35,8 @@ struct BurstEndpoint {
 // Returns the endpoint of each request. kNoEndpoint means any endpoint, because no other request has the same
 // prefix. prompts[i] has the prefix_keys() of request i.
 // Prompts of several requests are placed before prompts of one request, and long prompts before short
-// prompts. A prompt goes to the endpoint that has the least load of this burst. With shared_blocks_min, it
-// goes to the endpoint with the longest common prefix, except to an endpoint that has reached its share of
-// the burst.
+// prompts. A prompt goes to the endpoint that has the least load of this burst. With shared_blocks_min,
+// endpoints with a long common prefix are preferred, until they have reached their share of the burst.
 std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
                                     std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
 

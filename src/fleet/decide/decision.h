@@ -19,8 +19,8 @@ struct Decision {
   std::vector<Score> ranking = {};
   // number of endpoints at the beginning of `ranking` that may be used: the chosen endpoint and its fallbacks
   std::size_t picked = 0;
-  // name of the profile that a request header selected; "": the policy has only one profile. The text
-  // belongs to the pipeline.
+  // name of the profile that a request header selected, owned by the pipeline; "": the policy has only one
+  // profile
   std::string_view profile = {};
   // Result of one filter or scorer. Recorded only if `explain` is set.
   struct Step {

@@ -30,7 +30,7 @@ struct Booking {
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
-  std::uint64_t number = 0;  // unique among the bookings of one owner
+  std::uint64_t number = 0;  // assigned by Balancer; unique among its bookings
   Progress progress = {};
 };
 

@@ -16,8 +16,8 @@
 
 namespace octavo::fleet {
 
-// Decides when to write the lease. The class has no clock. The times in the lease are ignored: another
-// picker's lease expires a fixed time after this picker has last seen a change of it.
+// Decides when to write the lease. The class has no clock. The timestamps in the lease are ignored: another
+// picker's lease expires if this picker has seen no change of it for the duration in the lease.
 class LeaseElection {
  public:
   // `identity` must be unique among the pickers. `name` is the lease's name.

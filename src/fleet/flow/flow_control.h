@@ -30,7 +30,7 @@ struct BandOptions {
 };
 
 struct FlowOptions {
-  std::uint64_t bytes_max = 0;  // maximum bytes of all waiting requests; 0: no limit
+  std::uint64_t bytes_max = 0;  // maximum bytes of all waiting requests together; 0: no limit
   std::uint64_t requests_max = 0;
   std::int64_t ttl_us = 60'000'000;  // maximum waiting time; 0: no limit
   // maximum waiting time while the fleet has no endpoints; nullopt: same as ttl_us

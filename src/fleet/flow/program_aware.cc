@@ -12,8 +12,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kOutputWeight = 2;
-// Maximum number of programs, because clients choose the names. When it is reached, each new program counts
-// as having no service.
+// Maximum number of stored programs, which is limited because clients choose the names. All further programs
+// count as having no service.
 constexpr std::size_t kProgramsMax = 100'000;
 
 struct Settings {

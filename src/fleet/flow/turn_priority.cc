@@ -10,8 +10,8 @@
 namespace octavo::fleet {
 namespace {
 
-// Maximum number of sessions, because clients choose the names. When it is reached, each new session counts
-// as being at its first turn.
+// Maximum number of stored sessions, which is limited because clients choose the names. All further sessions
+// count as being at their first turn.
 constexpr std::size_t kSessionsMax = 100'000;
 
 struct TurnSettings {

@@ -17,10 +17,10 @@ class Static : public UsageLimit {
   const double threshold_;
 };
 
-// llm-d's soft-reflective policy. With n bands, band i (0: highest priority) has the ceiling 1 - i s / (n -
-// 1) at saturation s. While s is at or above this ceiling, the band's requests are dispatched only at every
-// round(s / (1 - s))-th call. All bands count the same calls, so at a call that blocks a band, all lower
-// bands are blocked, too.
+// llm-d's soft-reflective policy. With n bands and a saturation of s, band i (0: highest priority) has the
+// ceiling 1 - i * s / (n - 1). While s is at or above this ceiling, only every round(s / (1 - s))-th call
+// dispatches the band's requests. All bands count the same calls, so a call that blocks a band also blocks
+// all lower bands.
 class SoftReflective : public UsageLimit {
  public:
   void limit(double saturation, std::span<const int>, std::span<double> ceilings) override {

@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::uint32_t kReplicas = 1000;
 constexpr std::uint32_t kBlocks = 1 << 20;  // blocks of all prompts together
-// blocks of a prompt
+// blocks per prompt
 constexpr std::uint32_t kPrompt = 2048;
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
-// blocks of an event
+// blocks per event
 constexpr std::uint32_t kEvent = 8;
-// tokens of a block
+// tokens per block
 constexpr std::uint32_t kSize = 16;
 
 // Returns the endpoint that has the prompt. Every fourth prompt is at two endpoints.

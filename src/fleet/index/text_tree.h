@@ -78,8 +78,8 @@ class TextTree {
   std::deque<Node> nodes_ = std::deque<Node>(1);
   std::deque<Holding> holdings_ = std::deque<Holding>(1);
   std::vector<Index> free_nodes_, free_holdings_;
-  std::vector<Index> path_;        // nodes from the root to the end of the inserted text, during insert()
-  std::vector<EndpointId> grown_;  // endpoints whose memory has grown, during insert()
+  std::vector<Index> path_;  // nodes from the root to the end of the inserted text, used only during insert()
+  std::vector<EndpointId> grown_;  // endpoints whose memory has grown, used only during insert()
   std::vector<Held> held_;    // [EndpointId]
 };
 

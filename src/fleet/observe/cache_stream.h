@@ -31,7 +31,8 @@ class CacheStream {
 
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
-  // The replay has ended or failed. Messages that are still missing count as lost.
+  // The replay has ended or failed. If messages are missing, another replay follows. If the replay was empty,
+  // the missing messages count as lost instead.
   void replay_ended();
 
   // Returns the number of the first message to replay, once for each replay. Returns nullopt if no replay

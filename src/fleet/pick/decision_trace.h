@@ -25,7 +25,7 @@ class DecisionTrace : public StepTimer {
 
   // Begins the span. `request` must have its headers. Must be called once.
   void begin(const http::Request& request);
-  // Returns the traceparent for the endpoint. Returns "" to keep the request's.
+  // Returns the traceparent for the endpoint. Returns "" to keep the request's traceparent.
   std::string traceparent() const;
   // Ends the span. Later calls have no effect.
   void end(const std::string& model, const Choice& choice);

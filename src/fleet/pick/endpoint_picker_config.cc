@@ -286,7 +286,7 @@ class Reader {
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
     std::string where = "dataLayer.discovery";
-    // name of the field in llm-d.ai/v1
+    // In llm-d.ai/v1, the reference is in the field `endpoints`.
     const auto* endpoints = discovery->get_object().if_contains("endpoints");
     if (!endpoints) return check_reference(discovery->get_object(), where, SetupKind::discovery);
     Parameters by_kind(discovery->get_object(), where);

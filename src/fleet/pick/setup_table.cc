@@ -241,7 +241,7 @@ void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
 
 void read_served_verifier(Parameters&, SetupTarget& target) { target.config.reports_served = true; }
 
-// The sidecar of a data-parallel engine forwards a request to the rank that its header names.
+// The sidecar of a data-parallel engine forwards a request to the rank that the request's header names.
 void read_data_parallel(Parameters& parameters, SetupTarget& target) {
   std::int64_t port = 8000;
   parameters.read("primaryPort", port, 1, 65535);

@@ -46,7 +46,7 @@ class Attempt {
   bool hedges = false;     // this attempt is a hedge: the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
-  bool failed = false;        // the prefill worker has not computed the prompt
+  bool failed = false;        // the prefill worker could not compute the prompt
   std::string cost_id = {};   // value of kCostIdHeader
   bool reports_cost = false;  // the response has reported the cost, or the bill reads it
 

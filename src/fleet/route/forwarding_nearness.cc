@@ -77,8 +77,8 @@ std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   std::vector<EndpointId> excluded = far_workers(groups, std::max<std::int64_t>(own_tokens, 1));
   excluded.insert(excluded.end(), history_.tried.begin(), history_.tried.end());
   options.excluded = excluded;
-  // First tries without paused workers: if all near workers are paused or refuse requests, far workers are
-  // used.
+  // The first attempt excludes paused workers. If no near worker is left, or all near workers refuse
+  // requests, far workers are used, too.
   const bool rested = std::exchange(options.rested, true);
   if (auto near = balancer_.choose(in_.route(), options)) return near;
   options.rested = rested;

@@ -11,7 +11,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kPriorityMax = 100;  // each priority is a band of the queue
+// greatest absolute priority; each priority is a separate band of the queue
+constexpr int kPriorityMax = 100;
 
 // Returns the request's band. Low values of `priority` are served first, as in vLLM. Lines of batches are
 // served last.

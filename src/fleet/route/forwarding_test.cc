@@ -113,7 +113,7 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
     writers.emplace_back([e, &seen] {
       e->start_stream({.content_type = "text/event-stream"});
       const std::string event = "data: {\"usage\": {\"prompt_tokens\": 4}}\n\n";
-      for (int i = 0; i < 3; ++i) {  // as with "continuous_usage_stats"
+      for (int i = 0; i < 3; ++i) {  // as with vLLM's continuous_usage_stats
         e->write(event);
         if (!seen.try_acquire_for(std::chrono::minutes(1))) break;
       }

@@ -33,7 +33,7 @@ struct RetryOptions {
   int max_backoff_ms = 30'000;
   double backoff_multiplier = 1.5;
   double jitter = 0.2;  // random fraction of a backoff, added or subtracted
-  // retries after refusals, as a fraction of the requests; ten retries per second are always allowed
+  // maximum number of retries and hedges, as a fraction of the requests; ten per second are always allowed
   double budget = 0.2;
   // time without response headers after which a second worker also gets the request; 0: never
   int hedge_after_ms = 0;

@@ -52,8 +52,8 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
-  // A client's request, or a line of a batch file. Lines may use only three quarters of the rate and of the
-  // limit of concurrent requests.
+  // A client's request, or a line of a batch file. Lines leave a quarter of `burst` and of concurrent_max to
+  // requests.
   enum class Kind : std::uint8_t { request, line };
   // Result of asking for admission of one more request: admitted, or when a retry may succeed.
   struct Answer {

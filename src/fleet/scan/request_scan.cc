@@ -31,8 +31,9 @@ constexpr std::array<std::string_view, 9> kHeaders{"x-smg-target-worker",
 // SGLang's router reads the first header, vllm-router the others.
 constexpr std::string_view kRoutingHeaders[] = {"x-smg-routing-key", "x-session-id", "x-user-id",
                                                 "x-tenant-id"};
-constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer ones are cut
-constexpr std::size_t kSessionBytesMax = 256;     // the router stores ids; servers refuse longer ones
+constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys, so longer keys are truncated
+// the router stores ids, and servers refuse longer ones, so longer ids are ignored
+constexpr std::size_t kSessionBytesMax = 256;
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();

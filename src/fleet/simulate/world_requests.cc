@@ -119,7 +119,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   begin_transfers(id);
 }
 
-// Returns the blocks that the request has received to the cache.
+// Ends the request's hold on the blocks that it has received. The blocks stay cached until they are evicted.
 void World::let_go(SimulatedReplica& replica, std::size_t number) {
   const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
   if (handed == replica.handed.end()) return;

@@ -86,7 +86,7 @@ inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>
 // State of an endpoint, read from its last metrics page.
 struct EndpointState {
   Availability availability = Availability::unprobed;
-  std::int64_t observed_us = kNeverObserved;  // time at which all other fields were read
+  std::int64_t observed_us = kNeverObserved;  // time at which the fields below were read
   int waiting = 0;
   int running = 0;
   double kv_usage = 0;  // used fraction of the KV cache, 0 to 1

@@ -21,7 +21,7 @@ class PrefixCacheAffinityFilter : public Filter {
   double penalty_ms_max = 18'000;  // additional time to the first token; 0: no limit
   double tokens_per_second = 15'928;
   double penalty_tokens_max = 0;                // additional tokens in flight; 0: no limit
-  const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens in flight
+  const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens to compute
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const Overlap& overlap = cycle.overlaps[producer];

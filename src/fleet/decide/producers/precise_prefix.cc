@@ -18,7 +18,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokensMax = 1 << 20;  // prompt tokens to look up
+constexpr std::size_t kTokensMax = 1 << 20;  // maximum number of prompt tokens to look up
 constexpr std::int64_t kBlockSizeMax = 1 << 16;
 constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
@@ -104,7 +104,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
     private_ = adapter || !request.cache_salt.empty() || !request.media.empty();
     const int reported = held_.read().block_size();
-    // The keys so far are of a different block size.
+    // The stored keys are of blocks of a different size.
     if (reported > 0 && std::exchange(keyed_size_, reported) != reported) {
       recent_.clear();
       if (expected_) expected_->clear();
