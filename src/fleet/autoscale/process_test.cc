@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// These tests use programs that never listen. tests/e2e/test_plan_live.py uses programs that listen.
+// The programs that these tests start never listen. server_at() listens in their place. In
+// tests/e2e/test_plan_live.py, the started programs listen.
 std::unique_ptr<http::Server> server_at(int port) {
   return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
                               [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });

@@ -61,7 +61,7 @@ bool read_engine_metrics(std::string_view page, EndpointState& state,
 // Names of all metrics that the functions of this file read from a page, each once.
 std::vector<std::string> metric_names(const EngineMetrics& metrics);
 
-inline constexpr int kRanksMax = 64;  // data-parallel ranks of one server
+inline constexpr int kRanksMax = 64;  // maximum number of data-parallel ranks of one server
 
 struct EnginePage {
   // new state of the member; nullopt: the page has no known metric

@@ -55,7 +55,7 @@ class Tenant {
   // A client's request, or a line of a batch file. Lines leave a quarter of `burst` and of concurrent_max to
   // requests.
   enum class Kind : std::uint8_t { request, line };
-  // Result of asking for admission of one more request: admitted, or when a retry may succeed.
+  // Result of admit(): a share if the request is admitted, otherwise the time until a retry may succeed.
   struct Answer {
     TenantShare share = {};
     // time until a retry may succeed, at least 1 s; 0: the request is admitted

@@ -47,8 +47,8 @@ class TextPrefixFilter : public Filter {
   void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
-  // Writes the beginning of the key: the model and the salt, so that prompts with a different model or salt
-  // have no common prefix. Returns its length in bytes.
+  // Writes the key: the model, the salt and the text. So prompts with a different model or salt have no
+  // common prefix. Returns the number of bytes before the text.
   std::size_t write_key(const RouteRequest& request) {
     key_.assign(request.model).push_back('\0');
     key_.append(request.cache_salt).push_back('\0');
