@@ -50,8 +50,8 @@ void Scraper::start() {
   if (gpus_) gpus_->start();
 }
 
-// Prometheus' Python client, which vLLM uses, then writes only these metrics: 1 KB instead of 20 KB. Other
-// servers ignore the query.
+// Returns a query with the names of the needed metrics. Prometheus' Python client, which vLLM uses, then
+// writes only these: 1 KB instead of 20 KB. Other servers ignore the query.
 const std::string& Scraper::metrics_query(const Endpoint& endpoint) {
   const EngineMetrics& metrics = engines_.of(endpoint);
   const auto [query, is_new] = queries_.try_emplace(&metrics);

@@ -12,8 +12,10 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kTargetMax = 1 << 12;
-constexpr double kWider = 1.2;     // factor between two attempts of the oracle
-constexpr double kNearly = 1.025;  // the search for the oracle ends at this ratio of its bounds
+// factor by which the oracle changes the load per replica until it has both bounds
+constexpr double kWider = 1.2;
+// the oracle's search ends if its upper bound is at most this multiple of its lower bound
+constexpr double kNearly = 1.025;
 
 class Comparison {
  public:

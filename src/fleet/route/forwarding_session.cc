@@ -24,8 +24,8 @@ int requests_at(const Balancer& balancer, EndpointId id) {
   return load.requests;
 }
 
-// Returns whether the worker has many more requests than another worker that serves the model. The
-// constants only exclude differences that end soon, because a move costs the copy of all blocks.
+// Returns whether the worker has many more requests than another worker that serves the model. The constants
+// ignore small differences, which end soon, because a move costs the copy of all blocks.
 bool is_full(const Balancer& balancer, const FleetView& view, const Member& worker, std::string_view model) {
   constexpr int kTimes = 2, kMore = 8;
   int least = std::numeric_limits<int>::max();
@@ -66,8 +66,8 @@ bool Forwarding::follow_session() {
   if (!serves(member ? *member->endpoint : *home, in_.route().model)) return false;
   const bool available = member && member->state.availability == Availability::available;
   if (!in_.route().stored_id.empty()) {
-    // A route of the session goes to its worker, and needs no move. Any worker may store the id of another
-    // route, so the router looks for it at all of them.
+    // A request to a session route goes to the session's worker, without a move. Any other stored id may be
+    // at any worker, so the router searches all workers.
     const openai::Route* route = openai::find_route(in_.request().path);
     if (available && route && route->session) owner_ = home->name;
     return false;

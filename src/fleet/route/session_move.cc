@@ -20,7 +20,7 @@ constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 constexpr std::size_t kPartBytesMax = 64 << 20;
 constexpr int kConnectMs = 1'000;  // short, because the old worker may have ended
 
-// Fields that describe the body or the time of the client's request.
+// Headers that concern only the client's request, not the calls of the move.
 constexpr std::array<std::string_view, 4> kOfTheRequest{"Content-Type", "Content-Encoding", "Accept",
                                                         "X-Request-Timeout"};
 

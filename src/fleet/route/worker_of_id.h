@@ -1,5 +1,5 @@
-// Remembers which worker stores a response or conversation, or has the blocks of a session. Requests that
-// continue it use the same worker.
+// Remembers which worker stores a response or conversation, or has the blocks of a session. Later requests
+// that name its id use the same worker.
 #pragma once
 
 #include <list>
