@@ -14,7 +14,8 @@ constexpr float kBan = -std::numeric_limits<float>::infinity();
 // Logprobs that the request wants for one row. top_count is -1 if it wants no logprobs.
 struct Report {
   int top_count = -1;
-  std::span<const TokenId> ids;  // tokens that the request lists, which replace the most likely tokens
+  // logprobs.token_ids of the request, reported instead of the most likely tokens
+  std::span<const TokenId> ids;
 
   std::size_t columns() const {
     return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
@@ -55,7 +56,8 @@ std::size_t biases_max(const SampleRow& row) {
   return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
 }
 
-// Copies the history and counts the draft tokens as output. Returns the number of entries.
+// Copies the history to `ids` and `counts`, then adds the draft tokens as output. Returns the number of
+// entries.
 std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts, int vocab_size,
                        std::span<std::int32_t> ids, std::span<std::int32_t> counts) {
   const std::size_t known = history.ids().size();

@@ -28,7 +28,7 @@ std::vector<float> test_logits() {
   std::normal_distribution<float> normal(0, 1.5f);
   std::vector<float> logits(kVocab);
   for (float& x : logits) x = normal(rng);
-  logits[7] = logits[41] = logits[9] = 3;  // likely tokens, and equal logits
+  logits[7] = logits[41] = logits[9] = 3;  // likely tokens with equal logits
   return logits;
 }
 
@@ -149,7 +149,7 @@ double deviation(const std::vector<std::size_t>& counts, const Probabilities& p)
   return (std::cbrt(statistic / freedom) - (1 - v)) / std::sqrt(v);
 }
 
-constexpr double kTolerance = 4;  // standard deviations; exceeded with probability 3e-5
+constexpr double kTolerance = 4;  // standard deviations; a correct sampler exceeds this with probability 3e-5
 
 struct Named {
   const char* name;

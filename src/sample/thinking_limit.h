@@ -1,5 +1,4 @@
-// Limits the number of reasoning tokens of an answer. The engine asks for forced() before it samples a
-// token.
+// Limits the number of reasoning tokens of a sequence. The engine calls forced() before it samples a token.
 #pragma once
 
 #include <optional>

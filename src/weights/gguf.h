@@ -30,15 +30,15 @@ struct GgufContents {
 // `what` is the name of the file. Errors: corrupt; their messages begin with `what`.
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
 
-// A checkpoint in one GGUF file, or in several (name-00001-of-00003.gguf ..). The first file says how many
-// there are.
+// A checkpoint in one GGUF file, or in several (name-00001-of-00003.gguf ..). The first file contains the
+// number of files.
 struct Gguf {
   std::vector<MappedFile> files;
   GgufMetadata metadata;              // metadata of the first file
   std::vector<StoredTensor> tensors;  // tensors of all files, ascending by unique name
 
   // Maps the files and reads only their headers. Returns not_found, io or corrupt, and invalid_argument if
-  // `path` is a later part of a split model.
+  // `path` is a file of a split checkpoint, but not the first one.
   static Result<Gguf> open(const std::string& path);
 
   // Returns null if there is no such tensor.

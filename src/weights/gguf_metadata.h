@@ -1,5 +1,4 @@
-// The metadata of a GGUF file: keys with typed values. The translation of a GGUF file to a model's
-// configuration reads it.
+// The metadata of a GGUF file: keys with typed values. src/model/gguf makes a model's configuration from it.
 #pragma once
 
 #include <cstddef>
