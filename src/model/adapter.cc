@@ -21,8 +21,8 @@ namespace {
 
 // Like PEFT, the reader takes the first file that exists.
 constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
-constexpr std::string_view kRoot =
-    "base_model.model.";  // PEFT adds this prefix to module names; some adapters lack it
+// PEFT adds this prefix to module names. Some adapters lack it.
+constexpr std::string_view kRoot = "base_model.model.";
 
 struct TensorFile {
   std::string_view name;  // one of kFiles
@@ -226,7 +226,8 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   for (const MatrixParameter& w : matrices) {
     const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
     std::vector<Linear::Block> blocks = blocks_of(part_rows, w.order);
-    // Not for a stack of experts: B of the parameter for all experts (added below) has no zeros.
+    // An adapter may have one parameter for all experts (added below). Its B has no columns that are zero for
+    // one tensor of the expert, so all rows form one block. A stack of experts has no such parameter.
     if (w.slice < 0 && blocks.size() > 1) {
       Linear::Block whole{.part = -1};
       for (const Linear::Block& block : blocks) std::ranges::copy(block.order, std::back_inserter(whole.order));

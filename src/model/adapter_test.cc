@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Families, AdapterGolden, testing::ValuesIn(golden::name
 
 TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u); }
 
-// A copy of a golden adapter that tests damage.
+// A copy of a golden adapter, whose files the tests damage.
 class AdapterErrors : public testing::Test {
  protected:
   explicit AdapterErrors(const std::string& name = "llama-f32")

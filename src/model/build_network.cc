@@ -25,7 +25,7 @@ NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   return norm;
 }
 
-// A half has no norm if its name is empty.
+// Returns no norm if `tensor` is empty, unless the norm has no stored weight.
 NormParameter post_norm(const NormSpec& norm, const Namer& name, const std::string& tensor,
                         std::int64_t dim) {
   return norm.stored && tensor.empty() ? NormParameter{} : name.norm(norm, tensor, dim);

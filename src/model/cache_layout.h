@@ -55,10 +55,10 @@ struct CacheLayout {
 struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
-  // layers with a sliding window have separate groups and free old blocks; otherwise they keep all tokens
+  // true: layers with a sliding window have separate groups and free old blocks; false: they keep all tokens
   bool window_groups = true;
-  // All layers of a group share one plane. This is possible if each sequence is computed in one step, so that
-  // no later step reads the cache (pooling models).
+  // true: all layers of a group share one plane. This is possible if each sequence is computed in one step,
+  // so that no later step reads the cache (pooling models).
   bool one_plane = false;
 };
 

@@ -79,7 +79,8 @@ void merge(boost::json::object& fields, const boost::json::object& overrides) {
 }
 
 // transformers 5 writes rope_parameters instead of rope_scaling. If an override has rope_scaling, only the
-// scaling changes. If layer types differ, it changes only for layers with full attention.
+// scaling changes. If rope_parameters has an object for each layer type, only layers with full attention
+// change.
 void keep_rotation(boost::json::object& fields, const boost::json::object& overrides) {
   constexpr std::string_view kKept[] = {"rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved"};
   auto* newer = fields.if_contains("rope_parameters");

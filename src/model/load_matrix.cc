@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// A part of a matrix. `part` points into the checkpoint, or into `cut` or another member of this struct.
+// A part of a matrix. `part` points into the checkpoint, or into another member of this struct.
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};

@@ -107,8 +107,8 @@ Result<> check_weights(const std::string& path, const LoadOptions& options);
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {},
                                    const std::string& weights = {});
 
-// Returns how the checkpoint's matrices are packed, by the name in config.json ("gptq", "awq",
-// "compressed-tensors", "fp8"), or "gguf", or "none" for plain matrices.
+// Returns how the checkpoint's matrices are packed: the name in config.json (such as "gptq" or "fp8"),
+// "gguf", or "none" for plain matrices.
 Result<std::string_view> quantization_method(const std::string& path);
 
 // Reads the spec from a directory's config.json and its files of Sentence Transformers, or from the metadata

@@ -33,8 +33,9 @@ enum class MatrixUse : std::uint8_t {
 // rows in `order`.
 struct MatrixParameter {
   std::vector<Slot> parts;  // empty: the network has no such matrix
-  std::int64_t slice = -1;  // index in a stack [slices, ..]; -1: the tensor is not a stack
-  // the rows of this number of matrices in a stack follow one another; 0: the tensor is not a stack
+  std::int64_t slice = -1;  // index in a stack; -1: the tensor is not a stack
+  // if not 0: the tensor is a stack of `slices` matrices whose rows follow one another, [slices * r, ..]; 0:
+  // the stack has the shape [slices, r, ..]
   std::int64_t slices = 0;
   bool transposed = false;  // each tensor is stored as [cols, rows]
   bool ranges_transposed = false;  // each range of `order`, [count, cols], is transposed to [cols, count]
@@ -125,7 +126,7 @@ void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
 void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
 void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
-// Columns count within VectorParameter::row.
+// `columns` are indices within a row of VectorParameter::row elements.
 void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);
 
 // The parameters of a network, in the order of the forward pass.

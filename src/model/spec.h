@@ -54,8 +54,8 @@ struct LayerSpec {
   // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no norm if
   // Names has no name for it.
   NormSpec post_norm = {};
-  std::optional<float> last_offset =
-      {};  // NormSpec::weight_offset for the feed-forward; nullopt: the same as for the mixer
+  // NormSpec::weight_offset of the feed-forward's post_norm; nullopt: the same as for the mixer's
+  std::optional<float> last_offset = {};
   LayerScales scales = {};
 
   // Only for families in which all layers have these types.

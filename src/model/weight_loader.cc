@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Vectors are aligned to cache lines. The number counts floats.
+// Alignment of vectors, in floats: one cache line.
 constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }

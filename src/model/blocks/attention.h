@@ -79,8 +79,8 @@ struct Attention {
   AttentionMask mask = {};
   AttentionScores scores = {};
   int rope = -1;  // index into ModelSpec::ropes; -1: no RoPE
-  // RoPE rotates each half of a head as if it were a separate head of half the size. The checkpoint stores
-  // matrices and norms in this order.
+  // RoPE rotates each half of a head as if it were a separate head of half the size. Matrices and norms of
+  // the checkpoint have their rows in this order.
   bool rope_by_halves = false;
   // The output of each head is multiplied by the sigmoid of a gate vector. The gate's rows follow each head's
   // queries, or are the fourth matrix in AttentionNames::qkv.

@@ -97,7 +97,7 @@ class Block : public NetworkPart {
 std::string_view name(Activation activation);
 
 // Returns the limits of gates and of the values that they multiply (Mlp::limit), for activations that do not
-// apply limits.
+// apply the limits themselves.
 BoundsParameter gate_bounds(const Mlp& mlp);
 // Makes an MLP from tensors with the names `up` and `down`.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,

@@ -34,7 +34,7 @@ struct DeltaNet {
     // One tensor, or one each for queries, keys and values.
     std::vector<std::string> conv = {"linear_attn.conv1d"};
     std::string a_log = "linear_attn.A_log";
-    // The a_log tensor stores -exp(a_log).
+    // true: the a_log tensor stores -exp(a_log)
     bool rates = false;
     std::string dt_bias = "linear_attn.dt_bias";
     std::string norm = "linear_attn.norm";

@@ -65,7 +65,7 @@ class ExpertSpread {
   // first row of each slot, and of each rank, in the last step
   std::vector<std::int64_t> slot_rows_, rank_rows_;
   std::vector<std::size_t> rank_bytes_;
-  std::vector<std::int32_t> on_host_;  // copies of a device's views
+  std::vector<std::int32_t> on_host_;  // host copies of views that are in a device's memory
 };
 
 }  // namespace octavo

@@ -23,7 +23,7 @@ struct Mamba2 {
   float most_step = std::numeric_limits<float>::infinity();
   NormSpec norm = {};      // norm of each group's output
   bool gate_first = true;  // the gate is applied before the norm, not after it
-  // multiply the gate, x, B, C and dt
+  // factors of the gate, x, B, C and dt
   std::array<float, 5> multipliers = {1, 1, 1, 1, 1};
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }

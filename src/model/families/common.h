@@ -41,8 +41,9 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = 
 // field `hidden` has its width.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
-// Returns for each layer whether it has experts. mlp_layer_types lists this, or moe_layer_freq as 0 and 1. If
-// moe_layer_freq is a number, every moe_layer_freq-th layer from first_k_dense_replace on has experts.
+// Returns for each layer whether it has experts. The list mlp_layer_types or the list moe_layer_freq (0 or 1
+// per layer) says it. If moe_layer_freq is a number, every moe_layer_freq-th layer from first_k_dense_replace
+// on has experts.
 Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers);
 
 // Sets experts as in DeepSeek's models, in the layers from first_k_dense_replace on. A token uses
@@ -76,8 +77,8 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Sets a sliding window of config.sliding_window tokens in every layer, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// Does the same as set_window(), but returns an error if layer_types disagrees: transformers ignores
-// layer_types in this case, and vLLM does not.
+// Does the same as set_window(), but returns an error if layer_types disagrees. For these models,
+// transformers ignores layer_types, but vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // Sets the sliding window in the layers that layer_types calls "sliding_attention". Without layer_types, sets
 // it in the layers for which sliding(layer) is true.
@@ -110,7 +111,7 @@ Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 // Returns an error if the field exists and is not `only`.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 
-// The result is finite and not zero.
+// Reads a factor, which must be above 0.
 Result<float> multiplier(const Config& config, std::string_view field);
 
 // Reads a cap on logits or scores. The result is 0 if the field is null.
