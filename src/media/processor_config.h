@@ -81,7 +81,7 @@ struct PaddedTileRule {
 // Selection and size of a video's frames (video.h).
 struct VideoRule {
   AnySizeRule size;
-  int frames = 2;  // frames per part; a part has the same number of tokens as an image
+  int frames = 2;  // frames per part; a part has the same number of tokens as an image of its size
   // Qwen3-VL: the size limits apply to all frames together, and a timestamp precedes each part in the
   // prompt.
   bool stamped = false;

@@ -33,7 +33,8 @@ struct AdapterFile {
   // Change of one linear product. Both matrices are row-major, in the format of the activations. B includes
   // the scale. For the embedding, A is transposed: [vocab, rank].
   struct Change {
-    // LinearParameter::index. A matrix that stacks n tensors also has the n - 1 indices before this one.
+    // index of the product: LinearParameter::index, an expert's MatrixParameter::index, or a constant of
+    // parameters.h
     std::size_t linear = 0;
     std::vector<std::byte> a, b;
   };

@@ -33,7 +33,8 @@ struct CacheLayer {
   int group = -1;  // -1: the layer stores nothing in the cache
   int plane = 0;
   std::int64_t state = -1;  // offset of the layer's state in a slot of states, in floats; -1: no state
-  int entries = -1;  // index in CacheLayout::layers of the cache of the layer's compressed entries; -1: none
+  // CacheLayout::layers[entries] is the cache of the layer's compressed entries; -1: no entries
+  int entries = -1;
 };
 
 struct CacheLayout {

@@ -21,8 +21,8 @@ boost::json::string_view key_of(std::string_view field) { return {field.data(), 
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
-// Python writes infinity as the bare word Infinity. Replaces it by the largest number. The length of the text
-// stays the same, so that length limits apply.
+// Python writes infinity as the bare word Infinity. Replaces it by kLargest. The length of the text stays the
+// same, so that length limits apply.
 std::string without_infinities(std::string_view text) {
   std::string out(text.substr(0, kConfigLimits.bytes + 1));
   bool quoted = false;

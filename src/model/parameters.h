@@ -76,7 +76,7 @@ struct VectorParameter {
   std::vector<RowRange> order;
   float offset = 0;    // number that is added to each element
   bool rates = false;  // an element x is stored as -exp(x)
-  // each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows
+  // true: each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows
   bool shares = false;
   std::optional<Slot> scale = {};  // vector of the same length that multiplies this one
   std::vector<Factor> factors;
@@ -86,7 +86,7 @@ struct VectorParameter {
   std::int64_t row = 0;
   std::vector<RowRange> kept_rows;  // if not empty, only these rows are kept
   std::int64_t below = 0;           // if not 0, the elements are integers in [0, below)
-  // The tensor is one number, which all `size` elements have. It may be infinite.
+  // true: the tensor is one number, which all `size` elements have. It may be infinite.
   bool repeated = false;
   View value;  // f32 [size] or [size / row, row]; empty before loading
 };

@@ -50,9 +50,9 @@ struct LayerSpec {
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};    // norm before each half
-  bool mixer_normed = true;  // the mixer has pre_norm too
-  // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no norm if
-  // Names has no name for it.
+  bool mixer_normed = true;  // false: the mixer has no pre_norm
+  // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no post_norm if
+  // Names has no name for the tensor.
   NormSpec post_norm = {};
   // NormSpec::weight_offset of the feed-forward's post_norm; nullopt: the same as for the mixer's
   std::optional<float> last_offset = {};

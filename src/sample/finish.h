@@ -21,8 +21,8 @@ struct Finish {
 // maximum length or a repetition stops it.
 class FinishRule {
  public:
-  // Returns the maximum number of output tokens: max_tokens, or less if the prompt leaves less of the
-  // context.
+  // Returns the maximum number of output tokens: max_tokens, or the size of the context minus the prompt if
+  // this is less.
   static int output_tokens_max(const Request& request, int context_tokens);
 
   // `request` must outlive this object.
@@ -39,7 +39,7 @@ class FinishRule {
   std::size_t output_max_;
   std::size_t min_period_;
   // runs_[i] belongs to the period p = min_period_ + i. It is the number of tokens at the end of the output
-  // that equal the token p positions earlier. Counting stops at the value that ends the sequence.
+  // that equal the token p positions earlier. The count does not exceed the value at which generation stops.
   std::vector<std::size_t> runs_;
 };
 

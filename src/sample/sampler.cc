@@ -22,7 +22,7 @@ struct Report {
   }
 };
 
-// Returns false if the allocation fails.
+// Allocates the list of logprobs. Returns false if there is not enough memory.
 bool make_list(SampledToken& result, std::size_t entries) {
   try {
     result.logprobs.emplace().top.resize(entries);
@@ -130,7 +130,7 @@ void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
   }
   const std::size_t n = rows.size();
   const std::size_t words = (vocab + 31) / 32;
-  // An array that no row needs is empty.
+  // The starts of a feature that no row uses are an empty array.
   const auto starts_if = [n](std::size_t needed) { return needed > 0 ? n + 1 : 0; };
 
   in_.clear();

@@ -41,8 +41,8 @@ Probabilities softmax(const std::vector<double>& logits) {
   return p;
 }
 
-// Keeps the tokens for which keep(probability, number of more likely tokens, sum of the probabilities of
-// more likely tokens) returns true. Tokens are in descending order of probability.
+// Keeps the tokens for which keep(probability, number of more likely tokens, sum of the probabilities of more
+// likely tokens) returns true.
 Probabilities filtered(const Probabilities& p, const std::function<bool(double, std::size_t, double)>& keep) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0u);

@@ -48,7 +48,7 @@ void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   }
 }
 
-// Reads the sixteen scales of Q3_K. Each has 6 bits in the 12 bytes and an offset of 32.
+// Reads the sixteen scales of Q3_K: 6 bits each, in 12 bytes. The stored value is the scale plus 32.
 void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   std::uint8_t scales[16];
   spread<4, 8, 16>(bytes, scales);

@@ -21,7 +21,7 @@ Result<> check_model_path(const std::string& path);
 
 class Checkpoint {
  public:
-  // `tensors` must be ascending by unique name, and their bytes must be in `memory`.
+  // `tensors` must be sorted by name, without duplicates, and their bytes must be in `memory`.
   Checkpoint(std::vector<StoredTensor> tensors, Buffer memory)
       : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
 

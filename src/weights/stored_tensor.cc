@@ -168,7 +168,7 @@ MatrixPart matrix_of(const StoredTensor& tensor) {
 }
 
 Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
-  // A piece is a number of bytes: a multiple of the size of an element or a block.
+  // Bytes per piece. A piece contains complete elements or blocks.
   const std::int64_t piece =
       tensor.plain() ? 1 << 20 : std::int64_t{4096} * block_shape(tensor.encoding).bytes;
   std::atomic<bool> finite = true;

@@ -28,7 +28,8 @@ struct DeltaNet {
 
   struct Names {
     // Tensors with queries, keys, values and gates. There are two tensors (queries, keys and values; gates),
-    // four (one each), or one (rows ordered by key head). `ba` has the same forms.
+    // four (one each), or one (rows ordered by key head). `ba` has two tensors, or one with rows ordered by
+    // key head.
     std::vector<std::string> in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
     std::vector<std::string> ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
     // One tensor, or one each for queries, keys and values.

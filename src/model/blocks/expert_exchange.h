@@ -41,6 +41,7 @@ class ExpertExchange {
 
   // The next functions must be called in this order for each layer. If the group fails, the outputs are
   // undefined.
+
   // Gathers the rows and the routing of all engines. `x`, act [n, dim], and `own` are the rows and the
   // routing of this engine. `chosen` is the number of experts per token. `everyone`, act [tokens(), dim],
   // receives the rows of all engines. Returns false if the group has failed.
@@ -71,6 +72,7 @@ class ExpertExchange {
   bool left_ = false;
 
   // Members from here on describe the current step.
+
   // index of each engine's first token; the last element is the number of tokens of all engines
   std::vector<std::int64_t> first_token_;
   std::int64_t most_tokens_ = 0;

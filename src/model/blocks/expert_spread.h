@@ -40,7 +40,7 @@ class ExpertSpread {
   // Sends each rank's rows to rank 0, which receives act [n * chosen, dim].
   void gather(ProcessGroup& group, const View& rows);
 
-  // Number of tokens of each expert since the last reset.
+  // Number of tokens of each expert since the caller last set it to 0.
   std::vector<std::int64_t>& loads() { return loads_; }
 
   // Registers the loaded matrices of this rank. Must be called once. matrices[i] has all matrices of slot i.

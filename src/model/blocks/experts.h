@@ -30,8 +30,8 @@ struct Experts {
   bool choice_bias = false;  // the selection has a bias (RouteArgs::bias)
   // number of identity experts, which return their input; their indices follow those of the other experts
   int identities = 0;
-  // if not 0: a table with one row for each of this number of token ids lists the experts of the token, and
-  // the router only computes their weights
+  // if not 0: number of rows of a table that lists the experts of each token id, so that the router only
+  // computes their weights
   int vocab = 0;
   bool scales = false;  // the output of each expert is multiplied by one number per expert
   // If set, the router reads the residual after this norm. Otherwise the router reads the experts' input.
@@ -64,7 +64,7 @@ struct Experts {
     std::string sum_bias = {};
     // true: the rows of gate and up alternate in one tensor
     bool interleaved = false;
-    // The two matrices of Experts::latent.
+    // The two matrices of Experts::latent: before and after the experts.
     std::string latent = {};
     std::string lift = {};
     std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};

@@ -30,7 +30,7 @@ struct Dialect {
   bool rotary = true;
   std::string_view theta = "rope_theta";  // if null, 10,000
   std::string_view rotary_fraction = "";  // rotated fraction of a head; "": 1
-  bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
+  bool yarn_is_longrope = false;          // true: rope type "yarn" means "longrope"
 };
 
 // Describes a dense decoder like Llama: serial layers, norms before attention and before the MLP, a gated
@@ -51,8 +51,7 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
 // experts become one MLP. Does nothing if n_routed_experts is null.
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores);
 
-// Sets the width of a shared expert from moe_shared_expert_intermediate_size, if it differs from the routed
-// experts.
+// Sets the width of shared experts from moe_shared_expert_intermediate_size, if the field exists.
 Result<> set_shared_width(ModelSpec& spec, const Config& config);
 
 // Describes a dense network with DeepSeek's latent attention (MLA).

@@ -25,8 +25,8 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
                  layer);
 }
 
-// Returns the attention of layers with full attention, whose heads have another size than those with windows.
-// config.json has separate fields for these sizes or, in transformers' form, an object per layer.
+// Returns the attention of layers with full attention, whose heads have another size than in layers with
+// windows. config.json has separate fields for these sizes or, in transformers' form, an object per layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
   full.mask.window = 0;

@@ -48,7 +48,8 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
                                const TestAdapter& adapter = {}, const RankGroups& ranks = {},
                                const std::function<void()>& before_chunk = {});
 
-// Logits of a drafter after every token except the first, and after the most likely next token.
+// Logits of a drafter. `logits`: after every token of the text except the first; `next`: after the draft
+// token that follows the text.
 struct DrafterLogits {
   std::vector<float> logits, next;
 };
