@@ -52,8 +52,7 @@ struct LongestEdgeRule {
   int unit = 0;  // pixels
 };
 
-// Makes one part with the image's aspect ratio and the largest number of tokens within the limit
-// (token_budget.h).
+// Makes one part with the image's aspect ratio, as large as tokens_max tokens permit (token_budget.h).
 struct TokenBudgetRule {
   int unit = 0;  // side of a token in pixels; both sides of the image become multiples of it
   int tokens_max = 0;

@@ -14,7 +14,8 @@
 
 namespace octavo {
 
-// Rows begin, begin + step, .. of a matrix, or elements of a vector. If begin is -1, the rows are zeros.
+// Rows begin, begin + step, .. of a matrix, or elements of a vector. If begin is -1, all numbers of the rows
+// are 0.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;

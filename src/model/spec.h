@@ -27,7 +27,7 @@ namespace octavo {
 // Factors of values in a layer.
 struct LayerScales {
   float residual = 1;  // factor of the outputs of both halves
-  float mixer = 1;     // factor of the output of one mixer or feed-forward
+  float mixer = 1;     // factor of the mixer's output
   float second_mixer = 1;
   float feed_forward = 1;
   float mixed = 1;      // factor of the residual after the mixers

@@ -37,7 +37,7 @@ Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
   return check_shape(tensor, shape);
 }
 
-// Joins the tensors of each packed matrix and removes them from the list.
+// Replaces the tensors of each packed matrix by one tensor.
 class Joiner {
  public:
   Joiner(std::vector<StoredTensor> tensors, const PackedFormat& format) : format_(format) {
@@ -232,7 +232,7 @@ class Joiner {
     return {};
   }
 
-  // compressed-tensors, pack-quantized: a word of codes has consecutive columns, a word of zeros has
+  // compressed-tensors, pack-quantized: a word of codes has consecutive columns, a word of zero points has
   // consecutive rows.
   Result<> words_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     TRY(const StoredTensor shape, need(base + ".weight_shape"));

@@ -39,7 +39,7 @@ struct Pass {
   std::int64_t context = 1;
 };
 
-// Minimum memory traffic and arithmetic of a pass, in numbers of elements.
+// Minimum memory traffic (in elements) and arithmetic of a pass.
 struct BlockCost {
   double weights = 0;     // weights read
   double cached = 0;      // elements written to or read from the KV cache

@@ -21,15 +21,15 @@ struct Dialect {
   std::string_view kv_heads = "num_key_value_heads";
   // Hidden size of the MLP. If the name is empty and hidden_to_dim is 0, the family sets the size.
   std::string_view hidden = "intermediate_size";
-  int hidden_to_dim = 0;                   // if `hidden` is null, the hidden size is hidden_to_dim * dim
-  std::string_view head_dim = "head_dim";  // if null, dim / heads
+  int hidden_to_dim = 0;                   // if the field is null, the hidden size is hidden_to_dim * dim
+  std::string_view head_dim = "head_dim";  // if the field is null, the size is dim / heads
   std::string_view positions = "max_position_embeddings";
   std::string_view activation = "hidden_act";  // "": silu, unless the family sets an activation
   std::string_view eps = "rms_norm_eps";       // "": the epsilon of `norm`
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
-  std::string_view theta = "rope_theta";  // if null, 10,000
-  std::string_view rotary_fraction = "";  // rotated fraction of a head; "": 1
+  std::string_view theta = "rope_theta";  // if the field is null, theta is 10,000
+  std::string_view rotary_fraction = "";  // field with the rotated fraction of a head; "": 1
   bool yarn_is_longrope = false;          // true: rope type "yarn" means "longrope"
 };
 
@@ -76,7 +76,7 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Sets a sliding window of config.sliding_window tokens in every layer, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// Does the same as set_window(), but returns an error if layer_types disagrees. For these models,
+// Does the same as set_window(), but returns an error if layer_types disagrees. It is for models for which
 // transformers ignores layer_types, but vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // Sets the sliding window in the layers that layer_types calls "sliding_attention". Without layer_types, sets

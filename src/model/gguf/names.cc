@@ -8,7 +8,8 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
-  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // the second norm belongs to the MLP
+  // true: RWKV-7, in which the second norm belongs to the MLP
+  const bool rwkv = layers.have("time_mix_lerp_fused.weight");
   const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
     // Lightning attention has a norm inside, whose tensor has the name of a second attention norm.
     return std::holds_alternative<LightningAttention>(layer.mixer);
