@@ -41,7 +41,7 @@ Adapter prepared(const AdapterReader& reader, const AdapterFile& file, Backend& 
 
 class AdapterGolden : public testing::TestWithParam<std::string> {};
 
-// A case has the name of its base model.
+// The name of a case is the name of its base model.
 TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   const golden::Golden golden = golden::read(GetParam(), kAdapters);
   std::vector<Backend> backends;

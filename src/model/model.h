@@ -40,7 +40,7 @@ struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
   std::optional<Pool> pool = {};       // type of pooling, only for pooling models
-  bool each_token = false;             // one vector per token, only for pooling models
+  bool each_token = false;             // true: one vector per token; only for pooling models
   boost::json::object overrides = {};  // replace fields of config.json
 };
 
@@ -60,7 +60,7 @@ struct LoadOptions {
   // cache has the format of activations.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
-  Shard shard = {};         // tensor parallelism; requires a checkpoint that is not quantised
+  Shard shard = {};         // tensor and expert parallelism: the part of the model to load
   bool whole_ends = false;  // load Model::ends
   int stage = 0;            // pipeline stage to load, in [0, stages)
   int stages = 1;

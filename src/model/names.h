@@ -54,7 +54,7 @@ struct EncoderNames {
   // Full names of two vectors. An encoder's output x becomes (x - standard_bias) * standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
-  // class token and positions are stored as [1, rows, dim], and their names have no ".weight"
+  // true: class token and positions are stored as [1, rows, dim], and their names have no ".weight"
   bool stacked_tables = false;
 };
 

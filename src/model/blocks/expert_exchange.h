@@ -26,7 +26,7 @@ class ExpertExchange {
   ExpertExchange(ProcessGroup& group, const Shard& shard, DType activation);
 
   // Begins a step with n tokens of this engine. n is 0 if the engine only assists. Returns unavailable if a
-  // rank is dead or has left.
+  // rank is dead, or if n > 0 and a rank has left.
   Result<> begin(std::int64_t n);
   // Leaves the group. All ranks of an engine must call it. Ranks of the remaining engines detect it in their
   // next begin().
