@@ -24,7 +24,6 @@
 
 namespace octavo {
 
-// Factors of values in a layer.
 struct LayerScales {
   float residual = 1;  // factor of the outputs of both halves
   float mixer = 1;     // factor of the mixer's output
