@@ -38,8 +38,9 @@ struct AnySizeRule {
   int unit = 0;  // pixels; both sides become multiples of the unit
   std::int64_t pixels_min = 0;
   std::int64_t pixels_max = 0;
-  // Videos whose size limits apply to all frames together: `weight` is the number of frames, and
-  // `rounded_weight` is the number of frames that the limits are compared with.
+  // For videos with VideoRule::stamped, whose size limits apply to all frames together. any_size_grid()
+  // compares the pixels of `rounded_weight` frames with the limits, and computes the scale from the pixels of
+  // `weight` frames.
   int weight = 1;
   int rounded_weight = 1;
 };
@@ -51,8 +52,7 @@ struct LongestEdgeRule {
   int unit = 0;  // pixels
 };
 
-// Makes one part with the image's aspect ratio and the largest number of tokens within the limit
-// (token_budget.h).
+// Makes one part with the image's aspect ratio, as large as tokens_max tokens permit (token_budget.h).
 struct TokenBudgetRule {
   int unit = 0;  // side of a token in pixels; both sides of the image become multiples of it
   int tokens_max = 0;
@@ -65,7 +65,7 @@ struct PinnedTileRule {
     int rows = 0, columns = 0;
   };
   std::vector<Grid> grids = {};
-  // If a grid has more tiles, its tokens are interpolated to this number of tiles; 0: no limit.
+  // If a grid has more tiles, its tokens are interpolated to the tokens of tiles_most tiles; 0: no limit.
   int tiles_most = 0;
 };
 
@@ -80,15 +80,15 @@ struct PaddedTileRule {
 // Selection and size of a video's frames (video.h).
 struct VideoRule {
   AnySizeRule size;
-  int frames = 2;  // frames per part; a part has the same number of tokens as an image
+  int frames = 2;  // frames per part; a part has the same number of tokens as an image of its size
   // Qwen3-VL: the size limits apply to all frames together, and a timestamp precedes each part in the
   // prompt.
   bool stamped = false;
   // true: num_frames and fps select the frames; false: loader_frames and loader_fps select them.
   bool samples = false;
   int loader_frames = 32;  // number of evenly spaced frames; 0: all frames, up to frames_max
-  // Maximum frames per second; 0: no limit. For a list of images, this is the frame rate of the list; 0: 1
-  // per second.
+  // Maximum frames per second; 0: no limit. If a request sends the frames as a list of images, this is the
+  // list's frame rate; 0: 1 per second.
   double loader_fps = 0;
   int num_frames = 0;      // number of frames; 0: fps decides
   double fps = 2;          // frames per second, within the limits frames_min and frames_max

@@ -6,8 +6,8 @@
 
 namespace octavo::media {
 
-// Selects the grid with the nearest aspect ratio. If several grids are equally near, it selects the grid
-// with the fewest tiles, or a larger grid if the image has more than half of the larger grid's pixels.
+// Selects the grid with the nearest aspect ratio. If several grids are equally near, it selects the one with
+// the fewest tiles, or a larger one if the image has more than half of the larger grid's pixels.
 PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule) {
   struct Grid {
     int columns;

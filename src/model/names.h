@@ -54,8 +54,8 @@ struct EncoderNames {
   // Full names of two vectors. An encoder's output x becomes (x - standard_bias) * standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
-  bool stacked_tables =
-      false;  // class token and positions are stored as [1, rows, dim], and their names have no ".weight"
+  // true: class token and positions are stored as [1, rows, dim], and their names have no ".weight"
+  bool stacked_tables = false;
 };
 
 // Names for an encoder's projector. They have no prefix.

@@ -390,7 +390,7 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
             RopeScalingKind::llama3);
 }
 
-// Like transformers' AutoModel and vLLM, a Mistral config.json with layer_types is Ministral.
+// As in transformers' AutoModel and in vLLM, a Mistral config.json with layer_types describes Ministral.
 TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
   constexpr std::string_view kTypes = R"("num_hidden_layers": 3, "sliding_window": 8,
       "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])";
@@ -423,11 +423,11 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   const ModelSpec minimax = spec("MiniMaxAI/MiniMax-Text-01");
   EXPECT_TRUE(has(minimax, LightningAttention{}, 6) && has(minimax, Attention{}, 7));
   EXPECT_EQ(minimax.ropes[0].rotary_dim, 64);
-  // In vLLM and transformers, the first head of the first layer decays by 2^(-8/64).
+  // In vLLM and transformers, the decay rate of the first layer's first head is 2^(-8/64).
   EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
   const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
-  EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536,
-              1e-6);  // 95% of a normal distribution is below it
+  // 95% of a normal distribution is below 1.645 standard deviations.
+  EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536, 1e-6);
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.inputs.by_layer->vocab, 262144);

@@ -21,7 +21,6 @@ struct StepRows {
   std::int64_t count = 0;
 };
 
-// Data for one cache group.
 struct GroupBatch {
   const AttentionPlan* plan = nullptr;
   View slots;  // i64 [n]: cache slot for the keys and values of each token

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Vectors are aligned to cache lines. The number counts floats.
+// Alignment of vectors, in floats: one cache line.
 constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
@@ -274,7 +274,8 @@ class Loader {
   }
 
   Result<> load(MatrixParameter& matrix) {
-    // GGUF files store routers in F32 although experts are quantised.
+    // GGUF files store routers in F32 even if their other plain matrices have a narrower format. With f32
+    // activations, routers stay f32.
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),

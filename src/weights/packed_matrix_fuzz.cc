@@ -44,7 +44,7 @@ constexpr std::array kNames = {
     "a.weight_packed", "a.weight_scale", "a.weight_shape",     "a.weight_zero_point",
     "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "a.scale",
     "b.weight"};
-// Some products overflow.
+// The products of some of these overflow.
 constexpr std::array<std::int64_t, 10> kExtents = {
     0, 1, 2, 3, 4, 8, 16, 33, std::int64_t{1} << 40, std::int64_t{1} << 62};
 

@@ -1,4 +1,4 @@
-// Describe functions that other families call and then change the result.
+// Functions that describe a network. Other families call them and change the result.
 #pragma once
 
 #include "base/error.h"

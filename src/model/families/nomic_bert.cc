@@ -126,7 +126,8 @@ static Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.mlp.down = "mlp.fc2";
   names.mlp.post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
-  // Files with adapters have the names above. transformers' files have the names below.
+  // transformers' files have the names above. The authors' files, which describe_first_jina_v3() reads, have
+  // the names below.
   Names& first = spec.other_names.emplace(names);
   first.embedding.norm = "emb_ln";
   first.layers = "encoder.layers.";

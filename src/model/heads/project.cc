@@ -7,7 +7,8 @@
 namespace octavo {
 namespace {
 
-// Returns the last rows of the step, [count, any]. The rows of each square are concatenated.
+// Returns the rows of the last `count` squares of the step as [count, any]. The rows of a square are
+// concatenated.
 View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
   const std::int64_t patches = count * square;
   return View::of(rows.rows(rows.size(0) - patches, patches).data, rows.dtype,

@@ -43,7 +43,7 @@ struct ImageInput {
   int image_size = 0;  // side of a square image in pixels; 0: images may have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;              // video frames in a patch; an image repeats its frame; 0: no videos
+  int frames = 0;              // video frames in a patch; an image is repeated in all frames; 0: no videos
   float time_steps = 0;        // positions on the time axis per second of video; 0: one position per patch
   bool bias = true;            // the patch embedding has a bias
   bool channels_last = false;  // the columns of the patch embedding are ordered by row, column, channel
