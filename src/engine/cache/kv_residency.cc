@@ -20,7 +20,7 @@ KvResidency::KvResidency(double sample, std::function<std::int64_t()> clock)
     : sample_(sample), clock_(std::move(clock)) {}
 
 void KvResidency::allocated(BlockId block) {
-  // A sampled block that gets no new content is not measured any more, and not counted as evicted.
+  // The block was not evicted after its last sample (its content was not cached), so that sample is dropped.
   sampled_.erase(block);
   const double drawn = static_cast<double>(random_bits(kSeed, ++blocks_) >> 11) * 0x1p-53;
   if (drawn < sample_) sampled_[block] = {.allocated_us = clock_()};

@@ -19,8 +19,9 @@ constexpr double kWaits = std::numeric_limits<double>::infinity();  // value whi
 // Requests that need blocks take 1/kReclaimPart of the cache from sessions at once, even if they need less,
 // because sorting the sessions takes time.
 constexpr int kReclaimPart = 128;
-// Shared blocks need no memory of the cache, but each session has its own table. So all sessions together
-// have at most this many times the blocks that they may hold, and one owner reaches half of it by forks.
+// Shared blocks need no memory of the cache, but each session has its own block table. So the sum of the
+// blocks of all sessions is limited to this multiple of held_max_, and the sum of one owner's sessions to
+// half of it.
 constexpr int kReferencesPart = 8;
 constexpr std::int64_t kPartUs = 10'000'000;  // time in which the next part of an import is expected
 constexpr std::int64_t kCountUs = 20'000;  // interval of the count of idle blocks, which takes linear time

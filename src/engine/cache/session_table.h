@@ -61,7 +61,7 @@ class SessionTable final : public BlockReserve {
     std::int64_t turns = 0;
     std::int64_t prompt_tokens = 0, cached_tokens = 0;
     std::weak_ptr<const Accepted> request;  // the newest request; expired: not active
-    std::uint64_t arrival = 0;              // number of the newest request
+    std::uint64_t arrival = 0;              // value of last_arrival_ for the newest request
 
     bool active() const { return !request.expired(); }
   };
@@ -77,7 +77,7 @@ class SessionTable final : public BlockReserve {
   };
   struct Owner {
     int sessions = 0;
-    int held = 0;  // sum over sessions
+    int held = 0;  // number of blocks, summed over sessions
     Pins pinned;
     ReuseEstimate pauses;
   };
@@ -126,7 +126,7 @@ class SessionTable final : public BlockReserve {
   int states_ = 0;                      // number of holds with a recurrent state
   Pins pinned_;
   std::int64_t now_us_ = 0;
-  std::int64_t next_end_us_ = 0;  // no session ends before
+  std::int64_t next_end_us_ = 0;  // no session and no pin ends before this time
   std::uint64_t last_arrival_ = 0;
   std::int64_t counted_us_ = 0;  // time of the last count of idle blocks
   struct {

@@ -25,7 +25,7 @@ class Acceptance {
   bool is_new_ = true;
   int rate_ = kOne;
   std::int64_t saved_ns_ = 0;
-  int try_in_ = 0;  // number of steps until an exploratory draft; 0: none is due
+  int try_in_ = 0;  // number of steps until an exploratory draft; 0: no exploratory draft is planned
 };
 
 // Mean duration of a repeated operation in ns. It is a running mean over means of kOfMean measurements. 0:
@@ -85,7 +85,7 @@ class DraftPolicy {
   struct Choice {
     int count = 0;  // best number of draft tokens for each sequence, at least 1
     bool pays = false;
-    std::int64_t cost_ns = 0;  // time for one sequence
+    std::int64_t cost_ns = 0;  // time that the draft tokens of one sequence cost
   };
   int limit(int sequences) const;
   Choice choose(int sequences, const Acceptance& acceptance) const;

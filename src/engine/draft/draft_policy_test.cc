@@ -190,7 +190,9 @@ TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
       ahead = run.policy.may_want(1, run.record) ? ahead + 1 : 0;
       run.step(1, [] { return false; });
     }
-    if (tries == 0) continue;  // it may have been chosen in an earlier step
+    if (tries == 0)
+      continue;  // the first exploratory draft may have been chosen before may_want() was
+                 // called
     EXPECT_EQ(ahead, 20);
   }
 }

@@ -42,8 +42,8 @@ struct LocalExecutorOptions {
   // `asynchronous` and `recorded` apply only to asynchronous devices.
   bool asynchronous = true;  // whether a step starts before the tokens of the previous step are known
   bool recorded = true;      // whether decoding steps run as CUDA graphs
-  // Groups of the ranks that have the other parts of the model, for host memory; they must outlive the
-  // executor. null: there is a single rank.
+  // Groups of the ranks among which the model is divided, which exchange rows in host memory. They must
+  // outlive the executor. null: there is a single rank.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
   bool prompt_embeds = false;

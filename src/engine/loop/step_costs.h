@@ -85,7 +85,7 @@ class StepCosts {
   AnswerTable& answers_;
   StepWeights weights_;
   EnergyMeter energy_;
-  std::int64_t since_ns_ = 0;    // time up to which the time of the current run() is divided
+  std::int64_t since_ns_ = 0;    // the time of the current run() is divided among the answers up to this time
   std::int64_t carried_ns_ = 0;  // time of earlier run() calls that is not divided yet
   std::int64_t compute_ns_ = 0, unassigned_ns_ = 0;
   std::vector<StepPart> spare_;       // kept to reuse its memory

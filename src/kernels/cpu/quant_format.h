@@ -8,8 +8,8 @@
 //   group    scales, then mins, of its `subs` parts, if the format has two levels of scales;
 //            then the low plane and the high plane of the codes
 // The end of a header is aligned to a vector, so that no vector of codes crosses a cache line. A plane of b
-// bits has 4 * b bytes per row. Byte i of a plane has bits of the codes of the columns 4 s + i, lowest bits
-// first, for 8 / b steps s.
+// bits has b words of 4 bytes for each row. Byte i of a word has the bits of the columns 4 s + i for 8 / b
+// consecutive steps s, the first step in the lowest bits. A step is four columns.
 //
 // Source files of single instruction sets include this header, so it contains only data and compile-time
 // functions (see isa.h).

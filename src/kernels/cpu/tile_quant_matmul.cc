@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kRangeGroups = 8;  // groups of a panel that are processed at a time
 constexpr std::int64_t kRangeColumns = kRangeGroups * kQuantGroup;
-// Bytes between rows of codes: rows at a power of two would share cache sets.
+// Stride of a row of codes in bytes, with padding. Without padding, the stride would be a power of two, and
+// all rows would be in the same cache sets.
 constexpr std::int64_t kCodeStride = kRangeColumns + kMatrixBytes;
 constexpr std::int64_t kCodeTileBytes = kTileRows * kCodeStride;
 

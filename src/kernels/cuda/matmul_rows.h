@@ -31,7 +31,7 @@ __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
   return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
 }
 
-// Returns the rows of the product that this thread block computes.
+// Returns the product of the head blockIdx.z.
 template <class X, class Y>
 __device__ inline MatmulParams of_head(MatmulParams p) {
   const std::int64_t head = blockIdx.z;
