@@ -26,7 +26,7 @@ struct LoraOptions {
   // Adapter that a prompt with media uses: folder of the adapter by type of media.
   std::map<std::string, std::string> by_media{};
 
-  // Returns the number of adapters in memory. All of them can be in one batch.
+  // Returns the number of adapters for which there is memory. All of them can be in one batch.
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
 };
 
@@ -69,8 +69,8 @@ struct ModelOptions {
   // auto, hf, safetensors or pt: reads the files of the folder. dummy: generates weights (weights/dummy.h).
   std::string load_format = "auto";
   std::string dtype = "auto";  // data type of the weights; auto: the data type of the checkpoint
-  // none, int8 or int4: quantises unquantised matrices while loading. Another method's name is accepted if
-  // the checkpoint uses that method.
+  // int8 or int4: quantises unquantised matrices while loading. none: keeps them unquantised. Another
+  // method's name is accepted if the checkpoint uses that method.
   std::string quantization = "none";
   std::string hf_overrides;  // JSON object whose fields replace fields of config.json
   // maximum number of tokens of a sequence; nullopt: the limit of the model

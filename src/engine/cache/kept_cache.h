@@ -24,8 +24,7 @@ namespace octavo {
 struct KeptShape {
   BlockRecordsShape blocks;
   std::size_t block_bytes = 0;
-  // Number of slots for recurrent states, and number of these slots for saved states, which are the last
-  // ones.
+  // Number of slots for recurrent states. The last saved_states of them contain the saved states.
   int state_slots = 0, saved_states = 0;
   std::size_t state_bytes = 0;  // bytes of a slot
 };
@@ -39,8 +38,8 @@ class KeptCache final : public BlockObserver, public StateObserver {
 
   // Returns the size of the memory in bytes.
   static std::size_t bytes(const KeptShape& shape);
-  // `descriptor` is a file descriptor of kept memory. Returns the number of blocks in the memory, or
-  // nullopt if its block size or identity differs from `shape`.
+  // `descriptor` is a file descriptor of kept memory. Returns the number of blocks in the memory, or nullopt
+  // if block size or identity of the memory differ from `shape`.
   static std::optional<int> blocks_of(int descriptor, const BlockRecordsShape& shape);
   // Maps the memory and takes ownership of the descriptor. Empties the memory if an earlier engine used it
   // with another shape. Returns io if a system call fails, and resource_exhausted if the file system of the

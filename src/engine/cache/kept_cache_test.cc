@@ -20,7 +20,7 @@ std::uint64_t stored_value(std::span<const TokenId> text, int group) {
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(text), static_cast<std::uint64_t>(group)).low;
 }
 
-// A state is stored like a block of one token, by a group of this number.
+// Group number with which stored_value() gives the content of a saved state.
 constexpr int kStates = 100;
 
 SchedulerOptions options_for(const std::vector<CacheGroup>& groups, int saved_states) {

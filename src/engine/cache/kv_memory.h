@@ -70,7 +70,7 @@ class KvMemory {
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // used instead of bytes_ if the blocks are shared or kept
   std::span<std::byte> blocks_, kept_states_;
-  std::size_t block_bytes_ = 0;  // size of a block, which is equal in all groups
+  std::size_t block_bytes_ = 0;  // bytes of a block; equal in all groups
   View states_;
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;

@@ -79,7 +79,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   plain.cache.block_size = consuming.cache.block_size = GetParam().consumed;
   producing.cache.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
-  // A lease of a prompt without a full block expires. All other leases must end before, when the blocks are
+  // A lease of a prompt without a full block expires. Every other lease must end earlier, when its blocks are
   // loaded.
   producing.kv_transfer.lease_seconds = 10;
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);

@@ -124,8 +124,8 @@ class LocalExecutor final : public Executor, public BlockExchange {
   Result<> allocate();
   Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
-  // Sends rows to the next stage, or receives rows from the previous stage. `rows` is f32 [n, dim]. If
-  // `stages` is null, does nothing.
+  // Sends rows to the next stage (to_stage_behind) or receives rows from the previous stage
+  // (from_stage_before). `stages` is the group of the two stages; null: does nothing. `rows` is f32 [n, dim].
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
   StepAdapters step_adapters() const;

@@ -38,8 +38,8 @@ class StepWeights {
  public:
   explicit StepWeights(const WorkFigures& figures) : figures_(figures) {}
 
-  // Sets weights[i] to the estimated work of parts[i]. The unit is the number of bytes that the device
-  // reads in the same time.
+  // Sets weights[i] to the estimated work of parts[i]. Work is expressed as the number of bytes that the
+  // device could read in the same time.
   void weigh(std::span<const StepPart> parts, std::span<double> weights) const;
   // Calibrates operations_per_byte() with a measured step.
   void note(std::span<const StepPart> parts, std::int64_t nanoseconds);

@@ -131,7 +131,7 @@ class AttentionUnitRun {
     std::int64_t begin;  // the row sees the tokens [begin, end)
     std::int64_t end;
   };
-  // Groups [begin, end) of a piece, and the groups that every row sees completely.
+  // Groups [begin, end) of a piece. Every row sees the groups [whole_begin, whole_end) completely.
   struct Groups {
     std::int64_t begin;
     std::int64_t end;
@@ -206,7 +206,7 @@ class AttentionUnitRun {
   const AttentionCall& call_;
   const AttentionUnit& unit_;
   AttentionScratch& scratch_;
-  const std::int64_t rows_;  // per head
+  const std::int64_t rows_;  // number of rows per head
   MatrixTilesInUse in_use_;
   // True if 8-bit numbers are converted to bf16 before the product. With few rows and no matrix tiles, the
   // product kernel converts the numbers.

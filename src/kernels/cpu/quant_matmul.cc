@@ -31,7 +31,7 @@ std::int64_t x_stride(std::int64_t cols) {
 struct QuantisedRows {
   const std::byte* data;
   std::int64_t stride;
-  std::int64_t first;  // index in the product of the first row of this batch
+  std::int64_t first;  // index of the first row of this batch among all rows of the product
   std::int64_t rows;
   std::int64_t tile_rows;
   std::int64_t shared;  // groups that share a scale

@@ -48,7 +48,7 @@ struct Rows {
 
 // The columns of a row of weights (numbers or codes) are padded with zeros to a multiple of kWeightColumns.
 constexpr std::int64_t kWeightColumns = 32;
-// same for codes with by_lanes
+// The same for codes with WeightRows::by_lanes.
 constexpr std::int64_t kLaneColumns = 128;
 
 // Scale of a group of columns in a row: number = scale * (code - zero) - min. `offset` is the zero if
@@ -70,8 +70,8 @@ struct WeightRows {
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (index_of()); only without
-                          // mins
+  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (index_of()); false if groups
+                          // have mins
 };
 
 Format format_of(DType type);

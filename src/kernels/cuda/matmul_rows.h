@@ -55,7 +55,7 @@ __device__ inline bool x_aligned(const MatmulParams& p) {
 }
 
 // Products of experts. A thread block processes rows of one expert, and finds the expert by counting tiles.
-// The grid includes a partial tile for each expert.
+// The grid has enough thread blocks even if the last tile of every expert is partial.
 constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {

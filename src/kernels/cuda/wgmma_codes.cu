@@ -125,7 +125,7 @@ struct RowCodes {
         for (int c = 0; c < 4; ++c)
           pairs[c] = subtract_pairs<T>((word >> (4 * c) & 0x000f000f) | (kBf16 ? 0x43004300 : 0x64006400), base);
       } else {
-        // Reading the bits of e2m1 as a 16-bit number gives twice its number divided by kTimes, also for
+        // The bits of e2m1, read as a 16-bit float, are twice the e2m1 number divided by kTimes, also for
         // subnormals.
         constexpr float kTimes = kBf16 ? 0x1p127f : 0x1p15f;
         const std::uint32_t times = pack<T>(kTimes, kTimes);

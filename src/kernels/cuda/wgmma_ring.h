@@ -84,8 +84,8 @@ struct XTiles {
   }
 };
 
-// Returns the address of a thread's totals. The totals of threads with the same index in other teams are
-// adjacent.
+// Returns the address of a thread's totals. Threads with the same index in different teams share their
+// totals. The totals of a thread are kWarpgroup elements apart.
 __device__ inline float* totals_of(unsigned char* memory) {
   return reinterpret_cast<float*>(memory) + thread() % kWarpgroup;
 }
@@ -200,7 +200,7 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {
-    // Number of sums that are read together, so that reads overlap.
+    // Number of slices whose sums are read together, so that reads overlap.
     constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;
     if (part.blocks == 1) return true;
     if (!last_to_arrive(part.arrived, part.blocks)) return false;
