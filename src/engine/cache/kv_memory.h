@@ -61,7 +61,7 @@ class KvMemory {
  private:
   struct Run {
     std::size_t first_layer;
-    std::size_t bytes;  // size in the shared layout
+    std::size_t bytes;  // bytes of one block of these layers, in the exchange layout (kernels/kv_exchange.h)
   };
 
   std::vector<Run> runs_of(const PieceLayout::Group& group) const;
@@ -70,12 +70,12 @@ class KvMemory {
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // used instead of bytes_ if the blocks are shared or kept
   std::span<std::byte> blocks_, kept_states_;
-  std::size_t block_bytes_ = 0;  // size of a block, which is equal in all groups
+  std::size_t block_bytes_ = 0;  // bytes of a block; equal in all groups
   View states_;
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Run>> runs_;  // [group][run], in the order of the shared layout
+  std::vector<std::vector<Run>> runs_;  // [group][run], in the order of the exchange layout
   bool in_host_memory_ = true;
   std::unique_ptr<Prefault> prefault_;  // last member, so that its thread ends before the memory is freed
 };

@@ -11,12 +11,12 @@
 namespace octavo {
 namespace {
 
-// Size of the blocks in one part of an export. It is small because the engine's thread copies a part between
-// two steps.
+// Bytes of the blocks in one part of an export. The number is small, because the engine's thread copies a
+// part between two steps.
 constexpr std::size_t kPartBytes = 4 << 20;
 
-// Returns the tokens of the hold and one arbitrary token more, because look-ups never find the block of a
-// prompt's last token.
+// Returns the tokens and one arbitrary token after them, because look-ups never find the block of a prompt's
+// last token.
 std::vector<TokenId> with_last(std::span<const TokenId> tokens) {
   std::vector<TokenId> prompt(tokens.begin(), tokens.end());
   prompt.push_back(0);

@@ -84,8 +84,9 @@ class BlockExchange {
 class LockStep {
  public:
   virtual std::vector<int> engine_sockets() const = 0;
-  // Returns true if another engine has started a step and this engine has not. After false, `watch` reports
-  // the next such step, unless no further step is possible.
+  // Returns true if another engine has started a step and this engine has not. If it returns false, `watch`
+  // reports when another engine starts a step, unless the engines have ended their exchange
+  // (ExpertExchange::leave).
   virtual bool is_called(ArrivalWatch& watch) = 0;
   // Computes this engine's experts for that step. Returns the errors of Executor::forward().
   virtual Result<> assist() = 0;

@@ -42,8 +42,8 @@ struct LocalExecutorOptions {
   // `asynchronous` and `recorded` apply only to asynchronous devices.
   bool asynchronous = true;  // whether a step starts before the tokens of the previous step are known
   bool recorded = true;      // whether decoding steps run as CUDA graphs
-  // Groups of the ranks that have the other parts of the model, for host memory; they must outlive the
-  // executor. null: there is a single rank.
+  // Groups of the ranks among which the model is divided, which exchange rows in host memory. They must
+  // outlive the executor. null: there is a single rank.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
   bool prompt_embeds = false;
@@ -124,8 +124,8 @@ class LocalExecutor final : public Executor, public BlockExchange {
   Result<> allocate();
   Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
-  // Sends rows to the next stage, or receives rows from the previous stage. `rows` is f32 [n, dim]. If
-  // `stages` is null, does nothing.
+  // Sends rows to the next stage (to_stage_behind) or receives rows from the previous stage
+  // (from_stage_before). `stages` is the group of the two stages; null: does nothing. `rows` is f32 [n, dim].
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
   StepAdapters step_adapters() const;

@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Minimum number of logit rows that are computed at a time. More rows need more memory (1 MiB for each row
-// with a vocabulary of 256k), but the output matrix is read less often.
+// Maximum number of logit rows in a pass, unless max_sequences is larger. More rows need more memory (1 MiB
+// for each row with a vocabulary of 256k), but the output matrix is read less often.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) {

@@ -25,7 +25,7 @@ constexpr int kEndMs = 2'000;
 constexpr int kMeetEnginesS = 300;
 // maximum number of pipeline stages; each has one step in flight (SchedulerOptions::max_steps_in_flight)
 constexpr int kStagesMax = 16;
-// Usual maximum size of a stage's output for one token.
+// Usual maximum size in bytes of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
 struct Greeting {

@@ -49,7 +49,8 @@ class Ranks {
   // Checks that the ranks to which this rank has a connection are alive. Thread-safe.
   Result<> check();
 
-  // Returns the connections to all ranks of the engines that share experts, or null.
+  // Returns the connections to all ranks of the engines that share experts; null: the engine shares no
+  // experts.
   const TcpTransport* engines() const { return engines_.get(); }
 
   // All ranks must call it. Reports the result of this rank's start and waits for the results of all ranks.

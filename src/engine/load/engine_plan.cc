@@ -85,8 +85,8 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   return {};
 }
 
-// Pooling models: plans one step for the uncached part of each text, so its keys and values are needed only
-// during that step. The +1 is for the output token, which is never computed.
+// Pooling models: plans one step for the uncached part of each text, so the keys and values of that part are
+// needed only during the step. The +1 is for the output token, which is never computed.
 void read_whole_texts(SchedulerOptions& s, bool prefixes) {
   s.enable_prefix_caching = prefixes;
   s.enable_chunked_prefill = false;

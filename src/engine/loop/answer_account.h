@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Measures blocks x time. `blocks` is the current number of blocks of the answer, and since_ns is the time
-// up to which the cost is counted.
+// Adds up number of blocks * time. `blocks` is the current number of blocks of the answer, and since_ns is
+// the time up to which the cost is counted.
 struct BlockTime {
   int blocks = 0;
   std::int64_t since_ns = 0;

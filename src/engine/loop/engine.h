@@ -45,7 +45,8 @@ struct EngineParts {
   KvEventOptions kv_events{};
   // fraction of the blocks that KvResidencyStats measures; 0: no measurement
   double kv_residency_sample = 0;
-  WorkFigures work_figures{};  // work of the model; 0: unknown, so cost is divided by tokens
+  WorkFigures work_figures{};  // work of the model; 0: unknown, so the time of a step is divided in
+                               // proportion to tokens
   bool report_work = false;
   KvTransferOptions kv_transfer{};
   SessionLimits sessions{};

@@ -10,7 +10,8 @@ namespace octavo {
 namespace {
 
 constexpr double kLatestShare = 0.1;       // weight of the last step in a running mean
-constexpr double kOperationsPerByte = 16;  // used until steps of both kinds were measured
+constexpr double kOperationsPerByte = 16;  // used until steps with few tokens and steps with many tokens are
+                                           // measured
 // A step with at most kFewTokens waits for memory. A step with at least kManyTokens waits for arithmetic.
 constexpr int kFewTokens = 8, kManyTokens = 64;
 

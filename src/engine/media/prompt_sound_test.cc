@@ -172,8 +172,8 @@ TEST_P(PromptSound, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-// If the sound differs, the prefix differs from the block of the sound on. If the sound is the same, it is
-// found in the cache.
+// Requests with different sounds share only the blocks before the sound. Requests with the same sound share
+// all full blocks.
 TEST_P(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   const auto engine = engine_of({});
   const auto cached = [&](const Request& request) { return run(*engine, request).ends.at(0).cached_tokens; };

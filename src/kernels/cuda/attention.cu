@@ -42,7 +42,8 @@ struct Tile {
     T values[kApart ? kPieceTokens : 1][kStride];
     const std::byte* tokens[2][kPieceTokens];  // addresses of the keys of two pieces, used alternately; null:
                                                // no row sees the token
-    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // per part of a piece, if warps share rows
+    // maximum and sum of each row; [part of a piece] if warps share rows
+    float max[kSharers][kTileRows], sum[kSharers][kTileRows];
   };
 
   const AttentionParams& p;

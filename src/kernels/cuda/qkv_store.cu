@@ -27,7 +27,7 @@ __device__ Head head_of(const QkvStoreArgs& p, int head) {
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
-// Returns the distance between the weights of two heads; 0: all heads have the same.
+// Returns the distance between the weights of two heads; 0: all heads have the same weights.
 __device__ std::int64_t weight_stride(const Norm& norm) {
   return norm.weight.rank == 2 ? norm.weight.stride[0] : 0;
 }
