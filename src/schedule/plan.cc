@@ -28,8 +28,8 @@ void Scheduler::plan(StepPlan& plan) {
     promised_ += promise(at(slot));
     if (!at(slot).drafts.in_flight) give_back_draft_states(at(slot));
   }
-  // Draft tokens use only spare blocks. So this takes blocks from the reserve until there is a spare block
-  // for each running sequence.
+  // Draft tokens use only spare blocks. So the plan takes blocks from the reserve until there is a spare
+  // block for each running sequence.
   if (holds_.reserve != nullptr) reclaim(static_cast<int>(running_.size()) - spare());
 
   plan_decodes(plan);
@@ -285,7 +285,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.recurrent.slot = states_.take();
   s.computed = s.planned = first;
   // Saving a state costs more than computing a few tokens. So a state is saved at the end of the cached
-  // blocks only if a later prompt with the same prefix would save enough tokens.
+  // blocks only if a later prompt with the same prefix could then skip enough tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
   s.recurrent.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.spec.checkpoint;
   s.promised = promised;

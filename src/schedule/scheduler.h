@@ -34,12 +34,12 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;  // blocks that have users, or that a step in flight may still access
+  int blocks_used = 0;  // blocks that sequences or holds use, or that a step in flight may still access
   int blocks_cached = 0;
   int blocks_free = 0;
   std::int64_t sequence_bytes = 0;  // memory of all sequences: tokens, keys and block tables
   std::int64_t preemptions = 0;
-  // tokens that were looked up in the prefix cache; a preempted sequence counts once
+  // tokens that were looked up in the prefix cache; the tokens of a preempted sequence count once
   std::int64_t prefix_queries = 0;
   std::int64_t prefix_hits = 0;  // tokens of prefix_queries that were found
 };
@@ -120,12 +120,13 @@ class Scheduler {
   // Reports that the first `blocks` blocks have their content, so that other sequences can share them. If
   // `blocks` is the number of all blocks, the state must have its content, too.
   void publish(PrefixHold& hold, int blocks);
-  // Returns another hold of the same blocks. `hold` must be whole.
+  // Returns another hold of the same blocks. hold.is_whole() must be true.
   PrefixHold* share(const PrefixHold& hold);
-  // Published blocks stay cached.
+  // Ends the hold. Published blocks stay cached.
   void let_go(PrefixHold* hold);
-  // Releases all blocks of a whole hold except the first `blocks` ones. Only for caches in which each block
-  // of a prefix can be used without the later ones: all layers have full attention, and there are no states.
+  // Releases all blocks of the hold except the first `blocks` ones. hold.is_whole() must be true. Only for
+  // caches in which each block of a prefix can be used without the later ones: all layers have full
+  // attention, and there are no states.
   void shorten(PrefixHold& hold, int blocks);
   bool can_shorten() const;
   // Before a sequence waits for blocks or is preempted, the scheduler takes blocks from the reserve. The
