@@ -228,7 +228,7 @@ struct Of<T> {
   static constexpr std::uint64_t add(std::uint64_t hash) { return Of<typename Packed<T>::As>::add(hash); }
 };
 
-// Hashes a number for the template, and the types of its arguments.
+// Hashes kTemplate, the number of a class template, and the types of the template's arguments.
 template <std::uint64_t kTemplate, class... Held>
 struct OfHeld {
   static constexpr std::uint64_t add(std::uint64_t hash) {

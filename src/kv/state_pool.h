@@ -18,7 +18,7 @@ class StatePool {
 
   int free() const { return static_cast<int>(free_.size()); }
 
-  // Returns a free slot, which must exist. A step in flight may still write the state of an ended sequence
+  // Returns a free slot. There must be one. A step in flight may still write the state of an ended sequence
   // into the slot. That causes no error, because steps run in order and a new sequence starts from zeros.
   int take() {
     CHECK(!free_.empty(), "all states are taken");
