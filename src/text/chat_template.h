@@ -1,10 +1,10 @@
 // Renders a model's chat template: converts messages to the prompt, exactly as transformers'
-// apply_chat_template.
+// apply_chat_template does.
 //
-// Templates are written in Jinja. minijinja runs them with the settings and functions that transformers
-// has: trim_blocks and lstrip_blocks, loop controls, Python's methods and printing of str, list and dict,
-// `tojson` like json.dumps, `strftime_now`, `raise_exception` and `{% generation %}`. Templates are
-// untrusted: they cannot access the host, and every render has limits.
+// Templates are written in Jinja. minijinja runs them with the settings and functions that transformers has:
+// trim_blocks and lstrip_blocks, loop controls, Python's methods and printing of str, list and dict, `tojson`
+// like json.dumps, `strftime_now`, `raise_exception` and `{% generation %}`. Templates are untrusted: they
+// cannot access the host, and every render has limits.
 #pragma once
 
 #include <chrono>

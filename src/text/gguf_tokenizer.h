@@ -51,8 +51,8 @@ struct GgufVocabulary {
   std::vector<NamedTemplate> chat_templates = {};
 };
 
-// For known types, ids equal those of the original tokenizer. Returns unsupported for an unknown type, with
-// the list of supported ones, or corrupt with the name of the key.
+// Ids equal those of the original tokenizer. Returns unsupported for an unknown `model` or `pre`, with the
+// list of supported ones, or corrupt with the name of the key.
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& vocabulary);
 
 }  // namespace octavo
