@@ -20,7 +20,7 @@ class Session {
  public:
   // methods must outlive the session. Larger messages than message_bytes_max are rejected.
   Session(const Methods& methods, std::size_t message_bytes_max, std::weak_ptr<Host> host);
-  ~Session();  // calls gone() for open calls
+  ~Session();  // calls Receiver::disconnected() of open calls
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

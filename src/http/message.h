@@ -9,7 +9,7 @@
 
 namespace octavo::http {
 
-// Header fields in the order in which they arrived. Names ignore case.
+// Header fields in the order in which they arrived. Upper and lower case of names are equal.
 class Headers {
  public:
   Headers() = default;

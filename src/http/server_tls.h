@@ -23,8 +23,8 @@ struct TlsOptions {
   int cert_reqs = 0;
   // OpenSSL's cipher list for TLS 1.2; "": default
   std::string ciphers{};
-  bool refresh = false;  // reload changed files
-  // make a self-signed certificate; the files are not used
+  bool refresh = false;  // whether to reload changed files
+  // whether to make a self-signed certificate instead of reading the files
   bool self_signed = false;
   bool http2 = false;
 
