@@ -144,7 +144,8 @@ typedef struct {
 } octavo_outputs;
 
 /* Returns all new outputs. If there is no new output, waits at most timeout_ms for one, and returns NULL if
- * none arrives. Concurrent calls run one after the other. The caller must free the result with octavo_outputs_free. */
+ * none arrives. Concurrent calls run one after the other. The caller must free the result with
+ * octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
 /* Returns details of the output at `index`: a JSON object with "kv_transfer_params" and "num_preemptions", if

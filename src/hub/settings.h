@@ -12,7 +12,7 @@ struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
   std::string token;  // "": anonymous
-  // use only the cache, and no network
+  // whether to use only the cache, without the network
   bool offline = false;
   // may contain "user:password@"
   std::string package_index = "https://pypi.org/simple";

@@ -31,7 +31,7 @@ namespace octavo {
 template <class Number>
 struct Between {
   Number min, max;
-  bool suffix = false;  // also accepts 32k or 1M
+  bool suffix = false;  // whether suffixes are accepted, as in 32k or 1M
 };
 struct NotNegative {
   bool suffix = false;

@@ -448,7 +448,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
-  // Requests never contain media.
+  // Requests then contain no media to fetch, so one thread is enough.
   if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;
   TRY(serve.pooling.text_prompts, read_text_prompts(dir));
   serve.pooling.score_template = !options.chat_template.empty();

@@ -25,9 +25,9 @@ class DataParallelClient final : public EngineClient {
   using Start = std::function<Result<std::unique_ptr<EngineClient>>(int index, int count)>;
   static constexpr int kEnginesMax = 64;
 
-  // engines: at least one; EngineInfo::index must count from 0. seed: used for requests without a seed.
-  // more: starts engines for scale(); empty: the number of engines is fixed. most: maximum number of
-  // engines, at most kEnginesMax.
+  // engines: at least one; engine i must have EngineInfo::index i. seed: used for requests without a seed.
+  // more: starts engines for scale(); empty: the number of engines is fixed. most: maximum number of engines,
+  // at most kEnginesMax.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
                      int most = kEnginesMax);
   // Waits until all starting engines are ready or have failed.

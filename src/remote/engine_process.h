@@ -205,7 +205,7 @@ class EngineProcess final : public EngineClient {
   std::condition_variable emptied_;
   Shared shared_;
 
-  // Only the thread uses these.
+  // Only the communication thread uses the members below.
   EngineState state_;
   ChildProcess child_;
   // memory for KV blocks that outlives the process; no descriptor: not used

@@ -24,7 +24,8 @@ class PauseLedger {
     in_force_ = false;
     end_commands({ErrorCode::unavailable, "the engine was resumed before it paused", {}});
   }
-  bool waiting() const { return commands_.begin() != commands_.end(); }  // a command has no response
+  // whether the engine has not responded to a command
+  bool waiting() const { return commands_.begin() != commands_.end(); }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
   // Appends the pause that a new process must get before the requests: if the client has received the
