@@ -179,8 +179,8 @@ class Tuner {
                        r.good_share * 100, r.figure("p99_ttft_ms"), r.figure("p99_tpot_ms"));
   }
 
-  // Finds the highest rate of a setting, which begins with the rate `first`. Stops after one run if `best` is
-  // not 0 and the setting is not better.
+  // Finds the highest rate of a setting, starting at the rate `first`. Stops after one run if `best` is not 0
+  // and the setting is not better.
   Result<TunedTrial> try_flags(std::vector<GivenFlag> flags, double first, double best) {
     TunedTrial trial{.flags = std::move(flags), .rate = 0, .reason = {}};
     auto tuned = start(trial.flags);

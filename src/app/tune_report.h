@@ -26,9 +26,9 @@ struct TuneResult {
   // set with --exhaustive: the tuned setting and the best settings of the grid, measured in turns; best first
   std::vector<TunedTrial> finals;
   TunedTrial best;
-  // the best setting at the best rate
+  // runs of the best setting at the best rate
   std::vector<LoadRound> confirmed;
-  // the best setting at other rates
+  // runs of the best setting at other rates
   std::vector<LoadRound> curve;
 };
 
