@@ -106,7 +106,7 @@ class Unpacker {
   explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   bool good() const { return good_; }
-  bool complete() const { return good_ && bytes_.empty(); }  // all bytes are read
+  bool complete() const { return good_ && bytes_.empty(); }  // whether all bytes were read
 
   void get(bool& value) {
     std::uint8_t byte = 0;

@@ -13,7 +13,7 @@
 namespace octavo::grpc {
 namespace {
 
-constexpr std::size_t kPrefixBytes = 5;  // compressed flag and size
+constexpr std::size_t kPrefixBytes = 5;  // bytes before each message: compressed flag and size
 constexpr std::size_t kSendBytes = 64 << 10;
 // Maximum number of unsent reply bytes. A client that does not read gets no further replies above this limit.
 constexpr std::size_t kOutBytesMax = 256 << 10;
@@ -22,7 +22,7 @@ constexpr std::int32_t kStreamWindow = 256 << 10;
 // maximum number of received, unprocessed bytes of one connection
 constexpr std::int32_t kSessionWindow = 16 << 20;
 constexpr std::uint32_t kCallsMax = 1 << 16;
-constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // headers of one call
+constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // maximum bytes of the headers of one call
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
   const auto bytes = [](std::string_view text) {

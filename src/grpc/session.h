@@ -26,8 +26,8 @@ class Session {
 
   // Processes received bytes. Returns false if they are not HTTP/2.
   bool receive(std::span<const char> bytes);
-  // Appends bytes to send. It may append only a part of them, so call it again after sending, until it
-  // appends nothing.
+  // Appends bytes to send. It may append only some of them, so call it again after sending, until it appends
+  // nothing.
   void send(std::string& bytes);
   // Returns true if both sides have sent everything, so that the connection can close.
   bool over() const;

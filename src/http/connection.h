@@ -107,7 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::idle;
   std::unique_ptr<TlsSession> tls_;  // null: no TLS
   bool stopping_ = false;
-  bool fresh_ = true;  // no request has arrived yet
+  bool fresh_ = true;  // true until the first request arrives
   Incoming in_;
   Sending sending_;
 

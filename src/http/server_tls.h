@@ -34,7 +34,7 @@ struct TlsOptions {
 // The server's current certificates. Thread-safe.
 class ServerTls {
  public:
-  // Returns an error on the flag if a file cannot be read, the key does not fit the certificate, or a
+  // Returns an error that names the flag if a file cannot be read, the key does not fit the certificate, or a
   // cipher is unknown.
   static Result<std::unique_ptr<ServerTls>> load(TlsOptions options);
 

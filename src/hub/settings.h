@@ -1,5 +1,5 @@
-// Settings of the hub (address, cache folder, token), from the environment variables of huggingface_hub,
-// and of the package index, from pip's settings.
+// Settings of the hub (address, cache folder, token), from the environment variables of huggingface_hub.
+// Settings of the package index, from pip.
 #pragma once
 
 #include <filesystem>

@@ -192,9 +192,9 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, c
           .sessions = {.sessions_max = engine.sessions.sessions_max, .ttl_s = engine.sessions.ttl_s}};
 }
 
-// Allows an engine process to restart with other weights. Not allowed with ranks and engines on other
-// hosts, which would keep the old weights, and with shared experts, because other engines need those of the
-// restarting engine.
+// Allows an engine process to restart with other weights. Not allowed if ranks or engines run on other hosts,
+// because they would keep the old weights. Not allowed with shared experts, because other engines need the
+// experts of the restarting engine.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||

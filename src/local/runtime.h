@@ -31,7 +31,7 @@ struct LoraModule {
 
 // How to choose the frames of a video; nullopt: the flag is not given.
 struct VideoFrames {
-  std::optional<int> number{};  // frames at equal distances; 0: all
+  std::optional<int> number{};  // number of frames, at equal distances; 0: all frames
   // maximum number of frames per second; if the video is a list of images, the rate of that list
   std::optional<double> fps{};
 };

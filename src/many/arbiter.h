@@ -2,8 +2,8 @@
 //
 // A model uses memory for weights and workspaces while it is loaded, and for its KV cache until the cache is
 // dropped. If a model is requested and does not fit, the arbiter unloads idle models (the least recently used
-// first), then models that have had their slice (the longest loaded first). The requests of a busy model wait
-// and continue after its next load.
+// first), then busy models that have been loaded for slice_us (the longest loaded first). The requests of a
+// busy model wait and continue after its next load.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace octavo::many {
 
 struct ArbiterRules {
-  std::int64_t memory_bytes = 0;  // for all models together
+  std::int64_t memory_bytes = 0;  // memory for all models together
   // Time for which a busy model stays loaded while others wait. A model always stays at least as long as its
   // last load took.
   std::int64_t slice_us = 0;
@@ -24,7 +24,7 @@ struct ArbiterRules {
 struct ModelRules {
   std::int64_t weight_bytes = 0;     // an estimate until the first load
   std::int64_t cache_bytes = 0;      // an estimate until the first load
-  bool pinned = false;               // never unloaded by the arbiter
+  bool pinned = false;               // whether the arbiter never unloads the model
   std::int64_t min_idle_us = 0;      // time without requests after which the model counts as idle
   std::int64_t idle_timeout_us = 0;  // time without requests after which the model is unloaded; 0: never
 };

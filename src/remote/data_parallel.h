@@ -37,8 +37,8 @@ class DataParallelClient final : public EngineClient {
   // error of the first engine that fails.
   static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
-  // Returns sums over all engines, except for the number of blocks, the bytes of weights and the limits of
-  // a request, which are those of one engine.
+  // Returns sums over all engines. The number of blocks, the bytes of weights and the limits of a request are
+  // those of one engine.
   EngineInfo info() const override;
   // Sends the request to the engine with the lowest value of 4 x waiting + running sequences, as vLLM's
   // internal load balancer does. Skips failed and restarting engines if other engines are running.

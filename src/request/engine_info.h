@@ -81,7 +81,7 @@ struct EngineInfo {
     int tokens = 0;
     int token_id = 0;
     int unit = 0;
-    bool row_breaks = false;  // MediaPart::row_breaks
+    bool row_breaks = false;  // see MediaPart::row_breaks
     // whether an image's tokens attend to each other, so that one step must compute them all
     bool whole = false;
     // whether an image consists of several squares of `size` pixels (MediaPart::Tiles)

@@ -59,10 +59,12 @@ struct MediaPart {
 
 std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule);
 
-// Checks the media of a prompt. Returns an error on "images" if the model does not accept an image or a
-// sound, or its size, or if parts overlap or exceed the prompt. Returns an error on "file" if the model needs
-// exactly one sound source, on "prompt" if the model's encoder needs exactly one text, and on
-// "prompt_embeds" if the model does not accept embeddings or their size.
+// Checks the media of a prompt. Returns an error on
+// - "images", if the model does not accept an image or a sound, or its size, or if parts overlap or exceed
+// the prompt;
+// - "file", if the model needs exactly one sound source;
+// - "prompt", if the model's encoder needs exactly one text;
+// - "prompt_embeds", if the model does not accept embeddings or their size.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // Returns one hash for each block, up to the last block that contains tokens of an image. The hash covers
@@ -72,10 +74,10 @@ std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPar
 
 std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images);
 
-// Appends to `axes` the positions of tokens [first, first + count) of prompt and output on the axes of
-// time, height and width (Wang et al., "Qwen2-VL", 2024). An image token's position is the position where
-// the image begins, plus the token's row and column in the grid; in a video, the frame's time is added too.
-// The token after an image gets the image's largest position plus one.
+// Each token has a position on three axes: time, height and width (Wang et al., "Qwen2-VL", 2024). Appends
+// the positions of tokens [first, first + count) of prompt and output to `axes`. An image token's position is
+// the position where the image begins, plus the token's row and column in the grid; in a video, the frame's
+// time is added too. The token after an image gets the image's largest position plus one.
 using GridPositions = std::array<std::vector<std::int32_t>, 3>;
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes);
 

@@ -330,8 +330,8 @@ bool Scheduler::have_blocks(Sequence& s, int promised) {
 
 // Returns whether the sequence or hold whose prefix is in match_ can get `blocks` more blocks from the
 // reserve. A block of match_ that the reserve frees does not count, because the user of match_ takes it
-// again. In a sliding-window group such a block counts, because it is lent before the reserve frees it and
-// unreferenced afterwards.
+// again. Exception: in a sliding-window group such a block counts, because it moves from match_.lent to
+// match_.unreferenced.
 bool Scheduler::can_reclaim(int blocks) const {
   if (holds_.reserve == nullptr) return false;
   int most = holds_.reserve->reclaimable();

@@ -52,10 +52,10 @@ struct ChatInput {
 
 // The features that a template supports.
 struct TemplateHabits {
-  // the content of a message may be a list of parts
+  // whether the content of a message may be a list of parts
   bool takes_parts = false;
   bool knows_developer = false;
-  bool system_anywhere = false;  // system messages after the first message
+  bool system_anywhere = false;  // whether system messages may follow the first message
 };
 
 // A compiled template. It is immutable; several threads may render with it at the same time.
