@@ -30,7 +30,7 @@ struct Answered {
   std::string_view method, path;
   int status = 0;
   std::uint64_t request_bytes = 0, response_bytes = 0;  // from Content-Length; 0: no such header
-  double seconds = 0;                                   // time from the complete request to the complete response
+  double seconds = 0;                                   // from complete request to complete response
 };
 
 // A request and its response. The handler calls respond(), or start_stream(), write() any number of times,

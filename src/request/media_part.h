@@ -59,12 +59,12 @@ struct MediaPart {
 
 std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule);
 
-// Checks the media of a prompt. Returns an error on
-// - "images", if the model does not accept an image or a sound, or its size, or if parts overlap or exceed
-// the prompt;
-// - "file", if the model needs exactly one sound source;
-// - "prompt", if the model's encoder needs exactly one text;
-// - "prompt_embeds", if the model does not accept embeddings or their size.
+// Checks the media of a prompt. An error has one of these fields:
+// - "images": The model does not accept an image or a sound, or its size; or parts overlap or exceed the
+// prompt.
+// - "file": The model needs exactly one sound source.
+// - "prompt": The model's encoder needs exactly one text.
+// - "prompt_embeds": The model does not accept embeddings or their size.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // Returns one hash for each block, up to the last block that contains tokens of an image. The hash covers
