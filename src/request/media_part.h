@@ -59,12 +59,11 @@ struct MediaPart {
 
 std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule);
 
-// Checks the media of a prompt. An error has one of these fields:
-// - "images": The model does not accept an image or a sound, or its size; or parts overlap or exceed the
-// prompt.
-// - "file": The model needs exactly one sound source.
-// - "prompt": The model's encoder needs exactly one text.
-// - "prompt_embeds": The model does not accept embeddings or their size.
+// Checks the media of a prompt. The field of an error says what is wrong.
+//   "images": the model does not accept an image or a sound, or its size, or parts overlap.
+//   "file": the model needs exactly one sound source.
+//   "prompt": the model's encoder needs exactly one text.
+//   "prompt_embeds": the model does not accept embeddings or their size.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // Returns one hash for each block, up to the last block that contains tokens of an image. The hash covers
