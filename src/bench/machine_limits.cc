@@ -38,7 +38,7 @@ double seconds(clockid_t clock) {
     }                                                          \
   }
 
-// Each function returns its number of operations.
+// The functions that measure arithmetic return their number of operations.
 #if defined(__x86_64__)
 #define OCTAVO_REGISTER "v"
 

@@ -204,8 +204,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// Returns a function that starts an engine later, at run time. It uses any free memory and any processors
-// except those of earlier engines.
+// Returns a function that starts an engine later, at run time. The engine may use all free memory, and all
+// processors except those of earlier engines.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command,
                                                const EngineOptions& engine) {
   return [command, engine](int index, int count) -> Result<std::unique_ptr<EngineClient>> {

@@ -39,7 +39,7 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;  // command line; the program communicates over kChildSocket
   std::string program = "/proc/self/exe";
-  // for an engine on another host: its connection comes from here; null: the engine is on this host
+  // source of the connection to an engine on another host; null: the engine is on this host
   std::shared_ptr<EngineMeeting> meeting{};
   int number = 0;  // index of the engine in `meeting`
   // whether other engines use experts in this process (expert parallelism)

@@ -60,7 +60,8 @@ struct MediaPart {
 std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule);
 
 // Checks the media of a prompt. The field of an error says what is wrong.
-//   "images": the model does not accept an image or a sound, or its size, or parts overlap.
+//   "images": the model does not accept an image or a sound, or its size.
+//   "images": parts overlap or exceed the prompt.
 //   "file": the model needs exactly one sound source.
 //   "prompt": the model's encoder needs exactly one text.
 //   "prompt_embeds": the model does not accept embeddings or their size.

@@ -79,8 +79,8 @@ class Scheduler {
   // the blocks suffice. commit() removes the draft tokens. No step in flight may sample for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // Called after commit() if the committed token was an accepted draft token. Its position is then computed
-  // already, and `token` was sampled from the logits of that position.
+  // Called after commit() if the committed token was an accepted draft token. The position of that draft
+  // token is then computed already, and `token` was sampled from the logits of the position.
   void commit_draft(SequenceId sequence, TokenId token);
 
   // Excludes the sequence from plans until resume(), because the caller cannot provide the next token yet.
@@ -97,7 +97,7 @@ class Scheduler {
 
   void reset_prefix_cache();
 
-  // Logs changes of the prefix cache from now on, see BlockPool::tell.
+  // Logs changes of the prefix cache from now on, see BlockPool::log_to.
   void log_to(KvEventLog& log) { cache_.pool.log_to(log); }
   void log_all() { cache_.pool.log_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
