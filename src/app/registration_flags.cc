@@ -50,7 +50,7 @@ fleet::Role role_of(const std::string& name, const KvTransferOptions& transfer) 
 }
 
 // Returns the address at which subscribers reach a bound endpoint, or "" if it is not reachable. The host of
-// the address is "*".
+// a TCP address is "*".
 std::string subscribed(const std::string& endpoint, int rank) {
   constexpr std::string_view kTcp = "tcp://";
   if (endpoint.empty()) return "";
