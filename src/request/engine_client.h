@@ -109,8 +109,8 @@ class EngineClient {
   virtual void drain() = 0;
 
   // scale(engines, drain_s, done) sets the number of engines of this client. A new engine accepts requests
-  // when it is ready. If the number decreases, the last engines accept no new requests; each of them stops
-  // when its requests have finished. After drain_s seconds it stops anyway, and its unfinished requests get
+  // when it is ready. If the number decreases, the last engines accept no new requests, and stop when all
+  // their requests have finished. After drain_s seconds they stop anyway, and their unfinished requests get
   // an error. Calls `done` at the end of the change. `done` gets an error if an engine cannot start (then no
   // engine is added), if the number is out of range, or if another change is running.
   virtual void scale(int, int, Done done) {
