@@ -35,7 +35,7 @@ double median(std::vector<double> values) {
 
 // Medians of one case. Fractions are relative to limits that were measured just before.
 struct Finding {
-  double seconds;  // for each call
+  double seconds;  // time of one call
   double least_seconds;
   double of_bandwidth;
   double of_peak;

@@ -118,8 +118,8 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
-  // Whether this host has engines of another host's server. If no flag sets the index of its first engine,
-  // this host has ranks of an engine.
+  // true: this host runs engines of another host's server. A headless host without the two flags runs ranks
+  // of an engine.
   const bool has_engines_of_another =
       c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
@@ -150,7 +150,7 @@ Result<> serve(ServeCommand& c) {
   signals.wait([&] {
     for (const Serving& serving : servings) serving.runtime->engine->log_state();
   });
-  // routers stop sending requests
+  // makes routers stop sending requests
   for (Serving& serving : servings) serving.registration.reset();
   log_info("stopping: running requests may take up to {} s to end", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);

@@ -61,7 +61,8 @@ Result<> check_model_flags(const ServeCommand& c) {
 // Returns the options of one model: the flags of this process, then those of the model.
 Result<std::unique_ptr<ServeCommand>> options_of(const std::vector<std::string>& flags) {
   std::vector<std::string> arguments = command_line();
-  arguments.erase(arguments.begin(), std::min(arguments.begin() + 2, arguments.end()));  // octavo serve
+  // removes "octavo serve"
+  arguments.erase(arguments.begin(), std::min(arguments.begin() + 2, arguments.end()));
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   auto c = std::make_unique<ServeCommand>();
   CLI::App command("", "serve");

@@ -80,7 +80,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
-  // Stops the batches here, because the server does so only if open() was called.
+  // Starts the batches only here, because the server stops them only if open() was called.
   if (store)
     serving.runtime->service->batches =
         batches::start(std::move(store), batches::serve_host(serving.runtime->service));

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Maximum bytes of a rank's values in one exchange in which all ranks receive the values of all ranks.
+// Maximum bytes that a rank contributes to one all-gather.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 }  // namespace

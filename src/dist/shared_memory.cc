@@ -49,8 +49,8 @@ Result<> set_size(int fd, std::size_t bytes) {
   return {};
 }
 
-// Reserves the pages of a file in a file system with a limit. Without this, the process would be killed at
-// the first use of a page for which there is no space, also if other programs use the space later.
+// Reserves the pages of a file in a file system with a limit. Otherwise, the process would be killed when it
+// first uses a page for which the file system has no space left.
 Result<> reserve(int fd, std::size_t bytes) {
   struct statvfs system{};
   if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit

@@ -156,7 +156,7 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Pipelined requests wait in `unread` up to this size, all others in the kernel.
+  // Reads more only while `unread` is below the limit. Later pipelined requests stay in the kernel.
   if (in_.unread.size() < context_->options.header_bytes_max) wait_readable();
 }
 

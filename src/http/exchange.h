@@ -22,7 +22,7 @@ enum class CloseReason : std::uint8_t {
   // the client reads too slowly: the buffer of the stream is full, or a write timed out
   too_slow,
   server_stopping,  // the grace period has passed
-  out_of_memory,    // out of memory for this connection
+  out_of_memory,    // memory for this connection could not be allocated
 };
 
 // A completed response, for logs and metrics.
@@ -30,7 +30,7 @@ struct Answered {
   std::string_view method, path;
   int status = 0;
   std::uint64_t request_bytes = 0, response_bytes = 0;  // from Content-Length; 0: no such header
-  double seconds = 0;                                   // since the complete request arrived
+  double seconds = 0;                                   // from complete request to complete response
 };
 
 // A request and its response. The handler calls respond(), or start_stream(), write() any number of times,

@@ -192,9 +192,9 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, c
           .sessions = {.sessions_max = engine.sessions.sessions_max, .ttl_s = engine.sessions.ttl_s}};
 }
 
-// Allows an engine process to restart with other weights. Not allowed with ranks and engines on other
-// hosts, which would keep the old weights, and with shared experts, because other engines need those of the
-// restarting engine.
+// Allows an engine process to restart with other weights. Not allowed if ranks or engines run on other hosts,
+// because they would keep the old weights. Not allowed with shared experts, because other engines need the
+// experts of the restarting engine.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||
@@ -204,8 +204,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// Returns a function that starts an engine later, at run time. It uses any free memory and any processors
-// except those of earlier engines.
+// Returns a function that starts an engine later, at run time. The engine may use all free memory, and all
+// processors except those of earlier engines.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command,
                                                const EngineOptions& engine) {
   return [command, engine](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
@@ -448,7 +448,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
-  // Requests never contain media.
+  // Requests then contain no media to fetch, so one thread is enough.
   if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;
   TRY(serve.pooling.text_prompts, read_text_prompts(dir));
   serve.pooling.score_template = !options.chat_template.empty();

@@ -31,7 +31,7 @@ struct LoraModule {
 
 // How to choose the frames of a video; nullopt: the flag is not given.
 struct VideoFrames {
-  std::optional<int> number{};  // frames at equal distances; 0: all
+  std::optional<int> number{};  // number of frames, at equal distances; 0: all frames
   // maximum number of frames per second; if the video is a list of images, the rate of that list
   std::optional<double> fps{};
 };
@@ -39,8 +39,8 @@ struct VideoFrames {
 // The engines of one server in separate processes.
 struct EngineGroup {
   bool elastic = false;  // engines can be added and removed at run time
-  int most = 64;         // limit, if elastic
-  // engines on other hosts; this host has those from first_index on
+  int most = 64;         // maximum number of engines, if elastic
+  // number of engines on other hosts; this host has the engines from first_index on
   int elsewhere = 0;
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
   int meeting_port = 29'550;
@@ -81,7 +81,7 @@ struct RuntimeOptions {
   std::string engine_program = "/proc/self/exe";
   RuntimeEvents events{};
   EngineGroup engines;
-  // the engine in this process supports sleep
+  // whether the engine in this process supports sleep
   bool sleep_mode = false;
   // overrides values of the model's image processor
   boost::json::object mm_processor_kwargs{};

@@ -446,7 +446,7 @@ constexpr VllmFlag kFlags[] = {
     means("--hf-overrides.rope_theta", "--rope-theta"),
 };
 
-// "1.0" equals "1", and "None" and "null" equal no value, as JSON and Python print values.
+// "1.0" matches "1". "None" and "null" match everything, because they mean that no value is given.
 bool matches(std::string_view harmless, std::string_view value) {
   if (value == "None" || value == "null") return true;
   if (value.ends_with(".0")) value.remove_suffix(2);

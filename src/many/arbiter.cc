@@ -8,7 +8,7 @@
 namespace octavo::many {
 namespace {
 
-constexpr std::int64_t kRetryUs = 1'000'000;  // least time between two tries to unload a model
+constexpr std::int64_t kRetryUs = 1'000'000;  // minimum time between two attempts to unload a model
 
 }  // namespace
 
@@ -100,9 +100,9 @@ std::int64_t Arbiter::evictable_us(const Model& model) const {
                   std::max(model.loaded_us + model.load_us(), model.used_us + model.rules.min_idle_us));
 }
 
-// A deadline that ends before the victim's slice ends the slice, if the load can still be in time. A model
-// that does not fit keeps its memory until its requests have ended, because they cannot wait for another
-// load.
+// The victim's slice ends early if for_model would otherwise miss its deadline, and can still load in time. A
+// model that does not fit keeps its memory until its requests have ended, because they cannot wait for
+// another load.
 bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const {
   if (victim.presence != Presence::loaded || victim.rules.pinned || &victim == for_model) return false;
   const auto index = static_cast<std::size_t>(&victim - models_.data());
@@ -163,8 +163,8 @@ void Arbiter::drop_cache(std::size_t index, std::vector<Action>& actions) {
   actions.push_back({Action::Kind::drop_cache, index});
 }
 
-// Frees `gap` bytes: weights first, because a cache cannot be loaded again. Does nothing if even all that may
-// be freed is too little.
+// Frees `gap` bytes: weights first, because a cache cannot be loaded again. Does nothing if less than `gap`
+// bytes may be freed.
 void Arbiter::make_room(std::int64_t gap, const Model* for_model, std::int64_t now_us,
                         std::vector<Action>& actions) {
   for (const Model& model : models_)

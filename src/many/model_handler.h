@@ -1,5 +1,5 @@
 // Handles the HTTP requests of a server with many models: finds the model of a request, and passes the
-// request to the model's Service when the model has been loaded once.
+// request to the model's Service after the model's first load.
 #pragma once
 
 #include <chrono>

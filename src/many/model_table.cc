@@ -13,7 +13,7 @@ namespace octavo::many {
 namespace {
 
 constexpr std::chrono::milliseconds kBusyTick{10}, kIdleTick{500};
-constexpr std::int64_t kRefusedUs = 30'000'000;  // after a failed load, so that clients do not repeat it
+constexpr std::int64_t kRefusedUs = 30'000'000;  // time for which requests get the error of a failed load
 constexpr std::size_t kWaitingMax = 1024;        // requests that wait for the first load of a model
 
 std::int64_t seconds_since_1970() {
@@ -148,7 +148,7 @@ void ModelTable::unload(std::size_t model, Done done) {
   perform(*action);
 }
 
-// A request or a command waits in the engine.
+// Called when a request or a command waits in the engine.
 void ModelTable::wanted(std::size_t model) {
   {
     const std::lock_guard lock(mutex_);
@@ -217,7 +217,7 @@ void ModelTable::run() {
         for (const auto& generation : service->generations.all()) generation->shut_down();
       for (const Action& action : actions) perform(action);
       lock.lock();
-      if (cannot_load.empty()) continue;  // otherwise their engine needs a moment
+      if (cannot_load.empty()) continue;  // otherwise waits until the engines have ended the requests
     }
     changed_.wait_for(lock, arbiter_.waiting() ? kBusyTick : kIdleTick);
   }
@@ -244,7 +244,7 @@ void ModelTable::perform(const Action& action) {
 
 void ModelTable::first_load(std::size_t model) {
   Entry& entry = entries_[model];
-  if (entry.loader.joinable()) entry.loader.join();  // of a load that failed
+  if (entry.loader.joinable()) entry.loader.join();  // thread of a load that failed
   entry.loader = std::thread([this, model, &entry] {
     auto runtime = start_runtime(entry.source.options);
     if (!runtime) return loaded(model, std::unexpected(runtime.error()));

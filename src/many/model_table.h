@@ -29,17 +29,17 @@ struct ModelSource {
   std::size_t served = 1;            // number of served names in `names`
   RuntimeOptions options{};          // with the path of the model
   ModelRules rules{};
-  bool preload = false;  // load at the start
+  bool preload = false;  // whether to load the model when the server starts
 };
 
 struct ModelStatus {
   std::string state{};  // unloaded, loading, loaded, unloading or failed
   std::string error{};  // why the last load failed; "": it did not
   Arbiter::Model model{};
-  int unfinished = 0;         // answers
+  int unfinished = 0;         // number of unfinished answers
   std::int64_t last_use = 0;  // seconds since 1970; 0: never
   std::int64_t loads = 0, unloads = 0;
-  double load_seconds = 0;  // of all loads
+  double load_seconds = 0;  // time of all loads together
 };
 
 class ModelTable {
@@ -57,7 +57,7 @@ class ModelTable {
   std::optional<std::size_t> find(std::string_view name) const;
 
   // Calls `ready` with the service of the model: at once, or after the first load, on any thread. Requests to
-  // the service load the model. deadline_us: of the request; 0: none.
+  // the service load the model. deadline_us: deadline of the request; 0: none.
   void service_of(std::size_t model, std::int64_t deadline_us, Ready ready);
   // Returns the service if the model was loaded before, otherwise null.
   std::shared_ptr<Service> service(std::size_t model) const;
@@ -84,8 +84,8 @@ class ModelTable {
   struct Entry {
     ModelSource source;
     std::unique_ptr<Runtime> runtime{};  // null before the first load
-    std::shared_ptr<Service> service{};  // of `runtime`
-    std::thread loader{};                // of the first load
+    std::shared_ptr<Service> service{};  // service of `runtime`
+    std::thread loader{};                // thread of the first load
     bool broken = false;  // the engine has failed, or its last load has; the next load starts it again
     std::vector<Waiter> waiting{};
     std::vector<Done> unload_waiting{};

@@ -152,8 +152,8 @@ std::size_t DataParallelClient::least_loaded() const {
   return best;
 }
 
-// Returns the engine that has the session's blocks. If the engine is unknown or down, or if more requests
-// wait there than it can run, returns the engine with the least load. mutex_ must be locked.
+// Returns the engine that has the session's blocks. If the engine is unknown or down, or has more than 2 x
+// max_num_seqs unfinished sequences, returns the engine with the least load. mutex_ must be locked.
 std::size_t DataParallelClient::place_of(const SessionKey& session) {
   if (const auto known = sessions_.find(session); known && *known < open_) {
     const EngineStats stats = engines_[*known]->stats().front();

@@ -88,7 +88,8 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
   return id;
 }
 
-// The caller must not hold mutex_. `loaded` is the state when the caller queued its request or command.
+// The caller must not hold mutex_. loaded: whether the engine was loaded when the caller queued its request
+// or command.
 void EngineProcess::report_wanted(bool loaded) const {
   if (!loaded && options_.wanted) options_.wanted();
 }

@@ -39,7 +39,7 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;  // command line; the program communicates over kChildSocket
   std::string program = "/proc/self/exe";
-  // for an engine on another host: its connection comes from here; null: the engine is on this host
+  // source of the connection to an engine on another host; null: the engine is on this host
   std::shared_ptr<EngineMeeting> meeting{};
   int number = 0;  // index of the engine in `meeting`
   // whether other engines use experts in this process (expert parallelism)
@@ -205,7 +205,7 @@ class EngineProcess final : public EngineClient {
   std::condition_variable emptied_;
   Shared shared_;
 
-  // Only the thread uses these.
+  // Only the communication thread uses the members below.
   EngineState state_;
   ChildProcess child_;
   // memory for KV blocks that outlives the process; no descriptor: not used

@@ -29,10 +29,10 @@ enum class CostUnit : std::uint8_t {
 };
 inline constexpr std::size_t kCostUnits = 14;
 
-// Describes a unit in JSON, headers, metrics, logs, traces and price files.
+// Names of a CostUnit, and its scale in metrics.
 struct CostField {
   std::string_view name;    // name in JSON, headers, logs, traces and price files
-  std::string_view metric;  // part of the metric's name, with Prometheus' base unit
+  std::string_view metric;  // part of the metric's name; contains Prometheus' base unit
   double per_base;          // number of cost units per base unit of the metric
   std::string_view help;
 };
@@ -72,9 +72,9 @@ std::string cost_text(const AnswerCost& cost);
 // Returns nullopt if the text has a wrong format, a unit twice, or a value above 2^53.
 std::optional<AnswerCost> parse_cost_text(std::string_view text);
 
-// Gateways and routers request the cost with the request header "X-Octavo-Cost: 1". The response
-// header has the same name. A stream of server-sent events ends with the cost as a comment, ":
-// X-Octavo-Cost: ..".
+// Clients, such as gateways and routers, request the cost with the header "X-Octavo-Cost: 1". The response
+// header has the same name. A stream of server-sent events ends with the cost as a comment, ": X-Octavo-Cost:
+// ..".
 inline constexpr std::string_view kCostHeader = "X-Octavo-Cost";
 
 }  // namespace octavo
