@@ -330,7 +330,7 @@ class ExpertsBlock final : public Block {
     add_expert_changes(step, hidden, pairs, rows.y);
   }
 
-  // Returns the outputs of the selected experts, indexed by RouteArgs::places.
+  // Returns the outputs of the selected experts, indexed by RouteArgs::pair_rows.
   View run_chosen(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
     if (step.experts != nullptr) {
       run_for_all(step, w, x, routed);
