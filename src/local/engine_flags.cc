@@ -89,9 +89,8 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::model, &ModelOptions::convert>,
      "Convert a generating model. embed: into an embedding model; classify: into a classifier with the "
-     "matrix "
-     "\"score\" or the tokens of classifier_from_token; none: do not convert; auto: the model's files and "
-     "--runner decide",
+     "matrix \"score\" or the tokens of classifier_from_token; none: do not convert; auto: the model's "
+     "files and --runner decide",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
      "Values that replace fields of config.json, as a JSON object: {\"rope_theta\": 1000000}"},
