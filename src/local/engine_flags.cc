@@ -105,7 +105,7 @@ constexpr EngineFlag kModel[] = {
     {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
      "Maximum number of tokens of a prompt and its answer together. Default, auto and -1: the model's limit, "
      "or fewer if the KV cache cannot hold that many tokens"},
-    {"--seed", flag::to<&E::seed>, "Seed from which requests without a seed get different seeds"},
+    {"--seed", flag::to<&E::seed>, "Base seed; each request without a seed gets a derived one"},
 };
 
 constexpr EngineFlag kDevice[] = {
