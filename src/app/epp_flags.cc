@@ -31,7 +31,7 @@ constexpr SwitchFlag kSwitches[] = {
     {"--enable-grpc-stream-metrics", false, "llm_d_epp_request_running counts the streams"},
     {"--enable-pprof", false, "there is no profiler in Go's format"},
     {"--health-checking", true, "gRPC health checks are always answered"},
-    {"--metrics-endpoint-auth", false, "/metrics needs no token: restrict access to its port if necessary"},
+    {"--metrics-endpoint-auth", false, "/metrics needs no token; if necessary, restrict access to its port"},
     {"--tracing", false, "--otlp-traces-endpoint turns traces on"},
     {"--zap-devel", false, "the log has only one format"}};
 

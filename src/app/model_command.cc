@@ -81,7 +81,8 @@ void add_model(CLI::App& program, Outcome& outcome) {
   command->add_option(
       "model,--model", flags->model,
       "Folder of the checkpoint, a GGUF file, or a model of the Hub (default: the demo model)");
-  command->add_flag("--plan", flags->plan, "Print the layers and the memory of each rank in this layout:");
+  command->add_flag("--plan", flags->plan,
+                    "Print the layers and the memory of each rank; the next flags set the layout");
   RankPlanOptions& ranks = flags->ranks;
   const auto add_size = [&](const char* flag, int& size, const char* text) {
     command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();

@@ -29,8 +29,8 @@ constexpr FlagRow<RegistrationFlags> kRegistrationFlags[] = {
      "kv_producer or kv_consumer, both otherwise",
      OneOf{"auto|both|prefill|decode"}},
     {"--register-lease-secs", flag::to<&RegistrationFlags::lease_s>,
-     "Seconds after which etcd removes the entry of a server that has stopped. The server renews its entries "
-     "three times in this period",
+     "Seconds after which etcd removes the entry of a server that no longer renews it. The server renews its "
+     "entries three times in this period",
      flag::range(2, 3'600)},
 };
 

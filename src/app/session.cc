@@ -178,10 +178,10 @@ CLI::App* session_command(CLI::App& parent, const std::string& name, const std::
   CLI::App* command = parent.add_subcommand(name, help);
   command->add_option("--url", options->url, "Server or router, as HOST:PORT or http(s)://HOST:PORT")
       ->capture_default_str();
-  command->add_option("--api-key", options->api_key, "API key to send, whose sessions are used")
+  command->add_option("--api-key", options->api_key, "API key to send; it identifies the tenant")
       ->envname("OCTAVO_API_KEY");
   command->add_option("--client", options->client,
-                      "Header of --client-header of the server, as NAME: VALUE, that names the tenant");
+                      "Header that names the tenant, as NAME: VALUE (see --client-header of the server)");
   if (name == "list") return command;
   command->add_option("session", options->session, "Name of the session")->required();
   command->add_option("file", options->path, "Path of the file")->required();

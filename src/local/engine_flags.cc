@@ -88,9 +88,9 @@ constexpr EngineFlag kModel[] = {
      "model's files decide",
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::model, &ModelOptions::convert>,
-     "Convert a generating model into an embedding model (embed) or a classifier (classify), whose scores "
-     "come from the matrix \"score\" or from the tokens in classifier_from_token. none does not convert; "
-     "auto: the model's files and --runner decide",
+     "Convert a generating model. embed: into an embedding model; classify: into a classifier with the "
+     "matrix \"score\" or the tokens of classifier_from_token; none: do not convert; auto: the model's "
+     "files and --runner decide",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
      "Values that replace fields of config.json, as a JSON object: {\"rope_theta\": 1000000}"},
@@ -105,7 +105,7 @@ constexpr EngineFlag kModel[] = {
     {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
      "Maximum number of tokens of a prompt and its answer together. Default, auto and -1: the model's limit, "
      "or fewer if the KV cache cannot hold that many tokens"},
-    {"--seed", flag::to<&E::seed>, "Seed of requests that set no seed"},
+    {"--seed", flag::to<&E::seed>, "Base seed; each request without a seed gets a derived one"},
 };
 
 constexpr EngineFlag kDevice[] = {
@@ -191,13 +191,12 @@ constexpr EngineFlag kCache[] = {
      "CPUs: keep the KV cache in memory of the server's process, so that an engine that is killed loses no "
      "prefix (default: on)"},
     {"--kv-memory-file", flag::to<&E::cache, &KvCacheOptions::memory_file>,
-     "CPUs: path in /dev/shm for the KV cache. The next server with this path, model and size of the cache "
-     "has "
-     "its prefixes at once. The file contains prompts"},
+     "CPUs: path in /dev/shm for the KV cache. A later server with the same path, model and cache size "
+     "starts with the cached prefixes. The file contains prompts"},
     {"--prefix-caching-hash-algo",
      flag::chosen<kHashes, &E::cache, &KvCacheOptions::prefix_hash>,
-     "Hash function of cached blocks: xxhash (fast, with a secret key) or sha256. builtin means xxhash; "
-     "names that end in _cbor mean the same as without it",
+     "Hash function of cached blocks: xxhash (fast, with a secret key) or sha256. builtin means xxhash; the "
+     "suffix _cbor changes nothing",
      {},
      {.no_default = true}},
     {"--mamba-block-size", flag::to<&E::cache, &KvCacheOptions::mamba_block_size>,
@@ -222,7 +221,7 @@ constexpr EngineFlag kSessions[] = {
      "Maximum fraction of the KV blocks that sessions hold while no request needs them; 0: no sessions",
      flag::range(0.0, 1.0)},
     {"--session-pin-fraction", flag::to<&E::sessions, &SessionLimits::pinned_fraction>,
-     "Maximum fraction of the KV blocks that are pinned; one tenant can pin half of it",
+     "Maximum fraction of the KV blocks that are pinned; one tenant can pin at most half of that",
      flag::range(0.0, 0.9)},
     {"--session-ttl", flag::to<&E::sessions, &SessionLimits::ttl_s>,
      "Seconds without a request after which a session ends, if its requests set no other time",

@@ -223,12 +223,13 @@ Result<> check_in_process(const RuntimeOptions& options) {
   if (!options.engine.cache.memory_file.empty())
     return invalid("kv_memory_file", "needs an engine in a separate process: remove --no-engine-process");
   if (options.engines.elsewhere > 0)
-    return field_failure("data_parallel_size_local", ErrorCode::unsupported,
-                         "must be --data-parallel-size where the engine has no separate process, got {}",
-                         options.engine.parallel.data_parallel_size);
+    return field_failure(
+        "data_parallel_size_local", ErrorCode::unsupported,
+        "must be equal to --data-parallel-size ({}) for an engine without a separate process",
+        options.engine.parallel.data_parallel_size);
   if (const int all = options.engine.parallel.data_parallel_size; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 where the engine has no separate process, got {}", all);
+                         "must be 1 for an engine without a separate process, got {}", all);
   return {};
 }
 
@@ -388,8 +389,10 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
                    *rules.dimensions);
   for (const int index : rules.returned)
     if (index < 0 || index >= info.tasks.pooled_size)
-      return invalid("pooler_config", "returned_token_ids has {}, a token has {} numbers", index,
-                     info.tasks.pooled_size);
+      return invalid(
+          "pooler_config",
+          "returned_token_ids contains {}, but each id must be below {}, the number of values per token",
+          index, info.tasks.pooled_size);
   if (rules.longest > 0 && info.tasks.default_task != Task::embed)
     return invalid("pooler_config",
                    "enable_chunked_processing works only for models that make one vector of a whole text");

@@ -398,7 +398,8 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   // As in vLLM, the default for models without a pooling head is the last token's vector.
   if (runner == Runner::pooling && !spec.head) {
     if (reading.convert == Convert::none)
-      return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
+      return invalid("convert",
+                     "{} models generate text: with --runner pooling, --convert must be embed or classify",
                      spec.architecture);
     spec.head = Head{.pool = Pool::last, .normalise = true};
   }

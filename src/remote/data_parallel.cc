@@ -383,7 +383,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
     Result<> result;
     if (engines > now) result = grow(now, engines);
     if (engines < now) shrink(engines, drain_s);
-    log_info("{} engines serve instead of {}, after {:.1f} s{}", info().engines, now,
+    log_info("the number of engines is now {} (before: {}), after {:.1f} s{}", info().engines, now,
              static_cast<double>(now_us() - began) * 1e-6, result ? "" : ": " + result.error().message);
     scaling_ = false;
     done(result);

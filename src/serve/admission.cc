@@ -32,8 +32,9 @@ Result<Admission::Ticket> Admission::admit(const std::string& client, const Pric
   TRY_VOID(possible(price));
   if (!take(client, price))
     return failure(ErrorCode::resource_exhausted,
-                   "too many answers are unfinished: this request needs {}, a client may have {}, and all "
-                   "clients together {} (--max-num-seqs and --max-num-queued-reqs)",
+                   "too many answers are unfinished, or they need too much host memory: this request has {} "
+                   "answers, a client may have {} unfinished ones, and all clients together {} "
+                   "(--max-num-seqs and --max-num-queued-reqs)",
                    price.answers, client_max_.answers, budget_.answers);
   return Ticket(*this, client, price);
 }

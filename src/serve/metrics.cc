@@ -117,7 +117,7 @@ std::int64_t loaded_tokens(const EngineStats& engine) {
 }
 
 void write_prompt_sources(Engines engines, Exposition& out) {
-  out.begin("prompt_tokens_by_source_total", "Prompt tokens: computed, cached, or loaded.", "counter");
+  out.begin("prompt_tokens_by_source_total", "Prompt tokens by source: computed, cached, loaded.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",

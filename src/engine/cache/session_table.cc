@@ -365,7 +365,8 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
                                                             const std::string& id) {
   const SessionKey key{session->first.owner, id};
   if (sessions_.contains(key))
-    return invalid("session_id", "the session {} exists: choose another name for the fork", name_of(key));
+    return invalid("session_id", "the session {} already exists: choose another name for the fork",
+                   name_of(key));
   TRY_VOID(check_imported(session));
   const Session& from = session->second;
   const int blocks = from.hold != nullptr ? from.hold->blocks.held() : 0;

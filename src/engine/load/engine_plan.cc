@@ -44,8 +44,8 @@ void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::
   s.saved_states = static_cast<int>(std::min({fitting, passed, std::int64_t{1} << 16}));
   s.enable_prefix_caching = s.saved_states > 0;
   bytes -= s.saved_states * state_bytes;
-  log_info("prefix cache: saves {} states of {} bytes, one every {} tokens", s.saved_states, state_bytes,
-           s.mamba_block_size);
+  log_info("prefix cache: can save {} recurrent states of {} bytes, one every {} tokens of a prompt",
+           s.saved_states, state_bytes, s.mamba_block_size);
 }
 
 // Returns the number of blocks of a model without attention. Such blocks have no bytes and only identify

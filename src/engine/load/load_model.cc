@@ -131,7 +131,7 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
 void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
   if (load.quantization == Encoding::plain) return;
   log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
-           ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
+           ranks != nullptr ? " per rank" : "", size_text(model.checkpoint_bytes));
 }
 
 // The draft heads that this rank loads. Only rank 0 has heads, because only rank 0 has the complete rows.

@@ -76,7 +76,7 @@ class Comparison {
     for (double target = 1; target <= kTargetMax; target *= 2) {
       QueueScaler scaler(scaling(), target);
       TRY(Contender one,
-          scaled(fmt::format("HPA, {:g} requests a replica", target), first, QueueScaler::kIntervalUs,
+          scaled(fmt::format("HPA, {:g} requests per replica", target), first, QueueScaler::kIntervalUs,
                  [&](std::int64_t now_us, auto replicas) { return scaler.read(now_us, replicas); }));
       if (target > 1 && !one.trial.meets_slo) break;
       best = std::move(one);

@@ -232,8 +232,7 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   const auto pending = std::make_shared<const PendingCommand>(service);
   if (pending->before() >= kPendingMax)
     return failure(ErrorCode::resource_exhausted,
-                   "{} commands for sessions wait for the engine, which is the limit: retry later",
-                   kPendingMax);
+                   "at most {} commands for sessions may wait for the engine: retry later", kPendingMax);
   // Counts an export until its response is sent, so at most kPendingMax parts are in memory even if clients
   // do not read them.
   if (command.verb == SessionVerb::export_part) exchange->on_close([pending](http::CloseReason) {});
