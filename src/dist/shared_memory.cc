@@ -106,9 +106,9 @@ Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
   if (!S_ISREG(status.st_mode) || system.f_type != TMPFS_MAGIC)
     return failure(ErrorCode::invalid_argument, "{} is not a file in memory: use a path in /dev/shm", path);
   if (status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return failure(
-        ErrorCode::invalid_argument,
-        "{} is accessible to other users: it contains prompts, so it needs this user and mode 0600", path);
+    return failure(ErrorCode::invalid_argument,
+                   "{} contains prompts: it must belong to the user of this process and have mode 0600",
+                   path);
   // After a server was killed, its children may hold the lock for a short time.
   for (int waited_ms = 0; flock(memory.fd_, LOCK_EX | LOCK_NB) != 0; waited_ms += kLockMs) {
     if (errno != EWOULDBLOCK && errno != EINTR)

@@ -1289,7 +1289,7 @@ def randomize(model, generator):
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator)
             if p.dim() == 1:
-                # The later norms of Gemma and Qwen store the difference from one.
+                # These norms of Gemma and Qwen store weight - 1.
                 kind = model.config.model_type
                 offset = 1.0 if name.endswith(("norm.weight", "norm_f.weight", ".D")) or ".norms." in name or "ln_" in name else 0.0
                 if "gemma" in kind and not kind.startswith(("gemma3n", "gemma4")) or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:

@@ -67,7 +67,7 @@ class TextTree {
   // returns the endpoint's holding at the node; kNone: the endpoint has none
   Index find(Index node, EndpointId endpoint) const;
   Index add_holding(Index node, EndpointId endpoint);
-  // inserts the holding into the endpoint's list, as the neighbour newer than `older`; kNone: as the oldest
+  // inserts the holding into the endpoint's list, just newer than `older`; kNone: as the oldest
   void link_before(Index holding, Index older);
   void unlink(const Holding& holding);
   void forget_oldest(EndpointId endpoint);

@@ -108,7 +108,7 @@ std::shared_ptr<const Endpoint> Forwarding::target_of_move(const Member* member)
   std::vector<EndpointId> excluded = history_.tried;
   if (member) excluded.push_back(member->id);
   options.excluded = excluded;
-  options.bodiless = true;  // the policy counts the request when it is sent
+  options.bodiless = true;  // only a target for the move: the request itself is admitted later
   auto choice = balancer_.choose(in_.route(), options);
   if (!choice) return nullptr;
   balancer_.ended(choice->booking, Outcome::neither);

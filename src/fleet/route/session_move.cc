@@ -119,8 +119,9 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
                options_.to->url);
     else
       log_warning(
-          "session {} was not moved from {} to {}, so its next turn computes its blocks: the {} returned "
-          "status {}: {}",
+          "session {} was not moved from {} to {}: the {} failed with status {}: {}. The next turn computes "
+          "the "
+          "session's KV blocks again",
           quoted_text(options_.session), options_.from->url, options_.to->url, step, answer.status,
           std::string_view(answer.body).substr(0, 200));
     std::exchange(done_, {})(moved);
