@@ -97,7 +97,7 @@ TEST(GrammarCache, ManyThreadsOneGrammar) {
   EXPECT_EQ(cache.stats().misses, 1u);
 }
 
-// The parser's memory is cleared repeatedly. Masks stay correct.
+// The parser's memory limit is so low that its states are deleted again and again. Masks stay correct.
 TEST(Matcher, ForgetsAndReplays) {
   const auto vocabulary = testing::byte_vocabulary();
   const auto grammar = *CompiledGrammar::compile(

@@ -49,7 +49,7 @@ std::string repeated(std::string_view text, std::size_t count) {
   return out;
 }
 
-// Prints the times.
+// Prints how long each text takes to compile.
 TEST(GrammarLarge, HostileTexts) {
   std::vector<std::pair<std::string, GrammarSource>> all;
   const auto add = [&](std::string name, GrammarKind kind, std::string text) {

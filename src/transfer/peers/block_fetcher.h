@@ -27,8 +27,8 @@ class BlockFetcher {
   using WriteBlock = std::function<void(KvLocation, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: called on a fetching thread, once for each task that has blocks. one_host: whether a producer on
-  // the same host may use shared memory; otherwise it uses TCP. ucx: whether native blocks are sent over UCX
+  // The fetching threads call `done` once for each task that has blocks. If `one_host` is false, producers on
+  // the same host use TCP, too, instead of shared memory. If `ucx` is true, native blocks are sent over UCX
   // if the producer also has UCX.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
