@@ -24,8 +24,8 @@ Result<GenerationDefaults> generation_defaults(const boost::json::object& config
 // Returns whether generation_config.json can set a default for this field.
 bool is_generation_default(std::string_view name);
 
-// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. `temperature`
-// is the route's default, which overrides the model's default.
+// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. temperature: the
+// route's default, which overrides that in `defaults`.
 Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
                     std::optional<double> temperature = std::nullopt);
 

@@ -25,8 +25,8 @@ struct TranscriptionRequest {
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };
 
-// Returns an error with the field's name for a wrong type or range, a format that cannot be streamed, or an
-// unsupported value. Returns not_found for an unknown model.
+// Returns an error with the field's name if a value has a wrong type, is out of range or is not supported, or
+// if a stream is requested in a format without streams. Returns not_found for an unknown model.
 Result<TranscriptionRequest> parse_transcription_request(std::span<const http::FormPart> form, bool translate,
                                                          const RequestRules& rules);
 
