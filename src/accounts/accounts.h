@@ -23,7 +23,7 @@ namespace octavo {
 // Price of each cost unit, from the operator's price file.
 struct Prices {
   std::string currency;
-  std::array<double, kCostUnits> per_unit{};  // by CostUnit
+  std::array<double, kCostUnits> per_unit{};  // index: CostUnit
 
   double money(const AnswerCost& cost) const;
 };

@@ -317,7 +317,7 @@ Result<> Store::add_answers(std::span<const LineAnswer> answers) {
     return {};
   });
   if (!done) return done;
-  std::map<std::string, std::int64_t> bytes;  // bytes of answers, by batch
+  std::map<std::string, std::int64_t> bytes;  // bytes of the new answers of each batch
   for (const LineAnswer& answer : answers) bytes[answer.batch] += std::ssize(answer.body);
   for (const auto& [batch, more] : bytes) {
     TRY(const std::vector<Batch> found, database_.select<Batch>("batches WHERE id = ?", batch));

@@ -36,7 +36,7 @@ class Worker {
     std::set<std::int64_t> answered{};
     int open = 0;
     bool exhausted = false;
-    std::string_view end = kCompleted;  // status of the batch after its last line
+    std::string_view end = kCompleted;  // status that the batch gets after its last line
     std::string errors{};               // JSON array of errors, if `end` is kFailed
   };
 

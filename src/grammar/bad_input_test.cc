@@ -225,7 +225,6 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(GrammarKind::ebnf, rules, "in rule ");
 }
 
-// Realistic schemas are within the limits.
 TEST(BadInput, HonestSchemasFitTheBudgets) {
   const auto fits = [](const std::string& schema) {
     const auto grammar = compile(GrammarKind::json_schema, schema);

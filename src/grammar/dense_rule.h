@@ -88,7 +88,7 @@ class DenseRule {
   // Position in a text that consists of repetitions.
   struct Repeats {
     std::uint32_t state, repeats, characters;
-    bool complete;  // whether a repetition ends here
+    bool complete;  // whether a repetition ends at this position
   };
   Repeats repeat(const Tables& tables, std::uint32_t start, const Repeats& at, std::uint8_t byte) const;
   // Calls visit(state, kind) for each state that a character of the kind leads to. The state is kNowhere if

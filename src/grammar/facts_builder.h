@@ -36,7 +36,7 @@ class FactsBuilder {
   // Returns the schema that applies to items that no schema of the branch evaluates.
   Json unevaluated_item(const Branch& branch) const;
   Result<void> finish_unevaluated(Branch& branch);
-  // Remembers which schemas contribute facts, for error messages.
+  // Sets Facts::about to the schema unless it is already set to a schema without $ref.
   static void speaks(Facts& facts, const Json& schema);
   // Adds a schema that must fail. It is processed after all other goals, because they restrict how it can
   // fail.

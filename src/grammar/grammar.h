@@ -99,7 +99,7 @@ struct Graph {
 // parts that it has read. All expressions here are calls of rules that do not match the empty text.
 struct AnyOrder {
   std::vector<ExprId> parts;
-  std::vector<bool> required;  // for each part
+  std::vector<bool> required;  // required[i]: whether parts[i] must occur
   std::optional<ExprId> others;
   ExprId separator;
   // limits on the number of parts, including `others`; min >= 1; max: kUnbounded for no limit

@@ -117,14 +117,15 @@ TEST(JsonSchema, Unevaluated) {
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]}],"unevaluatedItems":false})",
        {"[]", "[1]"},
        {"[1,1]", "[null]"}},
-      // `true` evaluates all remaining items or properties.
+      // unevaluatedItems and unevaluatedProperties with the value `true` evaluate all remaining items or
+      // properties.
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]},{"unevaluatedItems":true}],"unevaluatedItems":false})",
        {"[1]", R"([1,"a",null])"},
        {"[null]"}},
       {R"({"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"unevaluatedProperties":true}],"unevaluatedProperties":false})",
        {R"({"a":1,"b":null})", R"({"b":1})"},
        {R"({"a":null})"}},
-      // Since 2020-12, `contains` evaluates the items that match it.
+      // Since draft 2020-12, items that match `contains` count as evaluated.
       {R"({"type":"array","contains":{"type":"string"},"minContains":0,"unevaluatedItems":false})",
        {"[]", R"(["a","b"])"},
        {"[1]", R"(["a",1])"}},

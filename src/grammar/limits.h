@@ -14,11 +14,11 @@ inline constexpr std::size_t kCategoryRangesMax = 200'000;  // character ranges 
 // character ranges in all distinct classes of one regex
 inline constexpr std::size_t kClassRangesMax = 20'000;
 inline constexpr int kNestingMax = 100;                     // nested groups in a regex or EBNF text
-inline constexpr int kJsonDepthMax = 200;                   // levels of a JSON text
-inline constexpr int kExprDepthMax = 400;                   // levels of an expression tree
+inline constexpr int kJsonDepthMax = 200;                   // nested arrays and objects in a JSON text
+inline constexpr int kExprDepthMax = 400;                   // height of an expression tree
 inline constexpr std::size_t kExprsMax = 500'000;           // expressions of one grammar
 inline constexpr std::size_t kRulesMax = 100'000;           // rules of one grammar
-inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
+inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // m and n in a repetition {m,n}
 
 // A repetition that would have more automaton states than this is not unrolled, but counted at run time.
 inline constexpr std::size_t kUnrollStatesMax = 48;
@@ -53,7 +53,7 @@ inline constexpr std::size_t kParserBytesPerToken = 2048;
 // a rule with more states than this does not share masks with other grammars
 inline constexpr std::size_t kShareStatesMax = 500;
 
-inline constexpr std::size_t kSchemaWorkMax = 2'400'000;  // steps of reading a schema, about 0.1 us each
+inline constexpr std::size_t kSchemaWorkMax = 2'400'000;  // steps for reading a schema, of about 0.1 us each
 inline constexpr std::size_t kListBytesMax = 600'000;     // bytes in the trie of one enum or choice
 // distinct conjunctions of subschemas in one JSON Schema; each becomes a rule
 inline constexpr int kSubschemasMax = 20'000;
@@ -62,7 +62,7 @@ inline constexpr int kAlternativesMax = 512;
 inline constexpr int kSchemaDepthMax = 100;    // nested allOf, anyOf, not, $ref
 inline constexpr int kPatternGroupsMax = 5;    // patternProperties that constrain one object
 inline constexpr std::size_t kAnyOrderMax =
-    256;  // members of an object in any order, or values under uniqueItems
+    256;  // members of an object whose order is free, or listed values of a uniqueItems array
 // bytes of all items in all uniqueItems arrays of a text
 inline constexpr std::size_t kUniqueBytesMax = 1u << 20;
 // largest integer part of a multipleOf divisor

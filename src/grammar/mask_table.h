@@ -64,7 +64,7 @@ class MaskTable {
   };
   struct Dense {
     std::optional<DenseRule> rule;  // table of a rule; nullopt: the rule has none
-    ByteSet wanted;                 // argument of the last open_after_repeats()
+    ByteSet wanted;                 // `wanted` in the last call of open_after_repeats()
     DenseRule::OpenNodes open;
   };
   // Identifies a rule across grammars.
@@ -137,8 +137,8 @@ class MaskTable {
   std::unordered_map<RuleId, std::vector<StateId>> models_;
   FewTokens few_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;
-  std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration
-  // Scratch memory:
+  std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // index: ConfigId
+  // Scratch memory, up to own_:
   static constexpr std::uint32_t kNoNumber = UINT32_MAX;
   std::vector<std::uint32_t> rule_numbers_, state_numbers_;
   std::vector<std::pair<std::uint32_t, ConfigId>> walk_;

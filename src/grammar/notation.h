@@ -49,7 +49,7 @@ class NotationReader {
   // Errors for a quantifier that follows no expression, and for a quantifier that follows another one.
   std::unexpected<Error> nothing_to_repeat() const;
   std::unexpected<Error> second_quantifier() const;
-  // Returns the repetition of `part` with these bounds.
+  // Returns an expression for `min` to `max` repetitions of `part`; nullopt: no lower or no upper bound.
   Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);
 
   Grammar& g_;

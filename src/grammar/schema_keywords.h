@@ -14,7 +14,7 @@ enum class Dialect : std::uint8_t { draft4, draft6, draft7, draft2019, draft2020
 Dialect dialect_of(std::string_view schema_uri);
 
 enum class KeywordRole : std::uint8_t {
-  constrains,  // must be enforced
+  constrains,  // constrains values, so it must be enforced
   // has no effect alone: belongs to another keyword, or only contains subschemas
   serves,
   annotates,

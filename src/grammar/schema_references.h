@@ -29,8 +29,9 @@ class References {
   const Dialect dialect_;
   // schemas by URI; "" is the document if it has no $id
   std::map<std::string, const Json*, std::less<>> resources_;
-  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
-  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
+  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by "URI#name"
+  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by the name of their
+                                                                          // $dynamicAnchor
   int recursive_anchors_ = 0;
   // Base URI of each schema that contains a reference, by Json::offset, which copies of a schema keep.
   std::unordered_map<std::size_t, const std::string*> base_of_;

@@ -14,7 +14,7 @@
 namespace octavo::grammar {
 
 struct Tool {
-  std::string name;        // letters, digits, _ - and .
+  std::string name;        // consists of letters, digits, '_', '-' and '.'
   std::string parameters;  // JSON Schema of the arguments; "": any object
   // the arguments must match the schema, also with tool_choice `auto`
   bool strict = false;
@@ -39,14 +39,15 @@ Result<std::string> tool_call_or_json_tag(std::span<const Tool> tools, std::stri
                                           const ToolDialect& dialect,
                                           std::span<const std::string> special_tokens);
 
-// JSON Schema for vLLM's `required`: an array of {"name", "parameters"}. The $defs of all tools are merged.
+// Returns the JSON Schema of the output with tool_choice `required`, as in vLLM: an array of {"name",
+// "parameters"}. Merges the $defs of all tools.
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel);
 
 // Returns the names of the parameters of type string, which ToolDialect::Form::parameters writes without
 // quotes. schema: JSON Schema of the arguments. Returns an empty list if the schema is invalid.
 std::vector<std::string> text_parameters(std::string_view schema);
 
-// JSON Schema for vLLM's named function: only the arguments.
+// Returns the JSON Schema of the output if tool_choice names a function, as in vLLM: only the arguments.
 Result<std::string> tool_arguments_schema(const Tool& tool);
 
 }  // namespace octavo::grammar

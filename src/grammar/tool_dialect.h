@@ -46,7 +46,7 @@ struct ToolDialect {
     bool xml = false;
   };
 
-  std::string_view name;  // as in vLLM's --tool-call-parser
+  std::string_view name;  // name of vLLM's parser (--tool-call-parser)
   Form form = Form::object;
   std::string_view begin = {}, end = {};
   bool list = false;
@@ -80,7 +80,7 @@ struct ToolDialect {
   struct Habits {
     std::span<const Opening> openings = {};
     std::span<const std::string_view> others = {};  // names of dialects that these models also write
-    // models may omit the end of a call
+    // models may omit call.end
     bool open_end = false;
   };
   Habits habits = {};

@@ -50,7 +50,7 @@ class UniqueItems {
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  struct Frame {  // an open array or object
+  struct Frame {  // an array or object that has not ended
     bool unique = false;
     // 1, 2, ... for the arrays with unique items; 0: not such an array
     std::uint32_t number = 0;

@@ -33,7 +33,7 @@ class Fields {
       : object_(&object), path_(std::move(path)) {}
 
   Result<> boolean(std::string_view name, bool& out);
-  Result<> number(std::string_view name, double& out);  // finite
+  Result<> number(std::string_view name, double& out);  // infinity and NaN are errors
   Result<> integer(std::string_view name, int& out, int min = std::numeric_limits<int>::min(),
                    int max = std::numeric_limits<int>::max());
   Result<> integer(std::string_view name, std::optional<int>& out, int min = std::numeric_limits<int>::min(),

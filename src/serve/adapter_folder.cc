@@ -73,7 +73,7 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   // Adds the name only after load_adapter(), because requests with this name must reach the engine after the
   // adapter.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
-  if (const auto failed = failure_of(name)) {  // the load has already failed
+  if (const auto failed = failure_of(name)) {
     service_.adapters->remove(name);
     return std::unexpected(failed->error);
   }

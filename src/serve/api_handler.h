@@ -16,7 +16,7 @@ class ApiHandler {
 
   // Answers the exchange, directly or later on another thread. Called on an event loop, so it must not block.
   virtual void handle(const ApiKeys& keys, std::shared_ptr<http::Exchange> exchange) = 0;
-  // Counts the response in the metrics.
+  // Called after each response, for the metrics.
   virtual void count(const http::Answered& answered) = 0;
   // Returns the services that exist now.
   virtual std::vector<std::shared_ptr<Service>> services() const = 0;

@@ -15,7 +15,7 @@
 namespace octavo {
 
 struct BeamRules {
-  int width = 1;  // number of beams, and of answers
+  int width = 1;  // number of beams, which is also the number of answers
   // score of an answer: sum of its log-probabilities / (number of prompt and output tokens) ^
   // length_penalty
   double length_penalty = 1;

@@ -24,7 +24,7 @@ struct Script {
   std::vector<TokenId> tokens{};  // output tokens; the request's max_tokens can end the output earlier
   // finish reason after the last token, unless max_tokens ends the output (`length`)
   FinishReason end = FinishReason::stop;
-  std::optional<Error> error{};  // sent if `end` is FinishReason::error
+  std::optional<Error> error{};  // error of the last output, if `end` is FinishReason::error
   bool hang = false;             // true: after the last token, the engine waits for an abort
   int tokens_per_step = 1;
   std::vector<float> pooled{};
@@ -121,16 +121,16 @@ class FakeEngine final : public EngineClient {
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
   struct {
-    std::vector<std::string> folders{};  // given to reload_weights()
+    std::vector<std::string> folders{};
     Result<> result{};
   } reloads;
   struct {
     std::vector<SessionCommand> commands{};
-    Result<std::vector<SessionInfo>> result{};  // result of each command
+    Result<std::vector<SessionInfo>> result{};  // result that each command gets
     bool waits = false;                         // true: commands stay in `open`, and the test calls them
     std::vector<SessionsDone> open{};
   } sessions;
-  std::atomic<int> delivered = 0;  // number of output tokens
+  std::atomic<int> delivered = 0;  // number of output tokens that sinks have received
   Request last_request{};          // not guarded by a mutex; read it only while no request is being submitted
 
  private:

@@ -62,7 +62,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
     bool opened = false;
     std::vector<openai::WeightSpan> weights{};  // weight versions of the tokens so far
   };
-  struct Run {  // state of one prompt
+  struct Run {  // one prompt and its answers
     openai::EchoedPrompt echoed;
     std::vector<Choice> choices;
     int unfinished = 0;  // number of choices whose finish reason the client has not received

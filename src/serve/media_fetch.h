@@ -12,7 +12,7 @@ namespace octavo {
 
 // Sources from which media may be fetched, and limits.
 struct MediaSources {
-  std::vector<std::string> domains{};  // allowed hosts of http: and https: URLs
+  std::vector<std::string> domains{};  // hosts that http: and https: URLs may name
   std::string local_path{};            // folder that file: URLs may read; "": file: URLs are refused
 
   // maximum bytes of all media in one request

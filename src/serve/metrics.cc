@@ -130,8 +130,6 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   }
 }
 
-// Writes the number of cached prompt tokens by the source of their KV blocks: this engine, another engine or
-// a tier.
 void write_cached_sources(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
   out.begin(kName,

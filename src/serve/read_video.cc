@@ -82,7 +82,7 @@ class VideoParts {
   media::VideoHead head_;
   std::vector<int> frames_;
   media::PartGrid grid_;
-  std::int64_t tokens_ = 0;  // number of tokens of one part
+  std::int64_t tokens_ = 0;  // number of tokens of each part
   std::vector<MediaPart> parts_;
 };
 

@@ -35,7 +35,7 @@ class SageMakerSessions {
   Result<> find(const std::string& id, std::int64_t now_s);  // call it with mutex_ locked
 
   const std::int64_t lifetime_s_;
-  std::mutex mutex_;  // guards expires_s_
+  std::mutex mutex_;
   std::unordered_map<std::string, std::int64_t> expires_s_;
 };
 

@@ -205,7 +205,7 @@ class StepTrace::Recording {
   StepTraceOptions options_;
   TraceFile file_;
   bool begun_ = false;
-  std::map<int, Seen> newest_;  // by engine index
+  std::map<int, Seen> newest_;  // the key is the engine's index
   std::mutex mutex_;
   std::condition_variable ends_;
   bool ended_ = false;

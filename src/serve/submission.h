@@ -42,7 +42,7 @@ class Submission {
   void add(std::function<void()> cancel);
 
   // Cancels all work, including work that will be added later.
-  bool cancel() noexcept;  // returns false if it was already cancelled
+  bool cancel() noexcept;  // returns false if cancel() was called before
   bool cancelled() const;
   void cancel(std::size_t index);
 

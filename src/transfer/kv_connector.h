@@ -103,9 +103,9 @@ struct CacheAccess {
   NativeBlocks native{};  // access in the layout of the engine's memory
   // Allocates host memory for copies of blocks; with a GPU, the memory is pinned.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
-  // reports the result of a load; called once for each task that has blocks
+  // called with the result of a load, once for each task that has blocks
   std::function<void(LoadResult)> loaded{};
-  // reports that take_stored() or matched() has a new result
+  // called when take_stored() or matched() has a new result
   std::function<void()> wake{};
 };
 

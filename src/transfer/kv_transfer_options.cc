@@ -206,7 +206,6 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
   return {};
 }
 
-// Reads the fields of LMCache's connector for vLLM.
 Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kPrefix = "lmcache.", kFile = "file://";
   constexpr std::string_view kODirect = "kv_connector_extra_config.lmcache.extra_config.use_odirect";

@@ -198,7 +198,7 @@ class Messages {
     if (type == "redacted_thinking") return {};  // another server has encrypted this reasoning
     if (type == "tool_use") return add_call(fields);
     if (type == "tool_result") return add_result(fields);
-    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // another server has run the tool
+    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // Another server has run this tool.
       ignored_.push_back("messages.content.type=" + type);
       return {};
     }

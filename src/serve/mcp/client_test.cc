@@ -134,7 +134,7 @@ TEST_F(McpClientTest, ListsOfAllServersHaveALimitOfBytes) {
 
 TEST_F(McpClientTest, TheServersOfAResponseShareALimitOfTime) {
   budget_->us = 20'000;
-  const auto late = client().call("t", {});  // the server does not answer
+  const auto late = client().call("t", {});  // The MCP server does not answer this method.
   ASSERT_FALSE(late);
   EXPECT_LT(budget_->us, 1'000);
   const std::size_t before = requests_.size();

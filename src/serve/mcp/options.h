@@ -15,7 +15,8 @@ struct Options {
   int timeout_ms = 30'000;
   std::int64_t response_ms = 300'000;  // time limit for all messages of one response together
 
-  static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;  // maximum size of a server's answer
+  static constexpr std::size_t kAnswerBytesMax = std::size_t{4} << 20;  // maximum bytes of an MCP server's
+                                                                        // answer
   // Maximum size of a tool's output. Longer outputs are truncated.
   static constexpr std::size_t kResultBytesMax = std::size_t{64} << 10;
   // maximum size of the tool lists of all servers of a request

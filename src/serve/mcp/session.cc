@@ -114,9 +114,9 @@ class Session : public std::enable_shared_from_this<Session> {
   json::array prelude_{};  // output items before those of the first turn
   json::array output_{};
   json::object response_{};  // the response object of the first turn
-  json::object usage_{};     // sum over all turns
+  json::object usage_{};     // usage of all turns together
   TurnState now_{};
-  std::int64_t base_ = 0;  // index of the turn's first output item
+  std::int64_t base_ = 0;  // index in output_ of the current turn's first item
   Counts counts_{};
   bool store_ = true;
 

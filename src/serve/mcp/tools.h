@@ -35,7 +35,7 @@ struct Server {
 
 // The MCP tool that a function of the chat calls.
 struct ServerTool {
-  std::size_t server = 0;  // index in Servers::all
+  std::size_t server = 0;  // index of the MCP server in Servers::all
   std::string name;
 };
 

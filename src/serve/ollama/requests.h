@@ -16,7 +16,7 @@ namespace octavo::ollama {
 // A request without a prompt. Ollama then loads the model, or unloads it if `keep_alive` is 0. Octavo keeps
 // its model until it stops, so it only sends a reply.
 struct Hold {
-  std::string model;  // the name that the client used
+  std::string model;  // name of the model as the client wrote it
   bool load = true;
 };
 

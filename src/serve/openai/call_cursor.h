@@ -35,7 +35,7 @@ class CallCursor {
   bool name(std::string& out);
   // Reads a JSON string and decodes it.
   bool string(std::string& out);
-  // Reads any JSON value and returns its original text.
+  // Reads any JSON value. out: its original text.
   bool value(std::string& out);
   // Skips fewer than bytes_max bytes, up to the next `byte`, which stays unread.
   bool skip_to(char byte, std::size_t bytes_max);

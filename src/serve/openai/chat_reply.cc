@@ -146,7 +146,7 @@ class ChatReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::map<int, MessageReader> readers_;  // by index of the answer
+  std::map<int, MessageReader> readers_;  // the key is the index of the answer
 };
 
 }  // namespace

@@ -180,7 +180,7 @@ class CompletionReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::unordered_map<int, TextPosition> positions_;  // by index of the answer
+  std::unordered_map<int, TextPosition> positions_;  // the key is the index of the answer
   // prompt tokens of answers whose first part is not written yet
   std::unordered_map<int, std::vector<TokenId>> prompt_ids_;
 };

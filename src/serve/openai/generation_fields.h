@@ -79,7 +79,7 @@ struct ReportOptions {
   bool token_ids = false;
   bool tokens_as_token_ids = false;
   bool prompt_logprobs = false;
-  bool cost = false;  // adds usage.octavo
+  bool cost = false;  // whether the reply has usage.octavo
 };
 
 struct ThinkingOptions {

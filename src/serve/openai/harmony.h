@@ -30,7 +30,7 @@ class HarmonyReader {
     header,
     thought,  // in the channel analysis, or in a message to a recipient that is not a function
     text,     // in the channel final, or in the channel commentary without a recipient
-    call,     // in the arguments of a call of function()
+    call,     // in the arguments of a call of the tool function()
   };
 
   // Starts after the prompt, which may end within a message. Keeps a reference to the tokenizer. calls:

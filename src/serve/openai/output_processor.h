@@ -32,7 +32,7 @@ struct WeightSpan {
 // A piece of an answer. append() joins pieces to a larger piece or the whole answer.
 struct AnswerPart {
   int index = 0;
-  std::string reasoning{};  // reasoning before `text`
+  std::string reasoning{};  // reasoning that precedes `text`
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};

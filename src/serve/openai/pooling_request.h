@@ -65,7 +65,7 @@ struct RerankRequest {
   bool return_documents = true;
 };
 
-inline constexpr int kTextsMax = 2048;  // maximum number of texts per request
+inline constexpr int kTextsMax = 2048;  // maximum number of texts in one request
 
 // Reads the body of /v1/embeddings, /pooling or /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);

@@ -13,7 +13,7 @@ namespace octavo::openai {
 
 // Values of fields that a request does not set.
 struct GenerationDefaults {
-  boost::json::object sampling;   // values by field name
+  boost::json::object sampling;   // the keys are names of sampling fields
   std::optional<int> max_tokens;  // default and upper limit of the output tokens
 };
 

@@ -363,7 +363,7 @@ ToolParser::Step ToolParser::read_call_end() {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
     CallCursor cursor(std::string_view(buffer_).substr(size));
     if (fenced) cursor.literal(kFence);
-    if (call_.head.object && cursor.next_is('}')) cursor.skip(1);  // a superfluous bracket
+    if (call_.head.object && cursor.next_is('}')) cursor.skip(1);  // a '}' too many
     if (!cursor.starved() && cursor.literal(mark.substr(mark.starts_with(kFence) ? kFence.size() : 0)))
       size += cursor.at();
     if (cursor.starved()) return Step::more;

@@ -16,7 +16,7 @@ enum class TranscriptFormat : std::uint8_t { json, text, verbose_json, srt, vtt 
 
 struct TranscriptionRequest {
   GenerationRequest generation;
-  std::string_view file;  // points into the form
+  std::string_view file;  // contents of the audio file; refers to the form's memory
   std::string language;   // two-letter code of the audio's language; "": detect the language
   std::string prompt;     // text before the audio, or an example of the style
   TranscriptFormat format = TranscriptFormat::json;

@@ -89,7 +89,7 @@ class TranscriptionTest : public ServeTest {
   // Returns the token of a letter: A for the first request, B for the second, and so on.
   TokenId number_of_request() const { return ids_of("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
 
-  std::vector<Request> requests_;  // in the order of arrival
+  std::vector<Request> requests_;
 };
 
 std::vector<TokenId> operator+(std::vector<TokenId> a, const std::vector<TokenId>& b) {

@@ -236,8 +236,8 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     return failure(ErrorCode::resource_exhausted,
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
-  // An export counts as pending until its response is sent. So at most kPendingMax parts are in memory, even
-  // if clients read slowly.
+  // Counts an export until its response is sent, so at most kPendingMax parts are in memory even if clients
+  // do not read them.
   if (command.verb == SessionVerb::export_part) exchange->on_close([pending](http::CloseReason) {});
   SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
   service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](

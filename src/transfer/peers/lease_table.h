@@ -34,8 +34,8 @@ class LeaseTable {
   void add(std::string id, Lease lease, std::int64_t now_us);
   // Returns the owners of leases that have ended and whose blocks no thread reads any more.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);
-  // Ends the lease that expires first, because the engine needs its blocks. Returns its owner, or nullopt
-  // if threads are reading the blocks of all leases.
+  // Ends the lease that expires first, because the engine needs its blocks. Returns its owner, or nullopt if
+  // there are no leases or threads are reading the blocks of all leases.
   std::optional<std::uint64_t> end_first();
   // Returns the time in microseconds at which the first lease expires; 0: the blocks of a lease were fetched;
   // INT64_MAX: there are no leases.

@@ -102,7 +102,7 @@ class TierConnector final : public KvConnector {
   // Only the engine's thread uses the members from here on.
   UseCounts uses_;
   int skipped_in_a_row_ = 0;
-  // all readers hang, so no blocks are loaded
+  // whether all readers hang; then no blocks are loaded
   bool all_stuck_ = false;
 
   mutable std::mutex mutex_;  // guards all members below
