@@ -25,7 +25,7 @@ class ServeHost final : public Host {
     return service && running < most_ && service->admission.used().answers < most_;
   }
 
-  // Without API keys and a tenant header, tenants are not distinguished: a client's address may change.
+  // Without API keys and a tenant header, all clients are one tenant (""), because an address may change.
   std::string tenant_of(const http::Request& request) const override {
     const auto service = service_.lock();
     if (!service) return "";

@@ -132,8 +132,7 @@ class DenseRule::SafeTexts {
       }
     }
     safe.unbounded = states.size() <= kStatesMax;
-    // A state that the last round has reached may exclude more kinds. So the kinds for one more character are
-    // added.
+    // The last round may have removed kinds, so the remaining kinds are added for one more character.
     if (safe.unbounded) safe.kinds.push_back(kinds);
     return safe;
   }

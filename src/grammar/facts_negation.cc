@@ -89,8 +89,7 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
   const Json* listed = schema.find("properties");
   const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
-    // The object must have a member outside `properties`, so the keyword already fails. The choice needs no
-    // goal.
+    // A required member is not in `properties`, so the keyword already fails. The choice needs no goal.
     choices.emplace_back();
     return true;
   }

@@ -24,7 +24,7 @@ struct JsonOptions {
   // true: an unknown keyword or format is an error. false: it is ignored, as in the JSON Schema
   // specification, and logged once.
   bool refuse_unknown = false;
-  // true: `uniqueItems` is an error if the grammar alone cannot enforce it, but only the matcher
+  // true: a `uniqueItems` that the grammar cannot enforce is an error. false: the matcher enforces it
   // (unique_items.h).
   bool refuse_unique = false;
 };

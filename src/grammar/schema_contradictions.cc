@@ -10,8 +10,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// A keyword that the error names, and the schema that contains it. If several schemas have the keyword, it is
-// the last one whose value causes the error, or otherwise the last one.
+// A keyword that the error names, and the schema that contains it. If several schemas have the keyword, this
+// is the last schema whose value causes the error. If there is none, it is the last schema.
 struct Statement {
   const Json* schema = nullptr;
   std::string_view keyword;

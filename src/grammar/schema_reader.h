@@ -148,7 +148,8 @@ class SchemaReader {
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
   // Returns the error for the case that contents_of_length() has too many states.
   std::unexpected<Error> too_many_lengths(const Facts& facts) const;
-  // If a pattern or a format is the only condition besides the length, returns the pattern (of the format).
+  // If the only condition besides the length is one pattern or one format, returns this pattern, or the
+  // format's pattern.
   std::optional<std::string> only_pattern(const Facts& facts) const;
 
   Result<bool> satisfies(const Json& value, const Facts& facts);

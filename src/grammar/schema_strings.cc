@@ -162,7 +162,7 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
   std::string_view keyword = facts.length.max == kUnbounded ? "minLength" : "maxLength";
-  // The limit is in another schema that also applies, so the error names no keyword.
+  // If minLength or maxLength is in another schema that also applies, the error names no keyword.
   if (!facts.about->find(keyword)) keyword = "";
   return refuse(
       facts.about, keyword,

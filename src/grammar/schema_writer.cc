@@ -214,7 +214,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
-  // Counts the work for the automaton of a bound, which grows with its digits and with their positions.
+  // Counts the work for the automata of the bounds. The work for a bound grows with its number of digits.
   for (const auto* bound : {&limits.min, &limits.max}) {
     if (!*bound) continue;
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
@@ -324,8 +324,8 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted = facts.length;
-  // If a pattern has only one long repetition, that repetition is counted at run time. Then the masks are
-  // equal at all its positions.
+  // If a pattern has only one long repetition, that repetition is counted at run time. Then all positions in
+  // the repetition have the same mask.
   const bool fits = wanted.contains(lengths_of(contents));
   if (const auto pattern = reader_.only_pattern(facts);
       pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {

@@ -144,8 +144,8 @@ ExprId names(Grammar& g, std::string_view label, std::uint32_t labels, std::uint
 }
 
 ExprId made_of_labels(Grammar& g, std::string_view format) {
-  // The counts follow from the limits on encoded texts: a label has at most 63 characters, a name 253, an
-  // address 254.
+  // With these numbers of labels, and of characters in a label, no text exceeds the limits on encoded texts:
+  // 63 characters for a label, 253 for a name, 254 for an address.
   if (format == "hostname") return names(g, kLabel, 6, 40);
   if (format == "idn-hostname") return names(g, kWideLabel, 4, 12);
   const std::string_view atom = format == "email" ? kAtom : kWideAtom;

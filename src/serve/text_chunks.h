@@ -21,8 +21,9 @@ struct PoolingRules {
   std::optional<bool> activated{};  // default: whether vectors are normalised and scores become
                                     // probabilities; nullopt: as the model's files say
   std::optional<int> dimensions{};  // default number of components of vectors; nullopt: all
-  int longest = 0;  // maximum number of tokens of a text; longer texts than the model's limit are split into
-                    // chunks; 0: texts are not split
+  // Maximum number of tokens of a text for Task::embed. Texts longer than max_model_len are split into
+  // chunks. 0: no text may be longer than max_model_len.
+  int longest = 0;
   // Parameters of scores: before the activation, a score becomes (score - mean) / sigma.
   float score_mean = 0, score_sigma = 1;
   // For token vectors: the reply has only the vectors at tokens `step_tag` (nullopt: at all tokens), and only

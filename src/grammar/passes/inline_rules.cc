@@ -50,7 +50,7 @@ void skip_forwarding_rules(Grammar& grammar) {
     auto* call = std::get_if<Call>(&expr.node);
     if (!call) continue;
     RuleId target = call->rule;
-    // needed for a rule that only calls itself
+    // without this limit, rules that only call themselves or each other would make the loop endless
     constexpr int kStepsMax = 8;
     for (int step = 0; step < kStepsMax && next(target); ++step) target = next(target)->rule;
     call->rule = target;

@@ -184,7 +184,8 @@ ArgumentsReader::Step BlockArguments::read_object(std::string& text) {
   return text.empty() ? Step::more : Step::again;
 }
 
-// Called after an object instead of blocks, which only a marker that closes the call may follow.
+// Called after an object that the model wrote instead of blocks. `end`: whether the marker that closes the
+// call follows, as it must.
 ArgumentsReader::Step BlockArguments::end_object(Found end, std::string& out) const {
   if (end == Found::no || !is_json(value_)) {
     out += "{}";

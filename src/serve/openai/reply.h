@@ -59,7 +59,7 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  // whether the prompt's log-probabilities are sent in the form of prompt_logprob_token_ids
+  // whether the prompt's log-probabilities are sent as prompt_token_id_logprobs
   bool return_prompt_scores = false;
   bool include_usage = false;  // whether to report the usage at the end of a stream
   ToolUse tools{};             // only for chats
