@@ -5,8 +5,8 @@
 
 namespace octavo::grammar {
 
-// A rule is before the rules that it calls, except in call cycles. So one pass from the last rule to the
-// first decides all rules outside of cycles.
+// Most rules have lower ids than the rules that they call. So a pass from the last rule to the first decides
+// most rules, and further passes decide the others.
 DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     : g_(grammar), rule_lives_(grammar.rules.size(), false), expr_lives_(grammar.exprs.size(), false) {
   for (RuleId rule = 0; rule < first; ++rule) rule_lives_[rule] = true;

@@ -87,7 +87,8 @@ class FactsBuilder {
   SchemaReader& reader_;
   std::optional<Goal> death_;
   std::vector<Branch> open_;
-  // if there is only one goal: its schema, and the schemas to which this one does nothing but refer
+  // If there is only one goal: its schema. If that only contains a $ref, also the schema that it refers to,
+  // and so on.
   std::vector<const Json*> whole_;
   std::size_t branches_ = 1;
 };

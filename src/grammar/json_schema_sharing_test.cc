@@ -87,7 +87,8 @@ TEST(JsonSchemaSharing, LengthsBesidePatterns) {
     }
 }
 
-// A pattern with a length has a state for each length, whose masks are stored as differences.
+// A pattern with a length limit has a state for each length. The masks of these states are stored as
+// differences.
 TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
   std::vector<std::string> words;
   std::uint32_t random = 7;

@@ -12,8 +12,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// How the value of a keyword contains subschemas: it is one, an array of them, or an object of them.
-// in_place: the subschemas apply to the same value as the keyword.
+// Type of a keyword's value: a schema, an array of schemas, or an object of schemas (`map`). in_place: the
+// schemas apply to the same value as the keyword.
 enum class Holds : std::uint8_t { schema, schemas, map };
 struct Applicator {
   std::string_view keyword;

@@ -178,7 +178,7 @@ TEST_F(BeamSearchTest, AnswersAreTheBestBeams) {
   const json::array& logprobs = choices[1].at("logprobs").at("token_logprobs").as_array();
   double sum = 0;
   for (const json::value& logprob : logprobs) sum += logprob.as_double();
-  EXPECT_EQ(sum, -2.5);  // three tokens of -0.5, but one of them is the second best letter (-1.5)
+  EXPECT_EQ(sum, -2.5);  // two tokens of -0.5, and the second best letter (-1.5)
   EXPECT_EQ(body.at("usage").at("completion_tokens").as_int64(), 6);
   EXPECT_EQ(body.at("usage").at("prompt_tokens").as_int64(), 4);
   EXPECT_EQ(engine_->submitted, 1 + 2 + 2);

@@ -96,7 +96,7 @@ std::string schema_of(const grammar::GrammarSource& output) {
   return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
 }
 
-// Sets the constraint for answers that may call tools, if there must be one.
+// Sets the constraint for answers that may call tools, if they need a constraint.
 Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::string> special,
                     std::span<const grammar::Tool> tools, ToolRequest& request) {
   const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);
