@@ -148,7 +148,7 @@ void Accounts::log(const AccessEntry& entry) const {
     line["answers"] = entry.answers;
   }
   const std::string text = json::serialize(line) + "\n";
-  if (write(log_, text.data(), text.size()) < 0) return;  // a full disk must not end answers
+  if (write(log_, text.data(), text.size()) < 0) return;  // an answer must not fail because the disk is full
 }
 
 std::string compute_metrics(std::span<const EngineStats> engines) {

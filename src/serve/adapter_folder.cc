@@ -16,8 +16,8 @@ constexpr std::size_t kNameBytesMax = 256;
 constexpr std::size_t kConfigBytesMax = 1 << 20;
 constexpr const char* kConfig = "adapter_config.json";
 
-// Returns whether the name is a valid path below the folder. Each adapter folder has exactly one valid
-// name, so "a/../b", "./b" and "b/" are invalid.
+// Returns whether the name is a valid path below the folder. Each adapter must have exactly one valid name,
+// so "a/../b", "./b" and "b/" are invalid.
 bool is_path_downwards(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && name.size() <= kNameBytesMax && name.find('\0') == std::string::npos &&
@@ -34,7 +34,7 @@ fs::file_time_type changed_at(const fs::path& folder) {
   return latest;
 }
 
-// Returns whether the adapter's files cause the error. Such an error persists until the files change.
+// Returns whether the adapter's files cause the error. Then a retry fails until the files change.
 bool is_of_the_files(ErrorCode code) {
   return code != ErrorCode::resource_exhausted && code != ErrorCode::unavailable;
 }
@@ -70,10 +70,10 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
-  // Adds the name after load_adapter(), so that no request with the name reaches the engine before the
+  // Adds the name only after load_adapter(), because requests with this name must reach the engine after the
   // adapter.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
-  if (const auto failed = failure_of(name)) {  // the load has already failed
+  if (const auto failed = failure_of(name)) {
     service_.adapters->remove(name);
     return std::unexpected(failed->error);
   }
@@ -110,7 +110,7 @@ std::optional<AdapterFolder::Failure> AdapterFolder::failure_of(const std::strin
 std::optional<std::string> AdapterFolder::find(const std::string& name) const {
   if (!is_path_downwards(name)) return std::nullopt;
   std::error_code error;
-  // canonical() resolves links, which must not lead out of the folder
+  // canonical() resolves symbolic links, which must not lead out of the folder
   const fs::path folder = fs::canonical(root_ / name, error);
   if (error || std::ranges::mismatch(root_, folder).in1 != root_.end()) return std::nullopt;
   return is_of_this_model(folder) ? std::optional(folder.string()) : std::nullopt;

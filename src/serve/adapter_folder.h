@@ -17,13 +17,13 @@ namespace octavo {
 
 class AdapterFolder {
  public:
-  // Makes the folder's adapters available to the requests of the service. Ignores adapters whose base model
-  // is not in `base_names`. Returns an error if `path` is not a folder.
+  // Lets requests of the service name the adapters in the folder. Ignores adapters whose base model is not in
+  // `base_names`. Returns an error if `path` is not a folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
-  // Returns whether requests may use this name, that is, whether the folder has an adapter with this name
-  // for the served model. The first call starts to load the adapter; only requests that use the adapter
-  // wait. Returns an error if the adapter cannot be loaded. Any thread may call it.
+  // Returns whether the folder has an adapter with this name for the served model. The first call for a name
+  // starts to load the adapter and does not wait; requests that use the adapter wait for it. Returns an error
+  // if the adapter cannot be loaded. Any thread may call it.
   Result<bool> offers(const std::string& name);
 
  private:
@@ -45,7 +45,7 @@ class AdapterFolder {
   const Service& service_;
   std::mutex loading_;  // held while an adapter loads, so that no adapter is loaded twice
   mutable std::mutex mutex_;
-  // failed loads by name of the adapter's folder; at most one per folder
+  // the last failed load of each adapter, by name
   std::map<std::string, Failure> failures_;
 };
 

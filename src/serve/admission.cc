@@ -62,7 +62,7 @@ void Admission::give_back(const std::string& client, const Price& price) {
 void Admission::count_ends(int answers) {
   if (answers == 0) return;
   const std::int64_t now = clock_us_();
-  constexpr double kNews = 0.1;  // weight of the newest value in the moving average
+  constexpr double kNews = 0.1;  // weight of a new value in seconds_an_answer_
   const std::int64_t before = std::max(last_end_us_, busy_since_us_);
   const double seconds = static_cast<double>(now - before) * 1e-6 / answers;
   seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);

@@ -15,9 +15,9 @@
 
 namespace octavo {
 
-// The resources that a running request uses.
+// The resources that a request uses from its admission to its end.
 struct Price {
-  int answers = 0;         // slots in the engine's queue: n times the number of prompts
+  int answers = 0;         // number of answers: n times the number of prompts
   std::int64_t bytes = 0;  // memory of the sequences and of the requested log-probabilities
 
   Price& operator+=(const Price& other) {
@@ -55,8 +55,8 @@ class Admission {
     }
     ~Ticket();
 
-    // Reserves more memory. Returns false, and reserves nothing, if the budget or the client's share is
-    // used up.
+    // Reserves more memory. Returns false and reserves nothing if this exceeds the budget of all clients or
+    // of this client.
     bool grow(std::int64_t bytes);
     void give_back_answer();
 
@@ -72,12 +72,12 @@ class Admission {
     Price held_;
   };
 
-  // Errors: invalid_argument if the price exceeds one client's budget (the message names the field and the
-  // limit).
+  // Returns invalid_argument if the price exceeds the budget of one client. The message names the field and
+  // the limit.
   Result<> possible(const Price& price) const;
 
-  // Reserves the resources of a request. Returns the errors of possible(), and resource_exhausted if too
-  // many resources are in use. Any thread may call it.
+  // Reserves the resources of a request. Returns the errors of possible(), or resource_exhausted if other
+  // requests use too many resources now. Any thread may call it.
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
@@ -87,7 +87,7 @@ class Admission {
   // end.
   int retry_after_s(const Price& price) const;
 
-  // Number of commands for sessions without a result.
+  // number of session commands whose result is still missing
   std::atomic<int>& session_commands() { return session_commands_; }
 
  private:
@@ -102,8 +102,8 @@ class Admission {
   mutable std::mutex mutex_;
   Price used_;
   std::int64_t last_end_us_ = 0;
-  std::int64_t busy_since_us_ = 0;  // time at which the first of the current answers was admitted
-  double seconds_an_answer_ = 0;    // moving average of the time between the ends of two answers
+  std::int64_t busy_since_us_ = 0;  // time of the last admission before which no answer was running
+  double seconds_an_answer_ = 0;    // moving average of the time between the ends of consecutive answers
   std::unordered_map<std::string, Price> clients_;
 };
 

@@ -80,7 +80,8 @@ TEST_F(ResponsesTest, StreamsEveryEventInOrder) {
   EXPECT_THAT(response.body, HasSubstr("event: response.output_text.delta\ndata: {"));
 }
 
-// The second token of a character sends the entries of both tokens.
+// A character of two tokens is sent with the second token, together with the log-probabilities of both
+// tokens.
 TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
   serve_text_with_reasoning("hm>h\xC3\xA9");
   const std::string fields = R"("input":"Hi","include":["message.output_text.logprobs"])";

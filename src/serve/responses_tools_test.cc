@@ -56,7 +56,8 @@ TEST_F(ResponsesToolsTest, TheInputOfACustomToolIsText) {
   EXPECT_EQ(chosen.at("input"), "*** Begin \"x\"\n");
 }
 
-// A client may continue a session that began at another server, whose tools this server does not have.
+// A client may continue a conversation that began at another server, which ran tools that this server does
+// not have.
 TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
   serve_text("fine");
   reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},

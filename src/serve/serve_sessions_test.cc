@@ -188,8 +188,8 @@ TEST_F(SessionRoutes, AnthropicsCacheControlNamesTheConversation) {
   EXPECT_NE(wrong.body.find("system[0].cache_control.type"), std::string::npos) << wrong.body;
 }
 
-// Clients put the breakpoint on the newest message. So after the first turn, the first message has no
-// breakpoint.
+// Clients put the breakpoint (cache_control) on the newest message. So in later turns, the first message has
+// none.
 TEST_F(SessionRoutes, AMovedBreakpointDoesNotChangeTheDerivedName) {
   const auto name_of = [&](const std::string& system, const std::string& content, http::Headers headers = {},
                            const std::string& fields = "") {

@@ -71,7 +71,7 @@ std::string messages_for_template(const ChatTemplate& chat_template, const opena
   const TemplateHabits& habits = chat_template.habits();
   const ContentFormat format = rules.format;
   const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
-  boost::system::error_code ignored;  // Parsing cannot fail, because the server wrote this text itself.
+  boost::system::error_code ignored;  // cannot fail, because the server wrote this text
   json::value all = parse_exact_json(prompt.messages, ignored);
   fit_roles(rules, habits, all.get_array());
   for (json::value& message : all.get_array()) {

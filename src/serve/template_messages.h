@@ -13,14 +13,13 @@
 
 namespace octavo {
 
-// The form of message contents. `automatic` is a list of parts if the template reads parts, and a string
-// otherwise.
+// The form of message contents. automatic: a list of parts if the template reads parts, otherwise a string.
 enum class ContentFormat : std::uint8_t { automatic, string, parts };
 
 struct ContentRules {
   ContentFormat format{};
   bool media = false;
-  // Returns the placeholder text of a kind of media. A null function means that media have no placeholder.
+  // Returns the placeholder text of a kind of media. Null: media have no placeholders.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 

@@ -14,7 +14,7 @@ using openai::Fields;
 
 namespace {
 
-// Names in `options`, with the corresponding fields of OpenAI's routes.
+// Fields in `options`, and the corresponding fields of OpenAI's routes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"num_predict", "max_tokens"},
     {"temperature", "temperature"},
@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"presence_penalty", "presence_penalty"},
     {"frequency_penalty", "frequency_penalty"},
 };
-// Fields of all routes that mean the same in both APIs.
+// Fields that have the same meaning in both APIs.
 constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
 constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",    "images",
                                      "suffix", "raw",      "stream",   "format",    "options",
@@ -89,7 +89,7 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
     else
       out[known->second] = value;
   }
-  // In Ollama's API, a negative number of tokens means no limit.
+  // In Ollama's API, a negative num_predict means that there is no limit.
   const json::value* most = out.if_contains("max_tokens");
   if (most && most->is_int64() && most->get_int64() < 0) out.erase("max_tokens");
   return {};

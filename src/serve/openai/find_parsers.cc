@@ -13,8 +13,8 @@ struct ToolRow {
   std::array<std::string_view, 2> marks;  // the template must contain all of these texts
 };
 
-// The first matching row is used. If the marker of a row contains the marker of another row, or if a row
-// has more markers, it must come earlier.
+// The first row whose markers are all in the template is used. So a row must be before another row if its
+// marker contains the other row's marker, or if it has that marker and one more.
 constexpr ToolRow kToolRows[] = {
     {"deepseek_v41", {"｜DSML｜", " calls>"}},
     {"deepseek_v4", {"｜DSML｜", "tool_calls>"}},

@@ -36,7 +36,7 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   EXPECT_EQ(found("start_of_role '<|tool_call|>'"), "granite");
 }
 
-// If a row named an unknown dialect, the server could not start.
+// A row with an unknown dialect would prevent the server's start.
 TEST(FindParsers, EveryDialectThatIsFoundExists) {
   const Tokenizer tokenizer = byte_tokenizer();
   for (const grammar::ToolDialect& dialect : grammar::tool_dialects()) {

@@ -18,7 +18,8 @@
 
 namespace octavo::openai {
 
-// The total size is limited, so the oldest responses are dropped. Any thread may call the functions.
+// The total size is limited: if it is exceeded, the oldest responses are dropped. Any thread may call the
+// functions.
 class ResponseStore {
  public:
   explicit ResponseStore(std::size_t bytes_max)
@@ -27,12 +28,12 @@ class ResponseStore {
   // Returns the store of conversations, which has a separate limit of the same size.
   ConversationStore& conversations() const { return *conversations_; }
 
-  // Adds a response that is generated in the background. `conversation` contains all items before the
-  // response.
+  // Adds a response that is generated in the background. conversation: all items before the response, as
+  // JSON.
   void begin(const std::string& id, std::string response, std::string conversation);
   // Sets the function that cancels the response. Does nothing if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
-  // Stores a finished response. `conversation` contains all items up to the end of the response, for the
+  // Stores a finished response. conversation: all items including those of the response, as JSON, for the
   // next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
 

@@ -10,8 +10,8 @@ namespace json = boost::json;
 
 namespace {
 
-// Returns whether another server has run this call within its answer. Such a call has no result for this
-// model; the text of the answer follows the call.
+// Returns whether this is a call that another API's server has run within its answer. The item has no result;
+// the text of that answer follows it.
 bool is_hosted_call(std::string_view type) {
   constexpr std::string_view kTypes[] = {"web_search_call", "file_search_call", "code_interpreter_call",
                                          "image_generation_call"};
@@ -45,7 +45,7 @@ class Conversation {
   }
 
   json::array take() { return std::move(messages_); }
-  // Returns whether the last item is an assistant message that the client has marked as unfinished.
+  // Returns whether the last item is an assistant message with the status of an unfinished one.
   bool unfinished() const { return unfinished_; }
   std::vector<std::string> take_images() { return std::move(images_); }
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
@@ -100,7 +100,7 @@ class Conversation {
     return {};
   }
 
-  // Returns a text, or the parts of a chat message.
+  // Returns the content for a chat message: a text, or a list of parts.
   Result<json::value> content_of(Fields& fields, std::string_view field) {
     const json::value* content = fields.any(field);
     if (!content->is_array()) {
@@ -209,8 +209,8 @@ class Conversation {
   bool unfinished_ = false;
 };
 
-// Appends the request's items to the items of the previous response, and converts all items to chat
-// messages. As in vLLM, the answer continues an unfinished message.
+// Appends the request's items to `items`, the items of earlier turns, and converts all of them to chat
+// messages. As in vLLM, if the last message is unfinished, the answer continues it.
 Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
                     std::vector<std::string>& ignored, json::object& chat) {
   const json::value* input = fields.any("input");

@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 namespace {
 
-// The only argument of a custom tool's function.
+// Name of the only argument that the function of a custom tool has.
 constexpr std::string_view kInput = "input";
 
 // Tools that OpenAI's servers run, or whose schemas only OpenAI's models know. Codex always sends some of
@@ -96,7 +96,8 @@ class ToolConverter {
     return push(fields, std::move(function), std::move(tool));
   }
 
-  // Adds the grammar of the input to the description, because nothing else makes the model follow it.
+  // If the tool has a grammar for its input, adds the grammar to the description, because the server does not
+  // enforce it.
   Result<> add_custom(Fields& fields, std::string_view name_space) {
     TRY(ResponsesTool tool, named(fields, name_space));
     if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");
@@ -138,8 +139,8 @@ class ToolConverter {
   ResponsesTools tools_;
 };
 
-// Reads {"type", "name", "namespace"} of tool_choice. Returns "" for a tool that only OpenAI's servers
-// could run.
+// Reads {"type", "name", "namespace"} of tool_choice. Returns the function's flat name, or "" for a hosted
+// tool.
 Result<std::string> chosen_name(const json::object& choice, const std::string& at) {
   Fields fields(choice, at + ".");
   std::string type, name, name_space;

@@ -1,5 +1,5 @@
-// Converts the tools of /v1/responses to functions of a chat. Here a tool can be in a namespace, and the
-// input of a custom tool is plain text; a chat's function has one flat name and JSON arguments.
+// Converts the tools of /v1/responses to functions of a chat. A tool of /v1/responses can be in a namespace,
+// and the input of a custom tool is plain text. A function of a chat has one flat name and JSON arguments.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,18 +19,19 @@ struct ResponsesTool {
   bool custom = false;  // whether the input is plain text
 };
 
-// Tools whose calls differ from those of a chat, by the function's name in the chat.
+// The tools that have a namespace or are custom, by the name of the function in the chat.
 using ResponsesTools = std::map<std::string, ResponsesTool, std::less<>>;
 
 // Returns "namespace__name", as in vLLM.
 std::string flat_tool_name(std::string_view name_space, std::string_view name);
 
-// Converts between the input of a custom tool and the arguments of its function. If the arguments are not a
-// JSON object with an input, their text is the input.
+// Convert between the input of a custom tool and the arguments of its function. If the arguments are not a
+// JSON object with an input, custom_tool_input() returns their text.
 std::string custom_tool_arguments(std::string_view input);
 std::string custom_tool_input(const std::string& arguments);
 
-// Converts tools and tool_choice. Adds the types of tools that are left out (ServerTools) to `ignored`.
+// Converts tools and tool_choice. Leaves out hosted tools and adds warnings for them to `ignored`
+// (ServerTools).
 Result<ResponsesTools> convert_responses_tools(Fields& fields, boost::json::object& chat,
                                                std::vector<std::string>& ignored);
 

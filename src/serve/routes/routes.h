@@ -1,4 +1,4 @@
-// Calls the handler of a request.
+// Finds and calls the handler of a request.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,13 +12,14 @@
 
 namespace octavo {
 
-// Returns the OpenAPI document of all routes, without the limits of a model.
+// Returns the OpenAPI document of all routes, without limits that depend on a model.
 boost::json::object api_of_all_routes();
 
 // Returns the paths of the server's routes. A path that ends with '/' also matches longer paths.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
-// Returns the path without --root-path. As in FastAPI, paths work with and without this prefix.
+// Returns the path without the prefix `root` (--root-path). As in FastAPI, clients can send paths with or
+// without this prefix.
 std::string_view local_path(std::string_view path, std::string_view root);
 
 // Counts the response in the metrics, except for health probes and /metrics, as in vLLM.

@@ -143,7 +143,7 @@ constexpr Route kRoutes[] = {
      .enabled_by = &ServeFeatures::dev_mode},
 };
 
-// Returns the properties of a route that routers also need, or null if only the server has the route.
+// Returns the route's row in the table of inference routes (openai/routes.h), or null if it has none.
 const openai::Route* shared_facts(const Route& route) {
   const openai::Route* known = openai::find_route(route.path);
   return known && known->path == route.path ? known : nullptr;
@@ -158,7 +158,7 @@ bool takes_form(const Route& route) {
   return known && known->model == openai::ModelField::form;
 }
 
-// Paths that need no key, because orchestrators request them.
+// Paths that need no API key, because orchestrators request them.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
 bool is_served(const Route& route, const ServeOptions& options) {
@@ -175,7 +175,7 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
-// Redirects (307) a known path that has additional slashes at its end.
+// Returns a redirection (307) if the path without slashes at its end is known.
 std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
                                               const ServeOptions& options) {
   const std::size_t size = path.find_last_not_of('/') + 1;
@@ -207,7 +207,7 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
   return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
 }
 
-// Reads and handles the body on an intake thread, because the time depends on the size of the body.
+// Reads the body and calls the handler on an intake thread, because this takes long for large bodies.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!route.any && !takes_any_type(route) && !is_of_type(exchange->request(), type))
@@ -244,7 +244,7 @@ bool is_probe(std::string_view path) {
   return std::ranges::find(kProbes, path) != std::end(kProbes);
 }
 
-// SageMaker probes with GET, some gateways with POST.
+// /ping allows both: SageMaker sends GET, some gateways send POST.
 bool answers_posts(const Route& route) { return route.post || route.path == "/ping"; }
 
 std::string allowed_methods(const Route& route) {
