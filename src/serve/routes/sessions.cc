@@ -23,6 +23,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr int kPendingMax = 256;  // commands without a result and exports that are not sent, of all clients
+constexpr std::uint64_t kExportBytes = 4 << 20;  // usual size of a part of an export
 constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in a list
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 
@@ -234,12 +235,21 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     return failure(ErrorCode::resource_exhausted,
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
-  // Counts an export until its response is sent, so at most kPendingMax parts are in memory even if clients
-  // do not read them.
-  if (command.verb == SessionVerb::export_part) exchange->on_close([pending](http::CloseReason) {});
+  // Counts an export, and its bytes, until the response is sent, because clients may not read it. The connection
+  // owns the function, and so the exchange, until then.
+  if (command.verb == SessionVerb::export_part) {
+    if (auto full = exchange->reserve(kExportBytes)) {
+      exchange->respond(*std::move(full));
+      return {};
+    }
+    exchange->on_close([pending, exchange](http::CloseReason) {});
+  }
   SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
   service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](
                                                            Result<std::vector<SessionInfo>> sessions) {
+    if (sessions && shape.verb == SessionVerb::export_part)
+      if (auto full = exchange->reserve(sessions->front().part.size()))
+        return exchange->respond(*std::move(full));
     exchange->respond(sessions ? response_of(*std::move(sessions), shape)
                                : openai::error_response(sessions.error()));
   });
