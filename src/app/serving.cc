@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "app/engine_command.h"
 #include "app/environment.h"
@@ -49,6 +52,27 @@ Result<> complete_options(ServeCommand& c) {
   if (!c.auto_tool_choice) c.runtime.tool_call_parser = "none";
   if (!c.cors.origins.empty()) c.http.cors = c.cors;
   return {};
+}
+
+void take_adapter_folder(const std::vector<RuntimeOptions*>& models) {
+  const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
+  const std::string plugins = environment("VLLM_PLUGINS");
+  const auto is_resolver = [](auto name) {
+    return std::ranges::equal(name, std::string_view("lora_filesystem_resolver"));
+  };
+  if (folder.empty() ||
+      (!plugins.empty() && std::ranges::none_of(plugins | std::views::split(','), is_resolver)))
+    return;
+  bool used = false;
+  for (RuntimeOptions* const model : models)
+    if (model->engine.lora.enabled && model->serve.features.change_adapters) {
+      model->lora_folder = folder;
+      used = true;
+    }
+  if (!used)
+    log_warning(
+        "VLLM_LORA_RESOLVER_CACHE_DIR has no effect: loading adapters from this folder needs --enable-lora "
+        "and --allow-runtime-lora-updating");
 }
 
 Result<Serving> start_serving(ServeCommand& c) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -58,12 +59,16 @@ struct RuntimeEvents {
   std::function<void()> model_found{};
   // called, on any thread, when a request or command arrives while the engine is unloaded
   std::function<void()> requested{};
+  // ends start_runtime() with an error while an engine process loads the model
+  std::stop_token stop{};
 };
 
 // Options of a subcommand that runs a model.
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
+  // name that the user gave, if engine.model.dir is the path already; "": engine.model.dir
+  std::string model_name{};
   // names of the model in the API; empty: the name that the user gave
   std::vector<std::string> served_model_names;
   std::string tokenizer;                        // path; "": that of the model
@@ -105,6 +110,9 @@ struct Runtime {
     engine.reset();
   }
 };
+
+// Returns the names that the base model may have in the files of an adapter.
+std::vector<std::string> base_names(const RuntimeOptions& options);
 
 // Options for the connections of engines on other hosts. Call it when the model's path is known. Returns an
 // error if the model cannot be read.

@@ -59,6 +59,7 @@ struct EngineInfo {
   std::string device{};  // device name with its instruction set; "": unknown
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
+  bool keeps_cache = false;  // whether the KV cache outlives the engine process
   int num_blocks = 0;
   int block_size = 0;  // tokens per block
 

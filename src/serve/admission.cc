@@ -32,9 +32,11 @@ Result<Admission::Ticket> Admission::admit(const std::string& client, const Pric
   TRY_VOID(possible(price));
   if (!take(client, price))
     return failure(ErrorCode::resource_exhausted,
-                   "too many answers are unfinished: this request needs {}, a client may have {}, and all "
-                   "clients together {} (--max-num-seqs and --max-num-queued-reqs)",
-                   price.answers, client_max_.answers, budget_.answers);
+                   "too many answers are unfinished: this request needs {} and {} MiB of memory, a client may "
+                   "have {} (--max-num-seqs and --max-num-queued-reqs) and {} MiB, and all clients together {} "
+                   "and {} MiB: retry later",
+                   price.answers, price.bytes / kMiB, client_max_.answers, client_max_.bytes / kMiB,
+                   budget_.answers, budget_.bytes / kMiB);
   return Ticket(*this, client, price);
 }
 
@@ -43,6 +45,7 @@ bool Admission::take(const std::string& client, const Price& price) {
   if (!fits(used_, price, budget_)) return false;
   const auto found = clients_.find(client);
   if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
+  if (shared_bytes_ && !shared_bytes_->take(static_cast<std::uint64_t>(price.bytes))) return false;
   if (used_.answers == 0) busy_since_us_ = clock_us_();
   used_ += price;
   clients_[client] += price;
@@ -52,6 +55,7 @@ bool Admission::take(const std::string& client, const Price& price) {
 void Admission::give_back(const std::string& client, const Price& price) {
   const std::lock_guard lock(mutex_);
   used_ -= price;
+  if (shared_bytes_) shared_bytes_->give_back(static_cast<std::uint64_t>(price.bytes));
   count_ends(price.answers);
   const auto found = clients_.find(client);
   found->second -= price;

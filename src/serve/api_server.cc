@@ -93,6 +93,7 @@ void ApiServer::stop(int grace_ms) {
   const auto services = [&] {
     return handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
   };
+  if (handler) handler->stopping();
   for (const auto& service : services()) {
     // Stops the live page first: otherwise the server would wait for its streams, which have no end.
     service->views.live.stop();

@@ -168,6 +168,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const LocalExecutor& local = *loaded.executor;
   const WorkFigures work = work_figures(options, loaded);
   TRY(KeptCache::Opened kept, kept_plan.open(scheduler, state_slots(scheduler)));
+  info.keeps_cache = kept.cache != nullptr;
   std::unique_ptr<Executor> whole;
   if (ranks) {
     TRY(whole, RankedExecutor::create(std::move(ranks), std::move(loaded.executor), scheduler.num_blocks,
