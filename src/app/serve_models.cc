@@ -124,7 +124,7 @@ Result<ModelSource> source_of(const ListedModel& listed, const ServeCommand& ser
   if (source.names.empty()) source.names = runtime.served_model_names = {runtime.engine.model.dir};
   source.served = source.names.size();
   for (const LoraModule& adapter : runtime.lora_modules) source.names.push_back(adapter.name);
-  runtime.model_name = runtime.engine.model.dir;
+  runtime.lora_folder.base_name = runtime.engine.model.dir;
   TRY_VOID(find_models(runtime.engine, runtime.hub));
   source.rules = {.weight_bytes = estimated_weight_bytes(runtime.engine.model),
                   .pinned = listed.pinned,

@@ -66,7 +66,7 @@ void take_adapter_folder(const std::vector<RuntimeOptions*>& models) {
   bool used = false;
   for (RuntimeOptions* const model : models)
     if (model->engine.lora.enabled && model->serve.features.change_adapters) {
-      model->lora_folder = folder;
+      model->lora_folder.path = folder;
       used = true;
     }
   if (!used)
@@ -111,7 +111,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {} of weights, {} KV blocks ({}), context of {} tokens", engine.architecture,
-           size_text(engine.weight_bytes), engine.num_blocks, size_text(engine.cache_bytes),
+           size_text(engine.weight_bytes), engine.num_blocks, size_text(engine.cache.bytes),
            engine.max_model_len);
   log_info("ready on {} after {:.2f} s", serving.server->address(),
            static_cast<double>(now_us() - started) * 1e-6);

@@ -12,8 +12,8 @@
 namespace octavo {
 
 struct SessionRow {
-  std::string id;
-  std::string state;         // pinned, retained, demoted or importing
+  std::string id{};
+  std::string state{};       // pinned, retained, demoted or importing
   double tokens = 0;         // at the end of the last turn
   double held_tokens = 0;    // whose blocks the session holds
   double hits = 0;           // fraction of the prompt tokens that were cached, in [0, 1]

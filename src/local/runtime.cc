@@ -330,8 +330,8 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
 }
 
 Result<> open_adapter_folder(const RuntimeOptions& options, const Service& service) {
-  if (options.lora_folder.empty()) return {};
-  return AdapterFolder::open(options.lora_folder, base_names(options), service);
+  if (options.lora_folder.path.empty()) return {};
+  return AdapterFolder::open(options.lora_folder.path, base_names(options), service);
 }
 
 void set_frames(const VideoFrames& requested, media::VideoRule& rule) {
@@ -397,8 +397,7 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
 
 std::vector<std::string> base_names(const RuntimeOptions& options) {
   std::vector<std::string> names = options.served_model_names;
-  if (!options.model_name.empty()) names.push_back(options.model_name);
-  names.push_back(options.engine.model.dir);
+  names.insert(names.end(), {options.lora_folder.base_name, options.engine.model.dir});
   return names;
 }
 
@@ -413,8 +412,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   if (options.serve.observe.phase_spans && !options.serve.observe.tracer)
     return invalid("collect-detailed-traces", "needs --otlp-traces-endpoint, the collector of the spans");
   const bool bundled = options.engine.model.dir.empty();
-  if (options.model_name.empty()) options.model_name = bundled ? "demo" : options.engine.model.dir;
-  const std::string& named = options.model_name;
+  const std::string named = bundled ? "demo" : options.engine.model.dir;
+  if (options.lora_folder.base_name.empty()) options.lora_folder.base_name = named;
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));

@@ -30,6 +30,12 @@ struct LoraModule {
   std::string base_model_name{};
 };
 
+// Folder of adapters that are loaded on demand.
+struct LoraFolder {
+  std::string path{};       // "": none
+  std::string base_name{};  // one more name that the base model may have in the files of adapters; "": none
+};
+
 // How to choose the frames of a video; nullopt: the flag is not given.
 struct VideoFrames {
   std::optional<int> number{};  // frames at equal distances; 0: all
@@ -67,8 +73,6 @@ struct RuntimeEvents {
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
-  // name that the user gave, if engine.model.dir is the path already; "": engine.model.dir
-  std::string model_name{};
   // names of the model in the API; empty: the name that the user gave
   std::vector<std::string> served_model_names;
   std::string tokenizer;                        // path; "": that of the model
@@ -79,8 +83,7 @@ struct RuntimeOptions {
   std::string reasoning_parser;
   ReasoningConfig reasoning_config;
   std::vector<LoraModule> lora_modules;
-  // folder of adapters that are loaded on demand; "": none
-  std::string lora_folder;
+  LoraFolder lora_folder{};
   // command line of the engine process; empty: the engine runs in this process
   std::vector<std::string> engine_command;
   std::string engine_program = "/proc/self/exe";

@@ -98,8 +98,8 @@ std::optional<std::size_t> ModelTable::find(std::string_view name) const {
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (const auto known = service(i); known && known->adapters->find(std::string(name))) return i;
   for (std::size_t i = 0; i < entries_.size(); ++i)
-    if (const RuntimeOptions& options = entries_[i].source.options; !options.lora_folder.empty())
-      if (find_in_adapter_folder(options.lora_folder, std::string(name), base_names(options))) return i;
+    if (const RuntimeOptions& options = entries_[i].source.options; !options.lora_folder.path.empty())
+      if (find_in_adapter_folder(options.lora_folder.path, std::string(name), base_names(options))) return i;
   return std::nullopt;
 }
 
@@ -342,7 +342,7 @@ void ModelTable::loaded(std::size_t model, const Result<>& result) {
     waiting = std::exchange(entry.waiting, {});
     if (result) {
       const EngineInfo info = engine(model).info();
-      arbiter_.loaded(model, now, info.weight_bytes, info.cache_bytes, info.keeps_cache);
+      arbiter_.loaded(model, now, info.weight_bytes, info.cache.bytes, info.cache.outlives_engine);
       const double seconds = static_cast<double>(arbiter_.models()[model].load_us()) * 1e-6;
       entry.broken = false;
       outcome = arbiter_.fits(model);
@@ -351,7 +351,7 @@ void ModelTable::loaded(std::size_t model, const Result<>& result) {
       ++entry.loads;
       entry.load_seconds += seconds;
       log_info("model {}: loaded after {:.2f} s ({} of weights, {} of KV cache)", name, seconds,
-               size_text(info.weight_bytes), size_text(info.cache_bytes));
+               size_text(info.weight_bytes), size_text(info.cache.bytes));
     } else {
       arbiter_.load_failed(model);
       entry.broken = true;
