@@ -118,7 +118,8 @@ constexpr ServeFlag kReplyFlags[] = {
      flag::range(1, 31'536'000),
      {.environment = "SAGEMAKER_SESSIONS_EXPIRATION"}},
     {"--enable-session-import",
-     flag::to<&RuntimeCommand::runtime, &RuntimeOptions::engine, &EngineOptions::sessions, &SessionLimits::imports>,
+     flag::to<&RuntimeCommand::runtime, &RuntimeOptions::engine, &EngineOptions::sessions,
+              &SessionLimits::imports>,
      "Serve /v1/sessions/{id}/export and import. An imported file decides the content of cached prefixes, so "
      "enable it only if all clients are trusted"},
     {"--fingerprint-mode", flag::to<&ServeCommand::fingerprint, &Fingerprint::mode>,

@@ -73,11 +73,11 @@ Result<SessionPage> read_session_page(std::string_view body) {
 std::string session_lines(std::span<const SessionRow> rows, bool heading) {
   constexpr std::string_view kRow = "{:<36} {:<9} {:>8} {:>8} {:>5} {:>8} {:>8} {:>8}\n";
   std::string out;
-  if (heading)
-    out = fmt::format(kRow, "SESSION", "STATE", "TOKENS", "HELD", "HIT%", "TURNS", "AGE", "LAST");
+  if (heading) out = fmt::format(kRow, "SESSION", "STATE", "TOKENS", "HELD", "HIT%", "TURNS", "AGE", "LAST");
   for (const SessionRow& row : rows)
     fmt::format_to(std::back_inserter(out), kRow, printable(row.id), row.state, row.tokens, row.held_tokens,
-                   fmt::format("{:.0f}", 100 * row.hits), row.turns, duration(row.age_s), duration(row.idle_s));
+                   fmt::format("{:.0f}", 100 * row.hits), row.turns, duration(row.age_s),
+                   duration(row.idle_s));
   return out;
 }
 
@@ -87,7 +87,8 @@ std::string largest_sessions(std::vector<SessionRow> rows) {
   const std::size_t shown = std::min(rows.size(), kLargestMax);
   const std::size_t hidden = rows.size() - shown;
   rows.resize(shown);
-  return "\n" + session_lines(rows, true) + (hidden > 0 ? fmt::format("and {} smaller sessions\n", hidden) : "");
+  return "\n" + session_lines(rows, true) +
+         (hidden > 0 ? fmt::format("and {} smaller sessions\n", hidden) : "");
 }
 
 }  // namespace octavo

@@ -13,13 +13,13 @@ namespace octavo {
 
 struct SessionRow {
   std::string id{};
-  std::string state{};       // pinned, retained, demoted or importing
-  double tokens = 0;         // at the end of the last turn
-  double held_tokens = 0;    // whose blocks the session holds
-  double hits = 0;           // fraction of the prompt tokens that were cached, in [0, 1]
+  std::string state{};     // pinned, retained, demoted or importing
+  double tokens = 0;       // at the end of the last turn
+  double held_tokens = 0;  // whose blocks the session holds
+  double hits = 0;         // fraction of the prompt tokens that were cached, in [0, 1]
   double turns = 0;
   double age_s = 0;
-  double idle_s = 0;         // since the last turn, which was the last hit
+  double idle_s = 0;  // since the last turn, which was the last hit
 };
 
 struct SessionPage {

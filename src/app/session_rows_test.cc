@@ -14,15 +14,17 @@ TEST(SessionRows, ReadAPage) {
        "idle_seconds": 3.2, "usage": {"prompt_tokens": 200, "cached_tokens": 150}}], "has_more": true})")
                                .value();
   EXPECT_TRUE(page.more);
-  EXPECT_EQ(session_lines(page.rows, true),
-            "SESSION                              STATE       TOKENS     HELD  HIT%    TURNS      AGE     LAST\n"
-            "agent-7                              pinned          70       64    75        3      2 h      3 s\n");
+  EXPECT_EQ(
+      session_lines(page.rows, true),
+      "SESSION                              STATE       TOKENS     HELD  HIT%    TURNS      AGE     LAST\n"
+      "agent-7                              pinned          70       64    75        3      2 h      3 s\n");
   EXPECT_FALSE(read_session_page(R"({"data": [], "has_more": true})")->more) << "no row to continue after";
   for (const char* body : {"", "[]", R"({"data": 1})"}) EXPECT_FALSE(read_session_page(body)) << body;
 }
 
 TEST(SessionRows, AnIdDoesNotControlTheTerminal) {
-  const std::vector<SessionRow> rows{{.id = "a\x1b[2J\xc2\x9b" "1mé"}};
+  const std::vector<SessionRow> rows{{.id = "a\x1b[2J\xc2\x9b"
+                                            "1mé"}};
   EXPECT_THAT(session_lines(rows, false), testing::StartsWith("a?[2J??1mé "));
 }
 

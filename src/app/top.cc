@@ -34,7 +34,8 @@ std::vector<SessionRow> sessions_at(const TopCommand& c) {
   std::vector<SessionRow> all;
   for (const auto& [url, body] : fleet::pages_of(c.urls, "/v1/sessions?limit=1000", c.api_key)) {
     if (!body) continue;
-    if (const auto page = read_session_page(*body)) all.insert(all.end(), page->rows.begin(), page->rows.end());
+    if (const auto page = read_session_page(*body))
+      all.insert(all.end(), page->rows.begin(), page->rows.end());
   }
   return all;
 }
@@ -64,8 +65,8 @@ Result<> top(const TopCommand& c) {
       const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
       const std::string frame = top_frame(rows, static_cast<double>(now_at_us - last_us) * 1e-6,
                                           std::chrono::duration<double>(since_1970).count());
-      const bool any = std::ranges::any_of(
-          rows, [](const TopRow& row) { return row.load && row.load->sessions > 0; });
+      const bool any =
+          std::ranges::any_of(rows, [](const TopRow& row) { return row.load && row.load->sessions > 0; });
       const std::string sessions = any ? largest_sessions(sessions_at(c)) : "";
       // On a terminal, each frame replaces the previous one.
       fmt::print("{}{}{}{}", screen ? "\x1b[H\x1b[J" : "", frame, sessions, screen || c.once ? "" : "\n");

@@ -50,8 +50,9 @@ Response Exchange::refusal(int status, const std::string& text) const {
 
 std::optional<Response> Exchange::reserve(std::uint64_t bytes) {
   if (body_share_.grow_to(bytes)) return std::nullopt;
-  return refusal(503, fmt::format("request bodies and unread responses have the {} MiB that are allowed: retry later",
-                                  connection_->options().bodies_bytes_max >> 20));
+  return refusal(
+      503, fmt::format("request bodies and unread responses have the {} MiB that are allowed: retry later",
+                       connection_->options().bodies_bytes_max >> 20));
 }
 
 std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {

@@ -15,8 +15,8 @@
 
 namespace octavo {
 
-// Returns the path of the adapter with this name in the folder, or nullopt if it does not exist or if its base
-// model is not in `base_names`.
+// Returns the path of the adapter with this name in the folder, or nullopt if it does not exist or if its
+// base model is not in `base_names`.
 std::optional<std::string> find_in_adapter_folder(const std::filesystem::path& root, const std::string& name,
                                                   const std::vector<std::string>& base_names);
 

@@ -31,12 +31,13 @@ Result<> Admission::possible(const Price& price) const {
 Result<Admission::Ticket> Admission::admit(const std::string& client, const Price& price) {
   TRY_VOID(possible(price));
   if (!take(client, price))
-    return failure(ErrorCode::resource_exhausted,
-                   "too many answers are unfinished: this request needs {} and {} MiB of memory, a client may "
-                   "have {} (--max-num-seqs and --max-num-queued-reqs) and {} MiB, and all clients together {} "
-                   "and {} MiB: retry later",
-                   price.answers, price.bytes / kMiB, client_max_.answers, client_max_.bytes / kMiB,
-                   budget_.answers, budget_.bytes / kMiB);
+    return failure(
+        ErrorCode::resource_exhausted,
+        "too many answers are unfinished: this request needs {} and {} MiB of memory, a client may "
+        "have {} (--max-num-seqs and --max-num-queued-reqs) and {} MiB, and all clients together {} "
+        "and {} MiB: retry later",
+        price.answers, price.bytes / kMiB, client_max_.answers, client_max_.bytes / kMiB, budget_.answers,
+        budget_.bytes / kMiB);
   return Ticket(*this, client, price);
 }
 

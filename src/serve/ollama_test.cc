@@ -142,10 +142,12 @@ TEST_F(OllamaTest, KeepAliveIsANumberOfSecondsOrADuration) {
   EXPECT_EQ(us("1h30m"), 5400 * kSecond);
   EXPECT_EQ(us("1.5h"), 5400 * kSecond);
   EXPECT_EQ(us("250ms"), kSecond / 4);
-  for (const json::value& forever : {json::value(-1), json::value(-0.5), json::value("-1m"), json::value(1e300)})
+  for (const json::value& forever :
+       {json::value(-1), json::value(-0.5), json::value("-1m"), json::value(1e300)})
     EXPECT_LT(us(forever), 0) << json::serialize(forever);
-  for (const json::value& wrong : {json::value(""), json::value("5"), json::value("m"), json::value("1 m"), json::value("1.2.3s"), json::value("inf"),
-                                   json::value("--1s"), json::value(true), json::value(json::array())})
+  for (const json::value& wrong :
+       {json::value(""), json::value("5"), json::value("m"), json::value("1 m"), json::value("1.2.3s"),
+        json::value("inf"), json::value("--1s"), json::value(true), json::value(json::array())})
     EXPECT_EQ(ollama::keep_alive_us(wrong).error().field, "keep_alive") << json::serialize(wrong);
   serve_text("x");
   EXPECT_EQ(post("/api/generate", R"({"model":"demo","prompt":"x","keep_alive":"soon"})").status, 400);

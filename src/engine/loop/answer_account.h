@@ -51,7 +51,8 @@ struct AnswerAccount {
     if (first < computed_until || first < known_tokens) {
       const int fresh = std::max(first, computed_until);
       const int again = std::clamp(computed_until - first, 0, count);
-      cost[CostUnit::prompt_tokens_computed] += std::clamp(prompt_tokens - fresh, 0, std::max(0, end - fresh));
+      cost[CostUnit::prompt_tokens_computed] +=
+          std::clamp(prompt_tokens - fresh, 0, std::max(0, end - fresh));
       cost[CostUnit::tokens_recomputed] +=
           again + std::max(0, std::min(end, known_tokens) - std::max(fresh, prompt_tokens));
     }

@@ -1,5 +1,6 @@
-// The workers that have left the fleet. For a short time, their sessions may still move to other workers. Later, the
-// router forgets their sessions: another program may use the address, and must not get the credentials of clients.
+// The workers that have left the fleet. For a short time, their sessions may still move to other workers.
+// Later, the router forgets their sessions: another program may use the address, and must not get the
+// credentials of clients.
 #pragma once
 
 #include <cstdint>

@@ -56,9 +56,10 @@ void Monitor::tick() {
   const auto view = balancer_.fleet().view();
   const auto leaving = balancer_.leaving();
   std::erase_if(known_, [&](const auto& entry) {
-    const bool has_left = !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
-      return member.endpoint->name == entry.first;
-    });
+    const bool has_left =
+        !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
+          return member.endpoint->name == entry.first;
+        });
     if (has_left) left_.left(entry.first, now);
     return has_left;
   });

@@ -20,7 +20,8 @@ namespace octavo::fleet {
 // Must outlive the AsyncClient that owns `loop`.
 class Monitor {
  public:
-  // forget: called with the name of a worker that left the fleet a while ago (LeftWorkers), on the loop's thread
+  // forget: called with the name of a worker that left the fleet a while ago (LeftWorkers), on the loop's
+  // thread
   Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop,
           std::function<void(const std::string& worker)> forget)
       : balancer_(balancer), options_(options), loop_(loop), forget_(std::move(forget)) {}

@@ -15,9 +15,8 @@ namespace json = boost::json;
 constexpr std::int64_t kForever = -1;
 constexpr double kSecondsMax = 1e9;  // longer times mean for ever
 
-constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6},
-                                                          {"ms", 1e-3}, {"s", 1},     {"m", 60},
-                                                          {"h", 3600}};
+constexpr std::pair<std::string_view, double> kUnits[] = {
+    {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
 
 // Reads a duration as Go writes it. Returns seconds.
 std::optional<double> duration(std::string_view text) {

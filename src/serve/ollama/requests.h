@@ -13,8 +13,8 @@
 
 namespace octavo::ollama {
 
-// A request without a prompt. In Ollama it loads the model, or unloads the model if `keep_alive` is 0. A server
-// with one model keeps it until it stops, so it only sends a reply.
+// A request without a prompt. In Ollama it loads the model, or unloads the model if `keep_alive` is 0. A
+// server with one model keeps it until it stops, so it only sends a reply.
 struct Hold {
   std::string model;  // the name that the client used
   bool load = true;

@@ -23,7 +23,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr int kPendingMax = 256;  // commands without a result and exports that are not sent, of all clients
-constexpr std::uint64_t kExportBytes = 4 << 20;  // usual size of a part of an export
+constexpr std::uint64_t kExportBytes = 4 << 20;     // usual size of a part of an export
 constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in a list
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 
@@ -235,8 +235,8 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     return failure(ErrorCode::resource_exhausted,
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
-  // Counts an export, and its bytes, until the response is sent, because clients may not read it. The connection
-  // owns the function, and so the exchange, until then.
+  // Counts an export, and its bytes, until the response is sent, because clients may not read it. The
+  // connection owns the function, and so the exchange, until then.
   if (command.verb == SessionVerb::export_part) {
     if (auto full = exchange->reserve(kExportBytes)) {
       exchange->respond(*std::move(full));
