@@ -29,6 +29,12 @@ struct TopCommand {
   bool once = false;
 };
 
+// In a server with many models, the request for the list would load a model.
+bool may_list_sessions(const std::vector<TopRow>& rows) {
+  return std::ranges::any_of(rows, [](const TopRow& row) { return row.load && row.load->sessions > 0; }) &&
+         std::ranges::all_of(rows, [](const TopRow& row) { return row.models.empty(); });
+}
+
 // Returns the sessions of all servers that list them. A router lists those of its workers.
 std::vector<SessionRow> sessions_at(const TopCommand& c) {
   std::vector<SessionRow> all;
@@ -65,9 +71,7 @@ Result<> top(const TopCommand& c) {
       const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
       const std::string frame = top_frame(rows, static_cast<double>(now_at_us - last_us) * 1e-6,
                                           std::chrono::duration<double>(since_1970).count());
-      const bool any =
-          std::ranges::any_of(rows, [](const TopRow& row) { return row.load && row.load->sessions > 0; });
-      const std::string sessions = any ? largest_sessions(sessions_at(c)) : "";
+      const std::string sessions = may_list_sessions(rows) ? largest_sessions(sessions_at(c)) : "";
       // On a terminal, each frame replaces the previous one.
       fmt::print("{}{}{}{}", screen ? "\x1b[H\x1b[J" : "", frame, sessions, screen || c.once ? "" : "\n");
       std::fflush(stdout);
