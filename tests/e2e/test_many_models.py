@@ -229,6 +229,14 @@ def test_the_cache_of_an_unloaded_model_stays(tmp_path, memory_for):
         assert second["usage"]["prompt_tokens_details"]["cached_tokens"] >= (tokens - 1) // BLOCK * BLOCK
 
 
+def test_the_cache_of_an_engine_without_prefix_caching_is_freed(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", a={"enable-prefix-caching": False})) as base:
+        assert http_client.post(base + "/models/a/load").json()["kv_cache_kept"]
+        used = metrics(base)["octavo:models_used_bytes"]
+        assert not http_client.post(base + "/models/a/unload").json()["kv_cache_kept"]
+        assert metrics(base)["octavo:models_used_bytes"] == 0 < used
+
+
 def test_a_running_stream_waits_for_other_models_and_continues(tmp_path, memory_for):
     with serve("--models", models_file(tmp_path, "a", "b"), memory_for(1, 2), "--models-slice=1") as base:
         undisturbed = stream(base, "a", "Once", 900)
