@@ -67,8 +67,11 @@ void ModelTable::end_first_loads() {
   std::vector<Waiter> waiting;
   {
     const std::lock_guard lock(mutex_);
-    for (Entry& entry : entries_)
-      if (!entry.runtime) std::ranges::move(std::exchange(entry.waiting, {}), std::back_inserter(waiting));
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].runtime) continue;
+      std::ranges::move(std::exchange(entries_[i].waiting, {}), std::back_inserter(waiting));
+      arbiter_.withdrawn(i);
+    }
     first_loads_.request_stop();
   }
   for (const Waiter& waiter : waiting) waiter.done(std::unexpected(shutting_down()));
