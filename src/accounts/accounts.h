@@ -114,7 +114,7 @@ class Accounts {
   int log_ = -1;  // file descriptor of the access log; -1: not open
 };
 
-// Returns the counters of each engine's compute time, in Prometheus' text format.
-std::string compute_metrics(std::span<const EngineStats> engines);
+// Returns the counters of each engine's compute time, in Prometheus' text format. `model_name` is escaped.
+std::string compute_metrics(std::span<const EngineStats> engines, std::string_view model_name);
 
 }  // namespace octavo

@@ -210,7 +210,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
   // Cached bytes of a step: on average, half of the output is cached. Ignores sliding windows, which cache
   // less.
-  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
+  const double cached_bytes = static_cast<double>(info.cache.bytes) / info.num_blocks /
                               c.runtime.engine.cache.block_size *
                               (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
   const double bytes_per_step = static_cast<double>(times.weight_bytes) + cached_bytes;

@@ -53,6 +53,9 @@ class Exchange {
   // Decodes a Content-Encoding of gzip or deflate. Returns an error response if the coding is unknown, if
   // the data is malformed or larger than `bytes_max`, or if the server's budget is used up.
   std::optional<Response> decode_body(std::uint64_t bytes_max);
+  // Counts the bytes of a response in the server's budget until the end of the exchange, for a response that
+  // waits for a slow client. Returns an error response if the budget is used up.
+  std::optional<Response> reserve(std::uint64_t bytes);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
   // Adds a field to the response, whether it is complete, a stream or an error.
@@ -97,6 +100,7 @@ class Exchange {
 
  private:
   void count(int status, std::uint64_t response_bytes);
+  Response refusal(int status, const std::string& text) const;
 
   Request request_;
   BodyShare body_share_;

@@ -272,6 +272,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
       one.wanted = options.events.requested;
+      one.stop = options.events.stop;
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
       one.shares_experts = options.engine.parallel.shares_experts();
@@ -329,13 +330,9 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// base_model_name in an adapter's files is the name that the base model had when the adapter was made.
-Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
-                             const Service& service) {
-  if (path.empty()) return {};
-  std::vector<std::string> names = service.options.rules.model_names;
-  names.insert(names.end(), {named, dir});
-  return AdapterFolder::open(path, std::move(names), service);
+Result<> open_adapter_folder(const RuntimeOptions& options, const Service& service) {
+  if (options.lora_folder.path.empty()) return {};
+  return AdapterFolder::open(options.lora_folder.path, base_names(options), service);
 }
 
 void set_frames(const VideoFrames& requested, media::VideoRule& rule) {
@@ -401,6 +398,12 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
 
 }  // namespace
 
+std::vector<std::string> base_names(const RuntimeOptions& options) {
+  std::vector<std::string> names = options.served_model_names;
+  names.insert(names.end(), {options.lora_folder.base_name, options.engine.model.dir});
+  return names;
+}
+
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
   TRY(std::string identity, hosts_identity(options.engine));
   return remote::EngineMeetingOptions{.address = options.engines.meeting_address,
@@ -413,6 +416,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
     return invalid("collect-detailed-traces", "needs --otlp-traces-endpoint, the collector of the spans");
   const bool bundled = options.engine.model.dir.empty();
   const std::string named = bundled ? "demo" : options.engine.model.dir;
+  if (options.lora_folder.base_name.empty()) options.lora_folder.base_name = named;
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
@@ -446,6 +450,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   of_adapters.revision.clear();
   serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };
   for (const auto& [kind, folder] : options.engine.lora.by_media) serve.media.adapters.insert(kind);
+  serve.features.session_import = options.engine.sessions.imports;
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
@@ -465,7 +470,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
       runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
   TRY_VOID(runtime->service->metrics.accounts.open());
   TRY_VOID(load_adapters(options, *runtime->service));
-  TRY_VOID(open_adapter_folder(options.lora_folder, named, dir, *runtime->service));
+  TRY_VOID(open_adapter_folder(options, *runtime->service));
   return runtime;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct LoraModule {
   std::string path;
   // name of the base model in the list of models; "": the model's name
   std::string base_model_name{};
+};
+
+// Folder of adapters that are loaded on demand.
+struct LoraFolder {
+  std::string path{};       // "": none
+  std::string base_name{};  // one more name that the base model may have in the files of adapters; "": none
 };
 
 // How to choose the frames of a video; nullopt: the flag is not given.
@@ -58,6 +65,8 @@ struct RuntimeEvents {
   std::function<void()> model_found{};
   // called, on any thread, when a request or command arrives while the engine is unloaded
   std::function<void()> requested{};
+  // ends start_runtime() with an error while an engine process loads the model
+  std::stop_token stop{};
 };
 
 // Options of a subcommand that runs a model.
@@ -74,8 +83,7 @@ struct RuntimeOptions {
   std::string reasoning_parser;
   ReasoningConfig reasoning_config;
   std::vector<LoraModule> lora_modules;
-  // folder of adapters that are loaded on demand; "": none
-  std::string lora_folder;
+  LoraFolder lora_folder{};
   // command line of the engine process; empty: the engine runs in this process
   std::vector<std::string> engine_command;
   std::string engine_program = "/proc/self/exe";
@@ -105,6 +113,9 @@ struct Runtime {
     engine.reset();
   }
 };
+
+// Returns the names that the base model may have in the files of an adapter.
+std::vector<std::string> base_names(const RuntimeOptions& options);
 
 // Options for the connections of engines on other hosts. Call it when the model's path is known. Returns an
 // error if the model cannot be read.

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -44,14 +45,19 @@ class Arbiter {
     ModelRules rules;
     Presence presence = Presence::unloaded;
     bool has_cache = false;
+    bool keeps_cache = false;         // the cache stays after an unload
     bool busy = false;                // whether the model has unfinished requests
     std::int64_t wanted_us = 0;       // time since which requests wait for the model; 0: none waits
     std::int64_t deadline_us = 0;     // earliest deadline of these requests; 0: none
     std::int64_t began_us = 0;        // start of the current or last load
     std::int64_t loaded_us = 0;       // end of the last load
     std::int64_t used_us = 0;         // last time with a request; 0: never
+    // time without requests after which a client wants the unload; negative: never; nullopt: idle_timeout_us
+    std::optional<std::int64_t> keep_us{};
     std::int64_t stays_until_us = 0;  // the engine refused to unload; the arbiter tries again at this time
     std::int64_t total_bytes() const { return rules.weight_bytes + rules.cache_bytes; }
+    // bytes that an unload frees
+    std::int64_t unload_bytes() const { return keeps_cache ? rules.weight_bytes : total_bytes(); }
     std::int64_t load_us() const { return loaded_us > began_us ? loaded_us - began_us : 0; }
   };
 
@@ -60,7 +66,11 @@ class Arbiter {
 
   // A request or command needs the model. deadline_us: 0: none.
   void requested(std::size_t model, std::int64_t now_us, std::int64_t deadline_us = 0);
+  // No request waits for the model any more.
+  void withdrawn(std::size_t model);
   void set_busy(std::size_t model, bool busy, std::int64_t now_us);
+  // Sets Model::keep_us until the next unload. Has no effect on an unloaded model.
+  void keep(std::size_t model, std::int64_t keep_us);
   // A client wants the memory of this model. Returns an error if the model is not loaded or is busy.
   Result<Action> unload(std::size_t model);
 
@@ -68,7 +78,9 @@ class Arbiter {
   // Call it after every event, and every few milliseconds while requests wait.
   std::vector<Action> decide(std::int64_t now_us);
 
-  void loaded(std::size_t model, std::int64_t now_us, std::int64_t weight_bytes, std::int64_t cache_bytes);
+  // keeps_cache: the cache stays in memory when the model is unloaded.
+  void loaded(std::size_t model, std::int64_t now_us, std::int64_t weight_bytes, std::int64_t cache_bytes,
+              bool keeps_cache);
   // A load has failed, or a loaded engine has failed: the model uses no memory.
   void load_failed(std::size_t model);
   void unloaded(std::size_t model, std::int64_t now_us);

@@ -20,9 +20,9 @@ constexpr int kMeetMs = 50;  // interval at which to look for the connection of 
 void EngineProcess::run() {
   while (!std::holds_alternative<state::Stopped>(state_)) state_ = after(state_, next_event());
   take_commands();
-  const Error stopped{ErrorCode::unavailable, "the engine was stopped", {}};
-  end_commands_of_callers(stopped);
-  end_all(stopped);
+  if (!std::exchange(start_reported_, true)) started_.set_value(std::unexpected(stopped()));
+  end_commands_of_callers(stopped());
+  end_all(stopped());
 }
 
 EngineEvent EngineProcess::next_event() {

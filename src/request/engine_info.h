@@ -58,7 +58,11 @@ struct EngineInfo {
   std::string architecture{};
   std::string device{};  // device name with its instruction set; "": unknown
   std::int64_t weight_bytes = 0;
-  std::int64_t cache_bytes = 0;
+  struct KvCache {
+    std::int64_t bytes = 0;
+    bool outlives_engine = false;  // whether it stays in memory without the engine's process
+  };
+  KvCache cache{};
   int num_blocks = 0;
   int block_size = 0;  // tokens per block
 

@@ -15,6 +15,11 @@
 
 namespace octavo {
 
+// Returns the path of the adapter with this name in the folder, or nullopt if it does not exist or if its
+// base model is not in `base_names`.
+std::optional<std::string> find_in_adapter_folder(const std::filesystem::path& root, const std::string& name,
+                                                  const std::vector<std::string>& base_names);
+
 class AdapterFolder {
  public:
   // Lets requests of the service name the adapters in the folder. Ignores adapters whose base model is not in
@@ -35,8 +40,6 @@ class AdapterFolder {
 
   AdapterFolder(std::filesystem::path root, std::vector<std::string> base_names, const Service& service)
       : root_(std::move(root)), base_names_(std::move(base_names)), service_(service) {}
-  std::optional<std::string> find(const std::string& name) const;
-  bool is_of_this_model(const std::filesystem::path& folder) const;
   std::optional<Failure> failure_of(const std::string& name) const;
   void ended(const std::string& name, const std::string& path, Time changed, const Result<>& result);
 

@@ -31,11 +31,13 @@ Result<> Admission::possible(const Price& price) const {
 Result<Admission::Ticket> Admission::admit(const std::string& client, const Price& price) {
   TRY_VOID(possible(price));
   if (!take(client, price))
-    return failure(ErrorCode::resource_exhausted,
-                   "too many answers are unfinished, or they need too much host memory: this request has {} "
-                   "answers, a client may have {} unfinished ones, and all clients together {} "
-                   "(--max-num-seqs and --max-num-queued-reqs)",
-                   price.answers, client_max_.answers, budget_.answers);
+    return failure(
+        ErrorCode::resource_exhausted,
+        "too many answers are unfinished: this request needs {} and {} MiB of memory, a client may "
+        "have {} (--max-num-seqs and --max-num-queued-reqs) and {} MiB, and all clients together {} "
+        "and {} MiB: retry later",
+        price.answers, price.bytes / kMiB, client_max_.answers, client_max_.bytes / kMiB, budget_.answers,
+        budget_.bytes / kMiB);
   return Ticket(*this, client, price);
 }
 
@@ -44,6 +46,7 @@ bool Admission::take(const std::string& client, const Price& price) {
   if (!fits(used_, price, budget_)) return false;
   const auto found = clients_.find(client);
   if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
+  if (shared_bytes_ && !shared_bytes_->take(static_cast<std::uint64_t>(price.bytes))) return false;
   if (used_.answers == 0) busy_since_us_ = clock_us_();
   used_ += price;
   clients_[client] += price;
@@ -53,6 +56,7 @@ bool Admission::take(const std::string& client, const Price& price) {
 void Admission::give_back(const std::string& client, const Price& price) {
   const std::lock_guard lock(mutex_);
   used_ -= price;
+  if (shared_bytes_) shared_bytes_->give_back(static_cast<std::uint64_t>(price.bytes));
   count_ends(price.answers);
   const auto found = clients_.find(client);
   found->second -= price;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/body_budget.h"
 
 namespace octavo {
 
@@ -36,8 +37,13 @@ struct Price {
 // server.
 class Admission {
  public:
-  Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
-      : budget_(budget), client_max_(client_max), clock_us_(std::move(clock_us)) {}
+  // shared_bytes: budget for the bytes of several Admissions together; null: only `budget` applies
+  Admission(const Price& budget, const Price& client_max, std::shared_ptr<http::BodyBudget> shared_bytes = {},
+            std::function<std::int64_t()> clock_us = now_us)
+      : budget_(budget),
+        client_max_(client_max),
+        shared_bytes_(std::move(shared_bytes)),
+        clock_us_(std::move(clock_us)) {}
 
   // The resources that a request holds. The destructor returns them. The Admission must outlive the ticket.
   class Ticket {
@@ -96,6 +102,7 @@ class Admission {
   void count_ends(int answers);
 
   const Price budget_, client_max_;
+  const std::shared_ptr<http::BodyBudget> shared_bytes_;
   const std::function<std::int64_t()> clock_us_;
   std::atomic<int> tickets_ = 0;
   std::atomic<int> session_commands_ = 0;

@@ -20,8 +20,10 @@ class ApiHandler {
   virtual void count(const http::Answered& answered) = 0;
   // Returns the services that exist now.
   virtual std::vector<std::shared_ptr<Service>> services() const = 0;
-  // Called when the server accepts no more requests. After this call, services() must always return the same
-  // services.
+  // Called when the server begins to stop: ends the requests that have not reached a service.
+  virtual void stopping() {}
+  // Called when the server accepts no more requests. After this call, services() must always return
+  // the same services.
   virtual void stop() {}
 };
 

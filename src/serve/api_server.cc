@@ -93,6 +93,7 @@ void ApiServer::stop(int grace_ms) {
   const auto services = [&] {
     return handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
   };
+  if (handler) handler->stopping();
   for (const auto& service : services()) {
     // Stops the streams of the live page, for whose end the server would otherwise wait.
     service->views.live.stop();

@@ -455,7 +455,6 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (any([](const EngineStats& e) { return e.kv_residency.enabled; })) write_residency(engines, out);
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
     write_work(engines, out);
-
   std::vector<Answers> answers;
   {
     const std::lock_guard lock(mutex_);
@@ -493,7 +492,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   histogram("request_inference_time_seconds", "Time from first step to last token.", &Answers::inference);
   histogram("request_prefill_time_seconds", "Time from first step to first token.", &Answers::prefill);
   histogram("request_decode_time_seconds", "Time from first to last token.", &Answers::decode);
-  return out.take() + accounts.metrics() + compute_metrics(engines) + session_metrics(engines, model_name_);
+  return out.take() + accounts.metrics() + compute_metrics(engines, model_name_) +
+         session_metrics(engines, model_name_);
 }
 
 }  // namespace octavo

@@ -40,6 +40,8 @@ struct AdmissionOptions {
   int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
   // maximum sum of Price::bytes; above it, the server returns 429
   std::int64_t request_bytes_max = std::int64_t{4} << 30;
+  // Price::bytes of several models together, which also have this limit; null: no other model
+  std::shared_ptr<http::BodyBudget> shared_bytes{};
 
   Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
   Price client_max() const {

@@ -65,7 +65,7 @@ struct Service {
         weights(options.model.path),
         metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
         views{.live{engine_client, metrics}, .steps{engine_client, options.observe.step_trace}},
-        admission(options.admission.budget(), options.admission.client_max()),
+        admission(options.admission.budget(), options.admission.client_max(), options.admission.shared_bytes),
         responses(options.response_store_bytes),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),

@@ -32,8 +32,9 @@ Result<BlockFormat> SessionTable::format_of_moves() const {
   TRY(BlockFormat format, moves_.exchange->block_format());
   if (format.fingerprint.empty())
     return failure(ErrorCode::unsupported,
-                   "sessions cannot be exported or imported, because the files of the model have no "
-                   "fingerprint: check that the server can read them, and restart it");
+                   "sessions cannot be exported or imported, because the engine has no hash of the model's "
+                   "files: start the server with --enable-session-import, with several ranks also with "
+                   "--kv-transfer-config");
   return format;
 }
 

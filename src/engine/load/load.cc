@@ -116,7 +116,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   info.weight_bytes = ranks * static_cast<std::int64_t>(model.weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
   if (const auto& ends = model.ends) info.weight_bytes += static_cast<std::int64_t>(ends->weight_bytes);
-  info.cache_bytes =
+  info.cache.bytes =
       ranks * (scheduler.num_blocks * figures.block_bytes + state_slots(scheduler) * figures.state_bytes) +
       scheduler.max_num_seqs * memory.source_bytes + scheduler.num_blocks * memory.draft_block_bytes;
   info.vocab_size = model.spec.vocab;
@@ -168,6 +168,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const LocalExecutor& local = *loaded.executor;
   const WorkFigures work = work_figures(options, loaded);
   TRY(KeptCache::Opened kept, kept_plan.open(scheduler, state_slots(scheduler)));
+  info.cache.outlives_engine = kept.cache != nullptr;
   std::unique_ptr<Executor> whole;
   if (ranks) {
     TRY(whole, RankedExecutor::create(std::move(ranks), std::move(loaded.executor), scheduler.num_blocks,

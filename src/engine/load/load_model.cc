@@ -274,10 +274,9 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
       TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
     }
     local.shared_cache = loaded.rank_caches.has_value();
-  } else if (ranks == nullptr && options.sessions.held_fraction > 0) {
-    // Exported sessions carry this fingerprint. It hashes only samples of the weights, because a hash of all
-    // bytes would make each start slower. If it is empty, the engine refuses exports.
-    local.fingerprint = fingerprint_of(options, *model, sampled_fingerprint).value_or("");
+  } else if (ranks == nullptr && options.sessions.imports) {
+    // Exported sessions carry this fingerprint. If it is empty, the engine refuses exports and imports.
+    local.fingerprint = fingerprint_of(options, *model, model_fingerprint).value_or("");
   }
   TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));
   return loaded;

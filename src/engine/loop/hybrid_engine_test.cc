@@ -88,7 +88,7 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   const auto few = load_engine(options_).value();
   EXPECT_LT(few->info().max_num_seqs, 6);
   EXPECT_GE(few->info().max_num_seqs, 1);
-  EXPECT_LE(few->info().cache_bytes, 60'000);
+  EXPECT_LE(few->info().cache.bytes, 60'000);
   options_.cache.memory_bytes = 10'000;
   const auto none = load_engine(options_);
   ASSERT_FALSE(none);

@@ -79,8 +79,6 @@ class StepCosts {
   }
 
  private:
-  void count(Answer& answer, const StepPart& part, std::int64_t now_ns) const;
-
   Scheduler& scheduler_;
   AnswerTable& answers_;
   StepWeights weights_;

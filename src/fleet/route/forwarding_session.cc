@@ -36,7 +36,8 @@ bool is_full(const Balancer& balancer, const FleetView& view, const Member& work
          requests_at(balancer, worker.id) > kTimes * least + kMore;
 }
 
-// Returns whether the worker may still answer: it is available, it drains, or it has left the fleet.
+// Returns whether the worker may still answer: it is available, it drains, or it has left the fleet
+// (LeftWorkers).
 bool may_export(const Member* worker) {
   return worker == nullptr || worker->state.availability == Availability::available ||
          worker->state.availability == Availability::draining;

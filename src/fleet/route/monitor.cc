@@ -56,10 +56,14 @@ void Monitor::tick() {
   const auto view = balancer_.fleet().view();
   const auto leaving = balancer_.leaving();
   std::erase_if(known_, [&](const auto& entry) {
-    return !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
-      return member.endpoint->name == entry.first;
-    });
+    const bool has_left =
+        !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
+          return member.endpoint->name == entry.first;
+        });
+    if (has_left) left_.left(entry.first, now);
+    return has_left;
   });
+  for (const std::string& worker : left_.take_forgotten(now)) forget_(worker);
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(cards_, [&](const auto& entry) { return !view->find(entry.first); });
@@ -71,7 +75,9 @@ void Monitor::tick() {
 }
 
 void Monitor::visit(const Member& member, std::int64_t now) {
-  Known& known = known_[member.endpoint->name];
+  const auto [found, is_new] = known_.try_emplace(member.endpoint->name);
+  if (is_new) left_.returned(member.endpoint->name);
+  Known& known = found->second;
   const Availability availability = member.state.availability;
   const bool answers = availability != Availability::unprobed && availability != Availability::starting &&
                        availability != Availability::unhealthy;

@@ -179,7 +179,8 @@ struct Router::State {
         tenants(options.tenants),
         client(std::make_unique<http::AsyncClient>(
             http::AsyncClientOptions{.threads = options.http.threads, .tls = std::move(tls)})),
-        monitor(*balancer, options, client->next_loop()),
+        monitor(*balancer, options, client->next_loop(),
+                [this](const std::string& worker) { workers_of.sessions.forget(worker); }),
         warm_start(*balancer, *metrics, options),
         subscriber(
             balancer->fleet(),

@@ -13,8 +13,8 @@
 
 namespace octavo::ollama {
 
-// A request without a prompt. Ollama then loads the model, or unloads it if `keep_alive` is 0. Octavo keeps
-// its model until it stops, so it only sends a reply.
+// A request without a prompt. In Ollama it loads the model, or unloads the model if `keep_alive` is 0. A
+// server with one model keeps it until it stops, so it only sends a reply.
 struct Hold {
   std::string model;  // name of the model as the client wrote it
   bool load = true;

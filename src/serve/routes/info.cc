@@ -79,7 +79,7 @@ http::Response model(Service& service, std::string_view name) {
 http::Response server_info(Service& service, std::string_view) {
   const EngineInfo info = service.engine.info();
   const json::object engine{{"architecture", info.architecture},   {"weight_bytes", info.weight_bytes},
-                            {"kv_cache_bytes", info.cache_bytes},  {"num_blocks", info.num_blocks},
+                            {"kv_cache_bytes", info.cache.bytes},  {"num_blocks", info.num_blocks},
                             {"block_size", info.block_size},       {"vocab_size", info.vocab_size},
                             {"max_model_len", info.max_model_len}, {"max_logprobs", info.max_logprobs}};
   return {.body = json::serialize(json::object{{"version", service.options.version},

@@ -21,9 +21,6 @@ namespace json = boost::json;
 
 namespace {
 
-// The reported version of Ollama. Clients compare it with the lowest version that they support.
-constexpr std::string_view kOllamaVersion = "0.13.0";
-
 ReplyMaker reply_maker(ollama::Shape shape) {
   return [shape](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return ollama::make_reply(shape, tokenizer, std::move(options));
@@ -184,7 +181,7 @@ Result<> ollama_show(const ServicePtr& service, const ExchangePtr& exchange) {
 
 http::Response ollama_version(Service& service, std::string_view) {
   return {.body = json::serialize(
-              json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
+              json::object{{"version", ollama::kApiVersion}, {"octavo", service.options.version}})};
 }
 
 // Reports success at once, because the served model is already loaded.

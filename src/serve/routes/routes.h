@@ -3,6 +3,7 @@
 
 #include <boost/json/object.hpp>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,10 @@ std::string_view local_path(std::string_view path, std::string_view root);
 
 // Counts the response in the metrics, except for health probes and /metrics, as in vLLM.
 void count_answer(HttpMetrics& metrics, const ServeOptions& options, const http::Answered& answered);
+
+// Returns the response to a request whose path or method no route accepts: 307 (slashes at the end of the
+// path), 404 or 405. Returns nullopt for other requests.
+std::optional<http::Response> refused_by_routes(const http::Request& request, const ServeOptions& options);
 
 // Answers the exchange, directly or later on the service's threads. Without a valid key, only GET /health
 // and GET /ready are answered.

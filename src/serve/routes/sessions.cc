@@ -22,9 +22,9 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kPendingMax = 256;  // maximum number of commands without a result plus exports that are still
-                                  // being sent, for all clients together
-constexpr int kPageDefault = 100, kPageMax = 1000;  // number of sessions in one page of the list
+constexpr int kPendingMax = 256;  // commands without a result and exports that are not sent, of all clients
+constexpr std::uint64_t kExportBytes = 4 << 20;     // usual size of a part of an export
+constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in one page of the list
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 
 json::object session_json(const SessionInfo& s) {
@@ -234,13 +234,23 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
   const auto pending = std::make_shared<const PendingCommand>(service);
   if (pending->before() >= kPendingMax)
     return failure(ErrorCode::resource_exhausted,
-                   "at most {} commands for sessions may wait for the engine: retry later", kPendingMax);
-  // Counts an export until its response is sent, so at most kPendingMax parts are in memory even if clients
-  // do not read them.
-  if (command.verb == SessionVerb::export_part) exchange->on_close([pending](http::CloseReason) {});
+                   "{} commands for sessions wait for the engine, which is the limit: retry later",
+                   kPendingMax);
+  // Counts an export, and its bytes, until the response is sent, because clients may not read it. The
+  // connection owns the function, and so the exchange, until then.
+  if (command.verb == SessionVerb::export_part) {
+    if (auto full = exchange->reserve(kExportBytes)) {
+      exchange->respond(*std::move(full));
+      return {};
+    }
+    exchange->on_close([pending, exchange](http::CloseReason) {});
+  }
   SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
   service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](
                                                            Result<std::vector<SessionInfo>> sessions) {
+    if (sessions && shape.verb == SessionVerb::export_part)
+      if (auto full = exchange->reserve(sessions->front().part.size()))
+        return exchange->respond(*std::move(full));
     exchange->respond(sessions ? response_of(*std::move(sessions), shape)
                                : openai::error_response(sessions.error()));
   });

@@ -257,13 +257,22 @@ std::string allowed_methods(const Route& route) {
   return methods;
 }
 
-void refuse_method(const Route& route, http::Exchange& exchange) {
-  const http::Request& request = exchange.request();
+enum class Handling : std::uint8_t { none, get, remove, stream, body };
+
+Handling handling_of(const Route& route, std::string_view method) {
+  const bool reads = method == "GET" || method == "HEAD";
+  if (route.get && (reads || (method == "POST" && !route.post && answers_posts(route)))) return Handling::get;
+  if (route.remove && method == "DELETE") return Handling::remove;
+  if (route.stream && method == "GET") return Handling::stream;
+  return route.any || (route.post && method == "POST") ? Handling::body : Handling::none;
+}
+
+http::Response refused_method(const Route& route, const http::Request& request) {
   const std::string allowed = allowed_methods(route);
   http::Response response = openai::error_response(
       405, fmt::format("{} is not allowed for {}: use {}", request.method, excerpt(request.path), allowed));
   response.headers.add("Allow", allowed);
-  exchange.respond(std::move(response));
+  return response;
 }
 
 std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
@@ -304,6 +313,15 @@ void count_answer(HttpMetrics& metrics, const ServeOptions& options, const http:
   metrics.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
 }
 
+std::optional<http::Response> refused_by_routes(const http::Request& request, const ServeOptions& options) {
+  const std::string_view path = local_path(request.path, options.root_path);
+  if (auto elsewhere = without_slashes(request, path, options)) return elsewhere;
+  const Route* found = find_route(path, options);
+  if (!found) return no_route(path, options);
+  if (handling_of(*found, request.method) == Handling::none) return refused_method(*found, request);
+  return std::nullopt;
+}
+
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
@@ -323,18 +341,21 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
     if (auto refusal = unauthorized(keys, request))
       return exchange->respond(page ? login_page() : *std::move(refusal));
   if (page) return exchange->respond(start_page());
-  if (auto elsewhere = without_slashes(request, path, service->options))
-    return exchange->respond(*std::move(elsewhere));
-  const Route* found = find_route(path, service->options);
-  if (!found) return exchange->respond(no_route(path, service->options));
-  const std::string_view rest = path.substr(found->path.size());
-  if (found->get && (reads || (request.method == "POST" && !found->post && answers_posts(*found))))
-    return respond_with(*found, *exchange, [&] { return found->get(*service, rest); });
-  if (found->remove && request.method == "DELETE")
-    return respond_with(*found, *exchange, [&] { return found->remove(*service, rest); });
-  if (found->stream && request.method == "GET") return found->stream(service, exchange);
-  if (found->any || (found->post && request.method == "POST")) return post(service, *found, exchange);
-  refuse_method(*found, *exchange);
+  if (auto refusal = refused_by_routes(request, service->options))
+    return exchange->respond(*std::move(refusal));
+  const Route& found = *find_route(path, service->options);
+  const std::string_view rest = path.substr(found.path.size());
+  switch (handling_of(found, request.method)) {
+    case Handling::get:
+      return respond_with(found, *exchange, [&] { return found.get(*service, rest); });
+    case Handling::remove:
+      return respond_with(found, *exchange, [&] { return found.remove(*service, rest); });
+    case Handling::stream:
+      return found.stream(service, exchange);
+    case Handling::body:
+    case Handling::none:  // refused above
+      return post(service, found, exchange);
+  }
 }
 
 }  // namespace octavo
