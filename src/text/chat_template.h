@@ -56,6 +56,8 @@ struct TemplateHabits {
   bool takes_parts = false;
   bool knows_developer = false;
   bool system_anywhere = false;  // system messages after the first message
+  bool takes_system = false;     // a system message at the beginning
+  bool reads_tools = false;
 };
 
 // A compiled template. It is immutable; several threads may render with it at the same time.
