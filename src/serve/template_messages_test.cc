@@ -62,7 +62,7 @@ TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {
 }
 
 // A conversation with a tool whose answers contain a call and its result.
-constexpr std::string_view kTools = R"([{"type":"function","function":{"name":"now","parameters":{"type":"object"}}}])";
+constexpr std::string_view kNow = R"([{"type":"function","function":{"name":"now","parameters":{"type":"object"}}}])";
 constexpr std::string_view kCalls =
     R"([{"role":"user","content":"time?"},{"role":"assistant","content":"Wait.","tool_calls":[
         {"id":"1","type":"function","function":{"name":"now","arguments":"{\"zone\": \"UTC\"}"}},
@@ -83,27 +83,27 @@ const std::string kTurns = "<assistant>Wait.\n<tool_call>\n{\"name\": \"now\", \
 
 TEST(TemplateMessages, ToolsAndCallsAreTextIfTheTemplateReadsNoTools) {
   const std::string user = "<user>time?\n";
-  EXPECT_EQ(rendered(kDrops, kCalls, {}, kTools), "<system>" + kDefinitions + "\n" + user + kTurns);
+  EXPECT_EQ(rendered(kDrops, kCalls, {}, kNow), "<system>" + kDefinitions + "\n" + user + kTurns);
   EXPECT_EQ(rendered(kDrops, kCalls), user + kTurns);
   const std::string with_system = R"([{"role":"system","content":"RULES"},{"role":"user","content":"hi"}])";
-  EXPECT_EQ(rendered(kDrops, with_system, {}, kTools), "<system>RULES\n\n" + kDefinitions + "\n<user>hi\n");
+  EXPECT_EQ(rendered(kDrops, with_system, {}, kNow), "<system>RULES\n\n" + kDefinitions + "\n<user>hi\n");
 }
 
 TEST(TemplateMessages, ToolsAreInTheUsersMessageIfTheTemplateHasNoSystemMessages) {
   const std::string source = "{%- for m in messages %}{%- if m.role == 'system' %}{{ raise_exception('no system') }}{%- "
                              "endif %}" + kBody + "{%- endfor %}";
-  EXPECT_EQ(rendered(source, R"([{"role":"user","content":"hi"}])", {}, kTools), "<user>" + kDefinitions + "\n\nhi\n");
+  EXPECT_EQ(rendered(source, R"([{"role":"user","content":"hi"}])", {}, kNow), "<user>" + kDefinitions + "\n\nhi\n");
 }
 
 TEST(TemplateMessages, AListOfPartsHasTheToolsAsAPart) {
   EXPECT_EQ(rendered(kParts, R"([{"role":"system","content":[{"type":"text","text":"A"}]},{"role":"user","content":"hi"}])",
-                     {}, kTools),
+                     {}, kNow),
             "<system>A\n\n" + kDefinitions + "\n<user>hi\n");
 }
 
 TEST(TemplateMessages, ATemplateThatReadsToolsGetsThem) {
   const std::string reads = "{{ tools | tojson if tools }}" + kDrops;
-  EXPECT_TRUE(rendered(reads, R"([{"role":"user","content":"hi"}])", {}, kTools).ends_with("<user>hi\n"));
+  EXPECT_TRUE(rendered(reads, R"([{"role":"user","content":"hi"}])", {}, kNow).ends_with("<user>hi\n"));
 }
 
 }  // namespace
