@@ -131,7 +131,8 @@ struct Parsers {
 };
 
 // Returns the parsers of the options or, for "auto", those that fit the chat template.
-Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
+Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer,
+                               const ChatTemplate* chat_template) {
   const std::string& configured = options.reasoning_config.parser;
   Parsers chosen{options.tool_call_parser, configured.empty() ? options.reasoning_parser : configured};
   const bool finds_tool = chosen.tool == "auto", finds_reasoning = chosen.reasoning == "auto";
@@ -146,7 +147,7 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
     if (!parser.name.empty()) found += fmt::format(" (it has {})", parser.mark);
     return parser.name;
   };
-  if (finds_tool) chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer));
+  if (finds_tool) chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer, chat_template));
   if (finds_reasoning)
     chosen.reasoning =
         note("--reasoning-parser", openai::find_reasoning_parser(text, tokenizer, chosen.tool));
@@ -156,8 +157,10 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
   return chosen;
 }
 
-Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
-  TRY(const Parsers parsers, choose_parsers(options, tokenizer));
+// `chat_template` is that of requests with tools; null if the model has none.
+Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer,
+                     const ChatTemplate* chat_template, ServeOptions& serve) {
+  TRY(const Parsers parsers, choose_parsers(options, tokenizer, chat_template));
   if (!parsers.tool.empty()) {
     TRY(serve.rules.tool_dialect, openai::tool_dialect_of(parsers.tool, tokenizer));
     serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
@@ -431,7 +434,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
         speculation && speculation->draft_model() != nullptr)
       TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
     TRY_VOID(load_chat_templates(options, *runtime));
-    TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
+    const auto& with_tools = runtime->tool_template ? runtime->tool_template : runtime->chat_template;
+    TRY_VOID(set_parsers(options, *runtime->tokenizer, with_tools ? &*with_tools : nullptr, options.serve));
     TRY(generation, load_generation_config(dir));
     add_eos_token(*runtime->tokenizer, generation.eos_ids);
     return {};

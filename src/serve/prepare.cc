@@ -310,11 +310,13 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
     return invalid(
         "messages",
         "the model has no chat template: use /v1/completions, or start the server with --chat-template");
-  const std::string messages =
+  const grammar::ToolDialect* const dialect = service.options.rules.tool_dialect;
+  TRY(const std::string messages,
       messages_for_template(*chat_template, prompt,
                             {.format = service.options.content_format,
                              .media = service.options.media.images || service.options.media.prompt_sound,
-                             .token = [&](openai::MediaKind kind) { return token_of(service, kind); }});
+                             .write_tools = !dialect || dialect->name == "hermes",
+                             .token = [&](openai::MediaKind kind) { return token_of(service, kind); }}));
   TRY(std::string text, chat_template->render({.messages = messages,
                                                .tools = prompt.tools,
                                                .documents = prompt.documents,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/exact_json.h"
+#include "serve/tool_texts.h"
 
 namespace octavo {
 namespace {
@@ -65,10 +66,11 @@ void fit_roles(const ContentRules& rules, const TemplateHabits& habits, json::ar
 
 }  // namespace
 
-std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
-                                  const ContentRules& rules) {
-  if (prompt.plain && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
+Result<std::string> messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
+                                          const ContentRules& rules) {
   const TemplateHabits& habits = chat_template.habits();
+  const bool tools = rules.write_tools && !habits.reads_tools && (prompt.calls || !prompt.tools.empty());
+  if (prompt.plain && !tools && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
   const ContentFormat format = rules.format;
   const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
   boost::system::error_code ignored;  // cannot fail, because the server wrote this text
@@ -82,6 +84,7 @@ std::string messages_for_template(const ChatTemplate& chat_template, const opena
     else if (content.is_array())
       content = as_text(rules, content.get_array());
   }
+  if (tools) TRY_VOID(write_tools(prompt.tools, habits.takes_system, all.get_array()));
   return exact_json_text(all);
 }
 

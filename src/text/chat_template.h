@@ -56,6 +56,8 @@ struct TemplateHabits {
   bool takes_parts = false;
   bool knows_developer = false;
   bool system_anywhere = false;  // whether system messages may follow the first message
+  bool takes_system = false;     // whether the first message may be a system message
+  bool reads_tools = false;
 };
 
 // A compiled template. It is immutable; several threads may render with it at the same time.

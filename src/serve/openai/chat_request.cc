@@ -267,6 +267,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
   for (std::size_t i = 0; i < given->size(); ++i) {
     TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, prompt.media));
     prompt.plain = prompt.plain && is_plain(message, i == 0);
+    prompt.calls = prompt.calls || message.contains("tool_calls") || has_role(message, "tool");
     messages.push_back(std::move(message));
   }
   prompt.messages = exact_json_text(messages);

@@ -31,6 +31,7 @@ struct ChatPrompt {
   // true: all contents are strings, and only the first message may be a system message; every template
   // accepts such messages
   bool plain = true;
+  bool calls = false;  // whether messages have calls or results of tools
   std::string tools;
   std::string documents;
   std::string kwargs;

@@ -87,11 +87,13 @@ constexpr ReasoningRow kReasoningRows[] = {
 
 }  // namespace
 
-FoundParser find_tool_parser(std::string_view chat_template, const Tokenizer& tokenizer) {
+FoundParser find_tool_parser(std::string_view chat_template, const Tokenizer& tokenizer,
+                             const ChatTemplate* compiled) {
   if (!own_reasoning_parser(tokenizer).empty()) return {"openai", "the tokens of gpt-oss"};
   for (const ToolRow& row : kToolRows)
     if (std::ranges::all_of(row.marks, [&](std::string_view mark) { return chat_template.contains(mark); }))
       return {row.parser, row.marks.back().empty() ? row.marks.front() : row.marks.back()};
+  if (compiled && !compiled->habits().reads_tools) return {"hermes", "no tools, so the server writes them"};
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/error.h"
 #include "serve/openai/conversation_store.h"
@@ -43,6 +45,8 @@ class ResponseStore {
   // Returns all items before the response, oldest first: the items of earlier responses, then the items of
   // the request. Each item has an id that never changes.
   Result<boost::json::array> input(const std::string& id) const;
+  // Returns the output item with this id of a finished response.
+  Result<boost::json::value> item(const std::string& id) const;
   Result<> forget(const std::string& id);
   // Ends the response's generation. Returns not_found for an unknown response, and invalid_argument if the
   // response is not generated in the background.
@@ -55,8 +59,11 @@ class ResponseStore {
     std::string conversation{};
     std::function<void()> cancel{};
     bool made = false;
+    std::vector<std::string> items{};  // ids of the output items
 
-    std::size_t bytes() const { return 256 + 2 * id.size() + response.size() + conversation.size(); }
+    std::size_t bytes() const {
+      return 256 + 2 * id.size() + response.size() + conversation.size() + 128 * items.size();
+    }
   };
   using Entries = std::list<Entry>;
 
@@ -69,6 +76,7 @@ class ResponseStore {
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;
+  std::unordered_map<std::string, Entries::iterator> by_item_;
   std::size_t bytes_ = 0;
 };
 

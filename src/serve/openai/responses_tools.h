@@ -2,6 +2,7 @@
 // and the input of a custom tool is plain text. A function of a chat has one flat name and JSON arguments.
 #pragma once
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <map>
 #include <string>
@@ -30,9 +31,15 @@ std::string flat_tool_name(std::string_view name_space, std::string_view name);
 std::string custom_tool_arguments(std::string_view input);
 std::string custom_tool_input(const std::string& arguments);
 
-// Converts tools and tool_choice. Leaves out hosted tools and adds warnings for them to `ignored`
-// (ServerTools).
-Result<ResponsesTools> convert_responses_tools(Fields& fields, boost::json::object& chat,
-                                               std::vector<std::string>& ignored);
+// A list of tools in an item of the input.
+struct ToolList {
+  std::string field;  // name for errors
+  const boost::json::array* tools;
+};
+
+// Converts tools and tool_choice. A tool of `added` replaces an earlier tool with its name. Adds the types of
+// tools that are left out (ServerTools) to `ignored`.
+Result<ResponsesTools> convert_responses_tools(Fields& fields, const std::vector<ToolList>& added,
+                                               boost::json::object& chat, std::vector<std::string>& ignored);
 
 }  // namespace octavo::openai
