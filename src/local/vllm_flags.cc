@@ -288,7 +288,7 @@ constexpr VllmFlag kFlags[] = {
 
     // Offloading
     any("--offload-backend", value, kNoOffload),
-    only("0", "--cpu-offload-gb", value, kNoOffload),
+    works("--cpu-offload-gb"),
     any("--cpu-offload-params", values, kNoOffload),
     only("0", "--offload-group-size", value, kNoOffload),
     any("--offload-num-in-group", value, kNoOffload),

@@ -130,7 +130,12 @@ Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
   return {};
 }
 
-Result<std::span<SampledToken>> LocalExecutor::collect() { return sampling_.collect(); }
+Result<std::span<SampledToken>> LocalExecutor::collect() {
+  const std::span<SampledToken> tokens = sampling_.collect();
+  // An exchange of values on the device fails while the device runs the step.
+  if (device_ranks_.on_stream) TRY_VOID(ranks_status());
+  return tokens;
+}
 
 // Computes the rows in the same chunks as sample() on rank 0, because the ranks exchange messages in each
 // chunk.

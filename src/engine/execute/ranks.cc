@@ -110,7 +110,6 @@ Result<> check_ranks_on_gpus(const EngineOptions& options) {
         "tensor_parallel_size and pipeline_parallel_size to 1",
         what);
   };
-  if (options.kv_transfer.enabled) return refuse("kv_transfer_config", "the transfer of KV blocks");
   if (options.parallel.expert_balancing.enabled) return refuse("enable_eplb", "moving experts");
   return {};
 }

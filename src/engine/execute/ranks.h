@@ -49,6 +49,9 @@ class Ranks {
   // Checks that the ranks to which this rank has a connection are alive. Thread-safe.
   Result<> check();
 
+  // Time in ms after which a rank that does not respond counts as hung.
+  int timeout_ms() const { return timeout_ms_; }
+
   // Returns the connections to all ranks of the engines that share experts, or null.
   const TcpTransport* engines() const { return engines_.get(); }
 

@@ -103,6 +103,7 @@ class Engine final : public EngineClient {
   bool assist_engines(Result<bool>& ran);
   void run_session_commands();
   void fall_asleep();
+  Result<> restore_cache();
   void empty_cache();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
@@ -142,6 +143,7 @@ class Engine final : public EngineClient {
   std::unique_ptr<KvTransfers> transfers_;  // null: no connectors
   // Duration of the last step in microseconds; 0 if no step ran since media_ advanced.
   std::int64_t step_us_ = 0;
+  bool cache_released_ = false;  // from sleep() until the cache has memory again
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;

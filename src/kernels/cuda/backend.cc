@@ -3,6 +3,8 @@
 
 #include "kernels/backends.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda_collectives.h"
+#include "kernels/cuda_ipc.h"
 #include "kernels/kv_exchange.h"
 
 namespace octavo {
@@ -102,6 +104,17 @@ constexpr Ops kCudaOps{.has = has,
 
 }  // namespace
 }  // namespace cuda
+
+void* cuda_stream_handle(Stream& stream) { return cuda::handle_of(stream); }
+
+Result<CudaMemoryHandle> cuda_share(const void* memory) {
+  TRY(const cuda::runtime::IpcHandle handle, cuda::runtime::share(const_cast<void*>(memory)));
+  return CudaMemoryHandle{handle};
+}
+Result<Buffer> cuda_open_shared(const CudaMemoryHandle& handle, std::size_t bytes) {
+  TRY(void* memory, cuda::runtime::open_shared(handle.bytes));
+  return Buffer(memory, bytes, [](void* opened, std::size_t) { cuda::runtime::close_shared(opened); });
+}
 
 const KvExchange* cuda_kv_exchange() { return &cuda::kKvExchange; }
 
