@@ -175,7 +175,7 @@ constexpr VllmFlag kFlags[] = {
     works("--override-generation-config"),
     works("--enable-sleep-mode"),
     any("--sleep-mode-backend", value, "the server frees memory in only one way"),
-    any("--sleep-mode-offload-cudagraph", nothing, "only --device cpu can sleep"),
+    any("--sleep-mode-offload-cudagraph", nothing, "sleeping always frees CUDA graphs, because they contain the addresses of the KV cache"),
     any("--sleep-preserve-parameter-names", values, "/sleep keeps or frees all weights together"),
     any("--enable-cumem-allocator", nothing, "the server allocates all memory once, at the start"),
     any("--enable-nccl-comm-suspend", nothing, kOtherRanks),
