@@ -11,8 +11,6 @@ namespace octavo {
 namespace cuda {
 namespace {
 
-constexpr int kMaxHeadDim = 256;
-
 // Activations have the format of the weights, because tensor cores support both 16-bit formats.
 DType activation_of(DType stored) { return stored; }
 
@@ -23,7 +21,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return field_failure("head_dim", ErrorCode::unsupported,
                          "the CUDA backend does not support attention that uses its keys as values");
   const bool latent = spec.values_in_keys > 0;
-  if (const int most = latent ? kMaxLatentKey : kMaxHeadDim;
+  if (const int most = latent ? kMaxLatentKey : kMaxKey;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
     return field_failure(latent ? "kv_lora_rank" : "head_dim", ErrorCode::unsupported,
                          "{} is not supported on CUDA: must be a multiple of 8, at most {}", spec.head_dim,
