@@ -106,7 +106,7 @@ def test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process(layout, nc
 
 
 def test_a_rank_that_hangs_is_replaced_although_its_peers_wait_on_their_devices(model, one):
-    with on_gpus(model, "-tp", "2", "--distributed-timeout-seconds", "15", nccl=True) as base:
+    with on_gpus(model, "-tp", "2", "--distributed-timeout-seconds", "30", nccl=True) as base:
         (rank,) = ranks(base)
         stopped = []
 

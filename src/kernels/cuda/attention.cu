@@ -9,6 +9,7 @@
 // so that decoding and prompts give the same bits. Hopper has another kernel for wide tiles, which also sums
 // in this order (attention_wgmma.cu).
 #include "kernels/cuda/attention_pieces.h"
+#include "kernels/cuda/key_widths.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {

@@ -3,6 +3,7 @@
 
 #include "kernels/backends.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/key_widths.h"
 #include "kernels/cuda_collectives.h"
 #include "kernels/cuda_ipc.h"
 #include "kernels/kv_exchange.h"

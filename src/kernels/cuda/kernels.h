@@ -184,8 +184,6 @@ struct AttentionParams {
   std::int64_t chosen_stride = 0, chosen_most = 0;
 };
 constexpr int kPieceTokens = 128;
-// Maximum width of a key, and of a key in attention.cu. Wider keys use attention_plain.cu.
-constexpr int kMaxKey = 512, kMaxTiledKey = 256;
 constexpr int kMaxLatentKey = 1152;   // maximum width of a key of latent attention
 constexpr int kMaxTiledLatent = 512;  // maximum width of a value of latent attention on tensor cores
 constexpr int kNarrowRows = 16;

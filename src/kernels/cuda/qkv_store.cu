@@ -1,6 +1,7 @@
 // Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
 // and values to the KV blocks. A warp processes one head of one token. In latent attention, a thread block
 // processes one token.
+#include "kernels/cuda/key_widths.h"
 #include "kernels/cuda/views.h"
 #include "kernels/operators/attention.h"
 
