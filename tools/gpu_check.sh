@@ -284,7 +284,7 @@ drafts() {
 export -f serve answer ranks card number_times sleeps refusals host_experts stores guesses drafts shards
 export bin out
 
-# `speed` stands for the parts that only measure.
+# `speed` runs the parts that only measure.
 expanded=()
 for part in "${parts[@]}"; do
   if [ "$part" = speed ]; then expanded+=(ops decode engine torch torch_engine); else expanded+=("$part"); fi

@@ -84,9 +84,9 @@ void NcclGroup::add_in_one_shot(std::span<float> values) {
   const auto scratch = device_->scratch(scratch_bytes(size()));
   if (!scratch) return note(std::unexpected(scratch.error()));
   auto* parts = reinterpret_cast<float*>(*scratch);
-  call(nccl_->all_gather(values.data(), parts, values.size(), NcclLibrary::kFloat32, comm_,
-                         device_->stream()),
-       "ncclAllGather");
+  call(
+      nccl_->all_gather(values.data(), parts, values.size(), NcclLibrary::kFloat32, comm_, device_->stream()),
+      "ncclAllGather");
   if (!failure_) device_->add_parts(values.data(), parts, values.size(), size(), rank());
 }
 

@@ -84,7 +84,9 @@ void rows_are_gathered(ProcessGroup& group) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (i % kBytes >= starts[own] && i % kBytes < starts[own + 1]) rows[i] = expected[i];
   group.gather_rows(rows, kBytes, starts, 0);
-  if (group.rank() == 0) EXPECT_EQ(rows, expected);
+  if (group.rank() == 0) {
+    EXPECT_EQ(rows, expected);
+  }
   group.barrier();
 }
 

@@ -38,8 +38,7 @@ Result<RankGroups> nccl_groups(Backend& backend, const RankGroups& host,
   // A stage first meets the stage before it, so the stages meet one after the other.
   for (const auto group : {&RankGroups::tensor, &RankGroups::from_stage_before, &RankGroups::to_stage_behind})
     if (host.*group) {
-      TRY(groups.*group,
-          NcclGroup::create(nccl, std::make_unique<CudaNcclDevice>(backend), *(host.*group)));
+      TRY(groups.*group, NcclGroup::create(nccl, std::make_unique<CudaNcclDevice>(backend), *(host.*group)));
     }
   return groups;
 }
@@ -61,7 +60,7 @@ DeviceGroups staged(Backend& backend, const RankGroups& host, std::string why) {
 
 Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, bool own_device) {
   const auto nccl = NcclLibrary::open();
-  const bool possible = own_device && nccl && backend.name == "cuda" && !host.experts;
+  const bool possible = own_device && nccl && !host.experts;
   TRY(const bool all_possible, all_agree(host, possible));
   if (!all_possible) {
     if (!own_device) return staged(backend, host, "several ranks share a GPU");
@@ -74,8 +73,7 @@ Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, boo
     groups = RankGroups();
     return staged(backend, host, std::move(why));
   }
-  return DeviceGroups{
-      .groups = *std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
+  return DeviceGroups{.groups = *std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
 }
 
 }  // namespace octavo

@@ -35,9 +35,8 @@ std::set<const MatrixParameter*> choose_host_weights(
   };
   std::vector<const MatrixParameter*> later;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const bool moves = wanted.expert_layers < 0
-                           ? on_device > kDeviceShare * available
-                           : std::cmp_less(first_layer + i, wanted.expert_layers);
+    const bool moves = wanted.expert_layers < 0 ? on_device > kDeviceShare * available
+                                                : std::cmp_less(first_layer + i, wanted.expert_layers);
     for (const MatrixParameter* matrix : experts_of(network.layers[i]))
       if (moves)
         take(*matrix);

@@ -130,11 +130,10 @@ class Loader {
         {.block_size = options_.block_size, .dtype = options_.cache_dtype.value_or(model_.activation)},
         backend_));
     if (!backend_.device->shares_host_memory())
-      on_host_ = choose_host_weights(model_.network, model_.spec.first_layer(), options_.host_weights,
-                                     static_cast<double>(backend_.device->available_bytes()),
-                                     [&](const MatrixParameter& matrix) {
-                                       return bytes_with(options_.quantization, matrix);
-                                     });
+      on_host_ = choose_host_weights(
+          model_.network, model_.spec.first_layer(), options_.host_weights,
+          static_cast<double>(backend_.device->available_bytes()),
+          [&](const MatrixParameter& matrix) { return bytes_with(options_.quantization, matrix); });
     TRY_VOID(check_room());
     round_embed_scale();
     TRY_VOID(load_vectors());

@@ -28,7 +28,7 @@ constexpr int kRanksMax = 8;
 constexpr std::size_t kBoxBytes = std::size_t{256} << 10;
 std::size_t size_of(int type) { return type == kFloat32 ? sizeof(float) : 1; }
 
-// Values on the way from one rank to another. It is empty if as many messages were received as sent.
+// Values on the way from one rank to another. It is empty if `received` is equal to `sent`.
 struct Box {
   std::atomic<std::uint64_t> sent, received;
   std::size_t bytes;
@@ -146,7 +146,8 @@ void run(const void* arguments) {
   Operation o;
   std::memcpy(&o, bytes, sizeof o);
   std::vector<Transfer> transfers(o.transfer_count);
-  if (!transfers.empty()) std::memcpy(transfers.data(), bytes + sizeof o, transfers.size() * sizeof(Transfer));
+  if (!transfers.empty())
+    std::memcpy(transfers.data(), bytes + sizeof o, transfers.size() * sizeof(Transfer));
   int code = 0;
   if (o.kind == Operation::reduce) code = add(o);
   if (o.kind == Operation::gather) code = gather(o, o.to);
@@ -246,18 +247,24 @@ int ncclGroupStart() {
 int ncclGroupEnd() {
   const Grouped group = std::exchange(grouped, {});
   if (group.comm == nullptr) return 0;
-  return enqueue({Operation::transfers, group.comm, nullptr, nullptr, 0, 0, 0}, group.stream, group.transfers);
+  return enqueue({Operation::transfers, group.comm, nullptr, nullptr, 0, 0, 0}, group.stream,
+                 group.transfers);
 }
 
-int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int, ncclComm* comm, void* stream) {
-  return enqueue({Operation::reduce, comm, mutable_bytes(from), mutable_bytes(to), count * size_of(type), 0, 0}, stream);
+int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int, ncclComm* comm,
+                  void* stream) {
+  return enqueue(
+      {Operation::reduce, comm, mutable_bytes(from), mutable_bytes(to), count * size_of(type), 0, 0}, stream);
 }
 int ncclAllGather(const void* from, void* to, std::size_t count, int type, ncclComm* comm, void* stream) {
-  return enqueue({Operation::gather, comm, mutable_bytes(from), mutable_bytes(to), count * size_of(type), 0, 0}, stream);
+  return enqueue(
+      {Operation::gather, comm, mutable_bytes(from), mutable_bytes(to), count * size_of(type), 0, 0}, stream);
 }
-int ncclBroadcast(const void* from, void* to, std::size_t count, int type, int root, ncclComm* comm, void* stream) {
-  return enqueue({Operation::broadcast, comm, mutable_bytes(from), mutable_bytes(to), count * size_of(type), root, 0},
-                 stream);
+int ncclBroadcast(const void* from, void* to, std::size_t count, int type, int root, ncclComm* comm,
+                  void* stream) {
+  return enqueue(
+      {Operation::broadcast, comm, mutable_bytes(from), mutable_bytes(to), count * size_of(type), root, 0},
+      stream);
 }
 int ncclSend(const void* data, std::size_t count, int type, int peer, ncclComm* comm, void* stream) {
   return add_to_group({true, peer, mutable_bytes(data), count * size_of(type)}, comm, stream);

@@ -57,7 +57,7 @@ void LocalExecutor::leave() {
 Result<> LocalExecutor::pack(const Batch& batch, int size, bool adapted) {
   const auto tokens = static_cast<std::size_t>(size > 0 ? size : batch.tokens());
   TRY_VOID(inputs_->begin(tokens, batch.pending.size(), backend_));
-  inputs_->pack(batch, blocks_ * layout_.block_size);
+  inputs_->pack(batch, cache_size_.blocks * layout_.block_size);
   for (std::size_t g = 0; g < layout_.groups.size(); ++g)
     if (const auto& slots = batch.groups[g].slots; !slots.empty())
       cache_.used(std::ranges::max(slots) / layout_.block_size);

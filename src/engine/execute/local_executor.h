@@ -153,7 +153,9 @@ class LocalExecutor final : public Executor, public BlockExchange {
   CacheLayout layout_;
 
   KvMemory cache_;
-  std::int64_t blocks_ = 0, state_slots_ = 0;
+  struct {
+    std::int64_t blocks = 0, state_slots = 0;
+  } cache_size_;
   // Mark of the stream after the last enqueued step. On an asynchronous device, a step may still write a
   // block that is being exported, or read a freed block that is being imported.
   std::atomic<Stream::Mark> steps_begun_ = 0;

@@ -86,8 +86,8 @@ Result<> LocalExecutor::allocate() {
 
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources,
                                        KeptBlocks kept) {
-  blocks_ = blocks;
-  state_slots_ = state_slots;
+  cache_size_.blocks = blocks;
+  cache_size_.state_slots = state_slots;
   if (options_.expert_balancing.enabled) {
     const RankGroups& ranks = *options_.ranks;
     ProcessGroup& group = ranks.experts ? *ranks.experts : *ranks.tensor;
@@ -100,8 +100,8 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
 // Adds one block to the cache. Padding tokens write their keys and values to this block, and no query reads
 // it.
 Result<> LocalExecutor::allocate_blocks(KeptBlocks kept) {
-  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks_ + (recordings_.sizes().empty() ? 0 : 1),
-                                 state_slots_, options_.shared_cache, std::move(kept)));
+  TRY(cache_, KvMemory::allocate(layout_, backend_, cache_size_.blocks + (recordings_.sizes().empty() ? 0 : 1),
+                                 cache_size_.state_slots, options_.shared_cache, std::move(kept)));
   cache_.prefault();
   return {};
 }
@@ -126,7 +126,7 @@ Result<> LocalExecutor::rehearse() {
   recordings_.measured(bytes_each);
   recordings_.forget();
   cache_ = {};
-  blocks_ = 0;
+  cache_size_.blocks = 0;
   log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB",
            available() >> 20, backend_.device->memory_bytes() >> 20, bytes_each >> 10);
   return {};

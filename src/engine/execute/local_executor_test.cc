@@ -124,8 +124,8 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   }
 }
 
-// A sleeping engine gives the memory of its cache back to the device. Captured graphs contain the addresses of
-// the cache, so steps after the sleep must not replay them.
+// A sleeping engine gives the memory of its cache back to the device. Captured graphs contain the addresses
+// of the cache, so steps after the sleep must not replay them.
 TEST(ExecutorOnADevice, AReleasedCacheIsFreeMemory) {
   Backend backend = make_cuda_backend().value();
   auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();

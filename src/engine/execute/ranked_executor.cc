@@ -268,8 +268,9 @@ void RankedExecutor::drop_media(int slot) {
 Result<> RankedExecutor::release_cache() {
   // Other processes have opened the memory of a GPU, which must not be freed.
   if (memory_ && !own_->device().shares_host_memory())
-    return failure(ErrorCode::unsupported,
-                   "ranks on GPUs whose KV blocks can be transferred keep the memory of the blocks: set level 2");
+    return failure(
+        ErrorCode::unsupported,
+        "ranks on GPUs whose KV blocks can be transferred keep the memory of the blocks: set level 2");
   TRY_VOID(or_end(broadcast<order::ReleaseCache>()));
   return own_->release_cache();
 }

@@ -95,7 +95,7 @@ class RankedExecutor final : public Executor,
   std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
   std::deque<Batch> waiting_;  // batches that are in earlier stages, oldest first
-  std::atomic<int> steps_ = 0;           // steps that have begun and not ended
+  std::atomic<int> steps_ = 0;            // steps that have begun and not ended
   std::atomic<std::uint64_t> ended_ = 0;  // number of ended steps
   std::jthread looking_;  // checks the ranks; destroyed before ranks_
 };

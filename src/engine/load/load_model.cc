@@ -135,9 +135,8 @@ void report_quantization(const LoadOptions& load, const Model& model, const Rank
 }
 
 HostWeights host_weights(const EngineOptions& options, bool shares_host_memory, bool is_rank_0) {
-  const HostWeights wanted{
-      .expert_layers = options.device.expert_layers_on_host,
-      .bytes = static_cast<std::int64_t>(options.device.weights_on_host_gb * (1 << 30))};
+  const HostWeights wanted{.expert_layers = options.device.expert_layers_on_host,
+                           .bytes = static_cast<std::int64_t>(options.device.weights_on_host_gb * (1 << 30))};
   if (is_rank_0 && shares_host_memory && wanted.any())
     log_warning(
         "cpu_offload_gb and n_cpu_moe have no effect: all weights are in host memory, where this device "
@@ -215,22 +214,21 @@ bool ranks_can_record(const EngineOptions& options, const DeviceGroups& device_r
 
 LocalExecutorOptions executor_options(const EngineOptions& options, const SchedulerOptions& step, bool pools,
                                       const Ranks* ranks, const DeviceGroups& device_ranks) {
-  return {
-      .max_tokens = step.max_num_batched_tokens,
-      .max_sequences = step.max_num_seqs,
-      .max_adapters = options.lora.in_memory(),
-      .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
-      .sampler = {options.logprobs.processed},
-      // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
-      // tokens, which must be on the host.
-      .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-      // With prompt embeddings, the emulated device reports a data race in captured steps while they
-      // store keys.
-      .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds &&
-                  (ranks == nullptr || ranks_can_record(options, device_ranks)),
-      .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-      .expert_balancing = options.parallel.expert_balancing,
-      .prompt_embeds = options.model.prompt_embeds};
+  return {.max_tokens = step.max_num_batched_tokens,
+          .max_sequences = step.max_num_seqs,
+          .max_adapters = options.lora.in_memory(),
+          .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+          .sampler = {options.logprobs.processed},
+          // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
+          // tokens, which must be on the host.
+          .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
+          // With prompt embeddings, the emulated device reports a data race in captured steps while they
+          // store keys.
+          .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds &&
+                      (ranks == nullptr || ranks_can_record(options, device_ranks)),
+          .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
+          .expert_balancing = options.parallel.expert_balancing,
+          .prompt_embeds = options.model.prompt_embeds};
 }
 
 }  // namespace
@@ -278,8 +276,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   const CacheLayout layout = loaded.figures.layout;  // layout of this rank's stage
   if (options.parallel.pipeline_parallel_size > 1)
     TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
-  LocalExecutorOptions local =
-      executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks, device_ranks);
+  LocalExecutorOptions local = executor_options(options, plan_step(loaded.figures, options),
+                                                loaded.figures.pools, ranks, device_ranks);
   if (heads.one_with_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
@@ -302,7 +300,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     // bytes would make each start slower. If it is empty, the engine refuses exports.
     local.fingerprint = fingerprint_of(options, *model, sampled_fingerprint).value_or("");
   }
-  TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local, std::move(device_ranks)));
+  TRY(loaded.executor,
+      LocalExecutor::create(backend, std::move(model), layout, local, std::move(device_ranks)));
   return loaded;
 }
 

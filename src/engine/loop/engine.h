@@ -143,11 +143,11 @@ class Engine final : public EngineClient {
   std::unique_ptr<KvTransfers> transfers_;  // null: no connectors
   // Duration of the last step in microseconds; 0 if no step ran since media_ advanced.
   std::int64_t step_us_ = 0;
-  bool cache_released_ = false;  // from sleep() until the cache has memory again
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
     std::deque<SessionRequest> sessions;
+    bool cache = false;  // the cache needs memory again after sleep()
   } waiting_;  // pending calls
 
   mutable std::mutex stats_mutex_;

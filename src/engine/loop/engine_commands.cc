@@ -33,15 +33,15 @@ void Engine::fall_asleep() {
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
   empty_cache();
   const Result<> released = executor_->release_cache();
-  cache_released_ = released.has_value();
+  waiting_.cache = released.has_value();
   if (!released) inbox_.wake_up();
   end_sleeps(released);
 }
 
 // Returns an error if the engine cannot continue.
 Result<> Engine::restore_cache() {
-  if (!cache_released_ || inbox_.asleep()) return {};
-  cache_released_ = false;
+  if (!waiting_.cache || inbox_.asleep()) return {};
+  waiting_.cache = false;
   const Result<> restored = executor_->restore_cache();
   if (!restored) log_error("the engine cannot continue: {}", restored.error().message);
   return restored;

@@ -10,8 +10,8 @@ namespace {
 constexpr int kThreads = kColumnThreads;
 
 // A thread adds the parts of one element.
-__global__ void __launch_bounds__(kThreads) add_parts_kernel(float* sum, const float* parts, std::int64_t count,
-                                                             int ranks, int own) {
+__global__ void __launch_bounds__(kThreads)
+    add_parts_kernel(float* sum, const float* parts, std::int64_t count, int ranks, int own) {
   wait_for_kernels();
   const std::int64_t i = block_x() * kThreads + thread();
   if (i >= count) return;

@@ -255,9 +255,8 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
   const int heads = args.q_heads + (args.stores ? 2 * args.cache.spec.kv_heads : 0);
   const dim3 grid(static_cast<unsigned>(args.q_out.size(0)), static_cast<unsigned>(heads));
   for_activation(args.qkv.dtype, [&](auto t) {
-    const auto kernel = args.cache.spec.head_dim <= kMaxTiledKey
-                            ? qkv_store_kernel<decltype(t), kMaxTiledKey>
-                            : qkv_store_kernel<decltype(t), kMaxKey>;
+    const auto kernel = args.cache.spec.head_dim <= kMaxTiledKey ? qkv_store_kernel<decltype(t), kMaxTiledKey>
+                                                                 : qkv_store_kernel<decltype(t), kMaxKey>;
     launch(handle_of(stream), grid, kWarp, 0, kernel, args, cache_of(args.cache));
   });
 }

@@ -58,8 +58,8 @@ struct CUstream_st {
     while (take(position, work));
   }
 
-  // Runs the work as soon as it is enqueued, as a GPU does. Collectives need it, because another process waits
-  // for them while no thread of this process waits for the stream.
+  // Runs the work as soon as it is enqueued, as a GPU does. Collectives need it, because another process
+  // waits for them while no thread of this process waits for the stream.
   void run_by_itself() {
     if (runner.joinable()) return;
     runner = std::jthread([this](const std::stop_token& stop) {
