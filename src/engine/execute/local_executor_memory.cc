@@ -100,8 +100,9 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
 // Adds one block to the cache. Padding tokens write their keys and values to this block, and no query reads
 // it.
 Result<> LocalExecutor::allocate_blocks(KeptBlocks kept) {
-  TRY(cache_, KvMemory::allocate(layout_, backend_, cache_size_.blocks + (recordings_.sizes().empty() ? 0 : 1),
-                                 cache_size_.state_slots, options_.shared_cache, std::move(kept)));
+  TRY(cache_,
+      KvMemory::allocate(layout_, backend_, cache_size_.blocks + (recordings_.sizes().empty() ? 0 : 1),
+                         cache_size_.state_slots, options_.shared_cache, std::move(kept)));
   cache_.prefault();
   return {};
 }

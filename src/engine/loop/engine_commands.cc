@@ -21,6 +21,10 @@ void Engine::run_session_commands() {
       run = kMost;
     else if (verb != SessionVerb::restore)
       ++run;
+    if (moves && waiting_.cache) {
+      request.done(failure(ErrorCode::unavailable, "the engine is asleep"));
+      continue;
+    }
     request.done(sessions_.command(request.command));
   }
   steps_.forget_blocks(sessions_.take_imported());
