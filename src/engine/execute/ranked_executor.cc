@@ -109,7 +109,7 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
 void RankedExecutor::look_on(const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;
   const bool device_waits = own_->device_waits_for_ranks();
-  const std::chrono::milliseconds most(ranks_->timeout_ms());
+  const std::chrono::milliseconds most(ranks_->step_timeout_ms());
   std::uint64_t ended = 0;
   Clock::time_point since = Clock::now();  // last time when no step ran or a step had ended
   while (pause(stop)) {
