@@ -154,7 +154,7 @@ constexpr EngineFlag kDevice[] = {
     {"--distributed-timeout-seconds",
      flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
      "Number of seconds after which a rank that makes no progress counts as hung. 0: 10 s, or 120 s with "
-     "pipeline parallelism or with experts divided among engines",
+     "pipeline parallelism, with experts divided among engines, or for a whole step if ranks use NCCL",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
      "Number of pipeline stages; each stage runs --tensor-parallel-size processes", flag::range(1, 64)},
