@@ -93,6 +93,10 @@ struct DeviceOptions {
   // Fraction of the device memory for weights, workspaces and KV cache. Ignored on devices without separate
   // memory.
   double gpu_memory_utilization = 0.9;
+  // GPUs: weights in host memory (HostWeights). Number of layers with their experts there, or -1 (auto), and
+  // GiB of further weights.
+  int expert_layers_on_host = 0;
+  double weights_on_host_gb = 0;
   // Number of CPU compute threads of all engines and ranks together. 0: one for each processor that this
   // process may use.
   int threads = 0;

@@ -35,6 +35,17 @@ Result<std::optional<int>> model_length(const std::string& text) {
   return length;
 }
 
+// Returns -1 for "auto".
+Result<int> layers_on_host(const std::string& text) {
+  constexpr int kMost = 1024;
+  if (text == "auto") return -1;
+  int layers = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layers);
+  if (error != std::errc{} || end != text.data() + text.size() || layers < 0 || layers > kMost)
+    return invalid("", "must be auto or a number from 0 to {}, got {}", kMost, text);
+  return layers;
+}
+
 // Reads the limit of one modality: {"image": 4} or {"image": {"count": 4}}.
 Result<> read_media_limit(const boost::json::object& limits, std::string_view kind, int& most) {
   const boost::json::value* limit = limits.if_contains(kind);
@@ -117,6 +128,13 @@ constexpr EngineFlag kDevice[] = {
      "local computes on this machine. simulated loads no weights and only waits for the estimated time of "
      "each step: on an H100, on the named device (simulated=a100-80g), or with coefficients from a file "
      "(simulated=timing.json)"},
+    {"--cpu-offload-gb", flag::to<&E::device, &DeviceOptions::weights_on_host_gb>,
+     "On GPUs, GiB of weights that stay in host memory, where the GPU reads them: experts first, then other "
+     "matrices. With ranks, each rank keeps this size",
+     flag::range(0.0, 100'000.0)},
+    {"--n-cpu-moe", flag::parsed<&layers_on_host, &E::device, &DeviceOptions::expert_layers_on_host>,
+     "On GPUs, number of layers, from the first one, whose experts stay in host memory. auto: as many as "
+     "needed, so that the other weights take at most 80% of the GPU's free memory"},
     {"--enforce-eager", flag::to<&E::device, &DeviceOptions::enforce_eager>,
      "Do not use CUDA graphs to decode on GPUs"},
     {"--async-scheduling", flag::to<&E::device, &DeviceOptions::async_scheduling>,
@@ -136,7 +154,7 @@ constexpr EngineFlag kDevice[] = {
     {"--distributed-timeout-seconds",
      flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
      "Number of seconds after which a rank that makes no progress counts as hung. 0: 10 s, or 120 s with "
-     "pipeline parallelism or with experts divided among engines",
+     "pipeline parallelism, with experts divided among engines, or for a whole step if ranks use NCCL",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
      "Number of pipeline stages; each stage runs --tensor-parallel-size processes", flag::range(1, 64)},

@@ -176,7 +176,8 @@ constexpr VllmFlag kFlags[] = {
     works("--override-generation-config"),
     works("--enable-sleep-mode"),
     any("--sleep-mode-backend", value, "the server frees memory in only one way"),
-    any("--sleep-mode-offload-cudagraph", nothing, "level 1 of /sleep works only with --device cpu"),
+    any("--sleep-mode-offload-cudagraph", nothing,
+        "sleeping always frees CUDA graphs, because they contain the addresses of the KV cache"),
     any("--sleep-preserve-parameter-names", values, "/sleep keeps or frees all weights together"),
     any("--enable-cumem-allocator", nothing, "the server allocates all memory once, at the start"),
     any("--enable-nccl-comm-suspend", nothing, kOtherRanks),
@@ -289,7 +290,7 @@ constexpr VllmFlag kFlags[] = {
 
     // Offloading
     any("--offload-backend", value, kNoOffload),
-    only("0", "--cpu-offload-gb", value, kNoOffload),
+    works("--cpu-offload-gb"),
     any("--cpu-offload-params", values, kNoOffload),
     only("0", "--offload-group-size", value, kNoOffload),
     any("--offload-num-in-group", value, kNoOffload),

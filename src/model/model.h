@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "kernels/ops.h"
+#include "model/host_weights.h"
 #include "model/network.h"
 #include "model/spec.h"
 #include "tensor/buffer.h"
@@ -60,6 +61,7 @@ struct LoadOptions {
   // cache has the format of activations.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
+  HostWeights host_weights = {};  // only for devices with separate memory
   Shard shard = {};         // tensor and expert parallelism: the part of the model to load
   bool whole_ends = false;  // load Model::ends
   int stage = 0;            // pipeline stage to load, in [0, stages)
@@ -79,7 +81,8 @@ struct Model {
   View temperatures;
   Buffer vectors;                    // memory of all norms, biases and frequencies
   std::size_t weight_bytes = 0;      // size of prepared matrices and vectors, including the encoder
-  std::size_t checkpoint_bytes = 0;  // all tensors of the checkpoint
+  std::size_t host_weight_bytes = 0;  // part of weight_bytes that is in host memory (HostWeights)
+  std::size_t checkpoint_bytes = 0;   // all tensors of the checkpoint
   std::unique_ptr<Model> tower;      // image or audio encoder of the model; null: the model has none
   // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.
   std::unique_ptr<Model> ends;

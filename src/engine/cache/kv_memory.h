@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "dist/shared_memory.h"
 #include "engine/cache/piece_layout.h"
 #include "engine/cache/prefault.h"
+#include "kernels/cuda_ipc.h"
 #include "kernels/kv_exchange.h"
 #include "kernels/ops.h"
 #include "model/cache_layout.h"
@@ -45,8 +47,11 @@ class KvMemory {
   // Returns the pieces in the native layout of the backend. The result is empty if the pieces are not in
   // host memory. Requires exchanges(). The result refers to this object, which must not move.
   NativeBlocks native_blocks() const;
-  // Memory that other processes can open; empty if the blocks are not shared.
+  // Memory that other processes can open. Host memory: segment() is not empty if the blocks are shared. A
+  // device's memory: device_segment() is set if the blocks are shared.
   const SharedMemory& segment() const { return segment_; }
+  const std::optional<CudaMemoryHandle>& device_segment() const { return device_segment_; }
+  std::span<std::byte> blocks() const { return blocks_; }
 
   // Starts touching host memory before it is used (Prefault).
   void prefault();
@@ -69,6 +74,7 @@ class KvMemory {
 
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // used instead of bytes_ if the blocks are shared or kept
+  std::optional<CudaMemoryHandle> device_segment_;
   std::span<std::byte> blocks_, kept_states_;
   std::size_t block_bytes_ = 0;  // bytes of a block; equal in all groups
   View states_;

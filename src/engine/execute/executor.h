@@ -136,11 +136,14 @@ class Executor {
   // Returns null if the engine's steps do not depend on other engines.
   virtual LockStep* lock_step() { return nullptr; }
 
-  // Frees the memory of the cache, and its contents. No step may run. The next step allocates the memory
-  // again. Returns unsupported if this device keeps the memory.
+  // Frees the memory of the cache, and its contents. No step may run. Returns unsupported if this executor
+  // keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device cannot free the memory of its KV cache");
   }
+  // Must be called between release_cache() and the next use of the cache. Returns an error if there is not
+  // enough memory.
+  virtual Result<> restore_cache() { return {}; }
 };
 
 }  // namespace octavo

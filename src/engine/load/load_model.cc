@@ -134,6 +134,16 @@ void report_quantization(const LoadOptions& load, const Model& model, const Rank
            ranks != nullptr ? " per rank" : "", size_text(model.checkpoint_bytes));
 }
 
+HostWeights host_weights(const EngineOptions& options, bool shares_host_memory, bool is_rank_0) {
+  const HostWeights wanted{.expert_layers = options.device.expert_layers_on_host,
+                           .bytes = static_cast<std::int64_t>(options.device.weights_on_host_gb * (1 << 30))};
+  if (is_rank_0 && shares_host_memory && wanted.any())
+    log_warning(
+        "cpu_offload_gb and n_cpu_moe have no effect: all weights are in host memory, where this device "
+        "computes");
+  return wanted;
+}
+
 // The draft heads that this rank loads. Only rank 0 has heads, because only rank 0 has the complete rows.
 struct RankHeads {
   bool one_with_cache = false;
@@ -196,23 +206,29 @@ ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, 
   return figures;
 }
 
+// Steps over several ranks are recorded if the device exchanges the values (DeviceGroups). Whole experts on
+// ranks need the host, which sorts their rows.
+bool ranks_can_record(const EngineOptions& options, const DeviceGroups& device_ranks) {
+  return device_ranks.on_stream && !options.parallel.enable_expert_parallel;
+}
+
 LocalExecutorOptions executor_options(const EngineOptions& options, const SchedulerOptions& step, bool pools,
-                                      const Ranks* ranks) {
-  return {
-      .max_tokens = step.max_num_batched_tokens,
-      .max_sequences = step.max_num_seqs,
-      .max_adapters = options.lora.in_memory(),
-      .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
-      .sampler = {options.logprobs.processed},
-      // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
-      // tokens, which must be on the host.
-      .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-      // With prompt embeddings, the emulated device reports a data race in captured steps while they
-      // store keys. Ranks exchange values through host memory (StagedGroup).
-      .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds && ranks == nullptr,
-      .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-      .expert_balancing = options.parallel.expert_balancing,
-      .prompt_embeds = options.model.prompt_embeds};
+                                      const Ranks* ranks, const DeviceGroups& device_ranks) {
+  return {.max_tokens = step.max_num_batched_tokens,
+          .max_sequences = step.max_num_seqs,
+          .max_adapters = options.lora.in_memory(),
+          .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+          .sampler = {options.logprobs.processed},
+          // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
+          // tokens, which must be on the host.
+          .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
+          // With prompt embeddings, the emulated device reports a data race in captured steps while they
+          // store keys.
+          .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds &&
+                      (ranks == nullptr || ranks_can_record(options, device_ranks)),
+          .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
+          .expert_balancing = options.parallel.expert_balancing,
+          .prompt_embeds = options.model.prompt_embeds};
 }
 
 }  // namespace
@@ -234,7 +250,7 @@ Result<LoadOptions> load_options(const EngineOptions& options) {
 }
 
 Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
-                               const LoadHooks& hooks, const Ranks* ranks) {
+                               const LoadHooks& hooks, const Ranks* ranks, DeviceGroups device_ranks) {
   const bool is_rank_0 = ranks == nullptr || ranks->rank() == 0;
   const RankHeads heads(options, is_rank_0);
   TRY(LoadOptions load, load_options(options));
@@ -242,11 +258,16 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
   load.stages = options.parallel.pipeline_parallel_size;
   load.progress = hooks.progress;
+  load.host_weights = host_weights(options, backend->device->shares_host_memory(), is_rank_0);
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
   if (is_rank_0) report_quantization(load, *model, ranks);
+  if (is_rank_0 && model->host_weight_bytes > 0)
+    log_info("{} of {} of weights{} are in host memory, and the GPU reads them over PCIe",
+             size_text(model->host_weight_bytes), size_text(model->weight_bytes),
+             ranks != nullptr ? " a rank" : "");
 
   CacheOptions cache{.block_size = options.cache.block_size,
                      .dtype = load.cache_dtype.value_or(model->activation),
@@ -255,8 +276,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   const CacheLayout layout = loaded.figures.layout;  // layout of this rank's stage
   if (options.parallel.pipeline_parallel_size > 1)
     TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
-  LocalExecutorOptions local =
-      executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks);
+  LocalExecutorOptions local = executor_options(options, plan_step(loaded.figures, options),
+                                                loaded.figures.pools, ranks, device_ranks);
   if (heads.one_with_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
@@ -278,7 +299,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     // Exported sessions carry this fingerprint. If it is empty, the engine refuses exports and imports.
     local.fingerprint = fingerprint_of(options, *model, model_fingerprint).value_or("");
   }
-  TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));
+  TRY(loaded.executor,
+      LocalExecutor::create(backend, std::move(model), layout, local, std::move(device_ranks)));
   return loaded;
 }
 

@@ -104,6 +104,7 @@ class Engine final : public EngineClient {
   bool assist_engines(Result<bool>& ran);
   void run_session_commands();
   void fall_asleep();
+  Result<> restore_cache();
   void empty_cache();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
@@ -147,6 +148,7 @@ class Engine final : public EngineClient {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
     std::deque<SessionRequest> sessions;
+    bool cache = false;  // the cache needs memory again after sleep()
   } waiting_;  // pending calls
 
   mutable std::mutex stats_mutex_;
