@@ -38,18 +38,29 @@ void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
   T::configure(shape);
 }
 
-// Copies of the last steps of a segment, if they do not fill a tile. They are padded with zeros, because
-// memory after the segment must not be read.
-template <std::int64_t kSteps>
-struct alignas(64) LastSteps {
+// Formats of W. load() returns one vector of a step as pairs of bf16.
+struct TileBf16 {
+  static constexpr bool kDirect = true;  // the tile instructions can load W from the panel
+  static Avx512::Pairs load(const std::byte* p) { return Avx512::load_pairs(p); }
+};
+struct TileE4m3 {
+  static constexpr bool kDirect = false;
+  static Avx512::Pairs load(const std::byte* p) { return Avx512::pairs_e4m3(p); }
+};
+
+// A copy of up to kSteps steps of W in bf16. Missing steps are zero, because memory after a segment must not
+// be read.
+template <class W, std::int64_t kSteps>
+struct alignas(64) CopiedSteps {
   std::byte data[kSteps * 2 * kMatrixBytes];
 
-  LastSteps(const std::byte* w, std::int64_t steps, const TileArgs& args) {
-    __builtin_memset(data, 0, sizeof data);
+  CopiedSteps(const std::byte* w, std::int64_t steps, const TileArgs& args) {
+    if (steps < kSteps) __builtin_memset(data, 0, sizeof data);
     for (std::int64_t i = 0; i < steps; ++i)
-      for (std::int64_t v = 0; v < 2; ++v)
-        __builtin_memcpy(data + (2 * i + v) * kMatrixBytes, w + i * args.step_stride + v * args.vector_stride,
-                         kMatrixBytes);
+      for (std::int64_t v = 0; v < 2; ++v) {
+        const Avx512::Pairs pairs = W::load(w + i * args.step_stride + v * args.vector_stride);
+        __builtin_memcpy(data + (2 * i + v) * kMatrixBytes, &pairs, sizeof pairs);
+      }
   }
 };
 
@@ -68,7 +79,7 @@ void multiply_block(const std::byte* x, const TileArgs& args, const std::byte* w
   }
 }
 
-template <class T, int kHalves, std::int64_t kSteps>
+template <class T, class W, int kHalves, std::int64_t kSteps>
 void matrix_product(const TileArgs& args) {
   const std::int64_t c_bytes = args.c_stride * static_cast<std::int64_t>(sizeof(float));
   float* const halves[2] = {args.c, args.c + kMatrixRows * args.c_stride};
@@ -107,11 +118,12 @@ void matrix_product(const TileArgs& args) {
           __builtin_prefetch(ahead_x + i, 0, 2);
         ahead_x += args.ahead_x_bytes;
       }
-      if (args.steps - step >= kSteps) {
+      const std::int64_t left = args.steps - step;
+      if (W::kDirect && left >= kSteps) {
         multiply_block<T, kHalves>(x, args, w, args.step_stride, args.vector_stride);
       } else {
-        const LastSteps<kSteps> last(w, args.steps - step, args);
-        multiply_block<T, kHalves>(x, args, last.data, 2 * kMatrixBytes, kMatrixBytes);
+        const CopiedSteps<W, kSteps> copied(w, left < kSteps ? left : kSteps, args);
+        multiply_block<T, kHalves>(x, args, copied.data, 2 * kMatrixBytes, kMatrixBytes);
       }
       w += kSteps * args.step_stride;
       x += kSteps * args.x_unit_stride;
@@ -139,8 +151,10 @@ template <class T>
 constexpr MatrixTiles matrix_tiles() {
   return {.begin = begin_tiles<T>,
           .end = T::release,
-          .bf16 = {matrix_product<T, 1, kMatrixSteps>, matrix_product<T, 2, kMatrixSteps>},
-          .short_bf16 = {matrix_product<T, 1, kShortSteps>, matrix_product<T, 2, kShortSteps>},
+          .bf16 = {matrix_product<T, TileBf16, 1, kMatrixSteps>, matrix_product<T, TileBf16, 2, kMatrixSteps>},
+          .short_bf16 = {matrix_product<T, TileBf16, 1, kShortSteps>,
+                         matrix_product<T, TileBf16, 2, kShortSteps>},
+          .e4m3 = {matrix_product<T, TileE4m3, 1, kMatrixSteps>, matrix_product<T, TileE4m3, 2, kMatrixSteps>},
           .quant_parts = kQuantTable<T>.parts};
 }
 

@@ -106,14 +106,13 @@ PanelProduct product_of(const MatmulArgs& args, const std::int32_t* x_rows, cons
 void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t first_row,
                    const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
-  alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
   const PanelLayout& layout = product.w.layout();
   const std::int64_t columns = unit.panels() * layout.width;
   const std::int64_t units_per_step = product.dot ? 1 : layout.unit;
-  const std::int64_t step_bytes = product.widened() ? kMatrixStepBytes : layout.step_bytes();
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
-  const std::int64_t stretch = stretch_steps(product, tiles);
+  // A single tile reads its panels from begin to end.
+  const std::int64_t stretch = tiles == 1 ? layout.steps() : stretch_steps(product);
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(unit.rows(), kMatrixBytes);
 
@@ -125,10 +124,6 @@ void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t fi
         ahead_step = layout.step_bytes() / tiles;
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
-      if (product.widened()) {
-        product.kernels.widen_packed(w, Packed::e4m3, wide, bytes);
-        w = wide;
-      }
       const std::byte* next =
           product.w.data() + next_stretch(unit, panel, begin, begin + bytes, layout.panel_bytes());
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
@@ -145,8 +140,8 @@ void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t fi
                 .segments = 1,
                 .w_offset = 0,
                 .steps = steps,
-                .step_stride = step_bytes,
-                .vector_stride = step_bytes / 2,
+                .step_stride = layout.step_bytes(),
+                .vector_stride = product.w.vector_stride(),
                 .c = c + tile * x.tile_rows * columns + (panel - unit.panel_begin) * layout.width,
                 .c_stride = columns,
                 .accumulate = step > 0,
@@ -177,14 +172,12 @@ void read_units(const PanelProduct& product, std::int64_t row, std::int64_t unit
   }
 }
 
-std::int64_t stretch_steps(const PanelProduct& product, std::int64_t tiles) {
+std::int64_t stretch_steps(const PanelProduct& product) {
   const PanelLayout& layout = product.w.layout();
   const std::int64_t steps =
       product.matrix != nullptr ? kMatrixStretch : kStretchBytes / (layout.unit * layout.element_bytes);
   const std::int64_t group = product.w.scales().group_steps;
-  const bool whole = tiles == 1 && !product.widened();
-  if (group > 0 && group < steps) return whole ? layout.steps() : steps / group * group;
-  return whole && group == 0 ? layout.steps() : steps;
+  return group > 0 && group < steps ? steps / group * group : steps;
 }
 
 void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t rows, std::int64_t panel,
@@ -197,19 +190,24 @@ void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t 
   float* c = args.c;
   if (!args.accumulate)
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(c + r * args.c_stride, width, 0.0f);
-  const std::int64_t end = step + args.steps;
+  const std::int64_t end = step + args.steps, stretch = stretch_steps(product);
   const std::int64_t c_stride = std::exchange(args.c_stride, width);
+  const std::byte* w = *args.w;
+  const std::byte* ahead = args.ahead != nullptr ? *args.ahead : nullptr;
+  args.w = &w;
+  if (ahead != nullptr) args.ahead = &ahead;
   args.c = sums;
   args.accumulate = false;
   for (std::int64_t next = 0; step < end; step = next) {
-    next = std::min((step / scales.group_steps + 1) * scales.group_steps, end);
+    const std::int64_t group = step / scales.group_steps;
+    next = std::min({(group + 1) * scales.group_steps, (step / stretch + 1) * stretch, end});
     args.steps = next - step;
     tile(args);
     args.x += args.steps * units_per_step * args.x_unit_stride;
-    args.w_offset += args.steps * args.step_stride;
-    const float* factors = scales.at(product.w.layout(), panel, step / scales.group_steps);
-    for (std::int64_t r = 0; r < rows; ++r)
-      product.kernels.add_scaled(sums + r * width, factors, c + r * c_stride, width);
+    w += args.steps * args.step_stride;
+    if (ahead != nullptr) ahead += args.steps * args.ahead_step_stride;
+    if (args.ahead_x != nullptr) args.ahead_x += args.steps / kMatrixSteps * args.ahead_x_bytes;
+    product.kernels.add_scaled(sums, scales.at(product.w.layout(), panel, group), c, width, rows, c_stride);
   }
 }
 

@@ -70,6 +70,8 @@ struct MatrixTiles {
   TileFunction bf16[2];
   // The same functions in blocks of 8 steps.
   TileFunction short_bf16[2];
+  // The same functions for panels of e4m3. Each call converts W to bf16, so they are for few rows of x.
+  TileFunction e4m3[2];
   const QuantParts* quant_parts;  // [QuantKind]
 };
 
