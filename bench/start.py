@@ -2,8 +2,8 @@
 
     python bench/start.py MODEL.gguf --octavo build/release/octavo [--octavo OTHER] [--llama-python PYTHON] [--rounds 5] [--cold]
 
-Engines alternate. The clock starts when Octavo is executed; for llama.cpp (llama-cpp-python, called without a server) it starts after
-the imports of Python. The first token is that of a prompt of 16 tokens, sent once the engine is ready. Peak memory is the maximum of
+Engines alternate. The clock starts when Octavo is executed; for llama.cpp (the wheel llama-cpp-py-sync, called without a server) it starts
+after the imports of Python. The first token is that of a prompt of 16 tokens, sent once the engine is ready. Peak memory is the maximum of
 the resident memory of all processes of the engine, sampled every 5 ms, relative to the size of the file. --cold removes the file from
 the page cache before each start.
 """
@@ -23,14 +23,17 @@ PROMPT = list(range(100, 116))
 CONTEXT = 2048
 
 LLAMA_CPP = f"""
-import sys, llama_cpp as l
+import sys
+from llama_cpp_py_sync._cffi_bindings import get_ffi, get_lib
+l = get_lib()
+l.llama_backend_init()
 print("imported", flush=True)
 model = l.llama_model_load_from_file(sys.argv[1].encode(), l.llama_model_default_params())
 options = l.llama_context_default_params()
 options.n_ctx, options.n_threads, options.n_threads_batch = {CONTEXT}, int(sys.argv[2]), int(sys.argv[2])
 context = l.llama_init_from_model(model, options)
 print("ready", flush=True)
-tokens = (l.llama_token * {len(PROMPT)})(*{PROMPT})
+tokens = get_ffi().new("llama_token[]", {PROMPT})
 assert l.llama_decode(context, l.llama_batch_get_one(tokens, {len(PROMPT)})) == 0
 print("token", flush=True)
 """

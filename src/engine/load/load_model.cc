@@ -242,6 +242,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
   load.stages = options.parallel.pipeline_parallel_size;
   load.progress = hooks.progress;
+  // Draft tokens are planned by the measured times of steps, which need matrices in their final layout.
+  load.late = hooks.late && ranks == nullptr && !options.speculation;
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model, Model::load(options.model.dir, *backend, load));

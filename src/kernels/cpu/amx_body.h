@@ -149,13 +149,14 @@ constexpr QuantTable kQuantTable = quant_table<T>(std::make_integer_sequence<int
 
 template <class T>
 constexpr MatrixTiles matrix_tiles() {
-  return {.begin = begin_tiles<T>,
-          .end = T::release,
-          .bf16 = {matrix_product<T, TileBf16, 1, kMatrixSteps>, matrix_product<T, TileBf16, 2, kMatrixSteps>},
-          .short_bf16 = {matrix_product<T, TileBf16, 1, kShortSteps>,
-                         matrix_product<T, TileBf16, 2, kShortSteps>},
-          .e4m3 = {matrix_product<T, TileE4m3, 1, kMatrixSteps>, matrix_product<T, TileE4m3, 2, kMatrixSteps>},
-          .quant_parts = kQuantTable<T>.parts};
+  return {
+      .begin = begin_tiles<T>,
+      .end = T::release,
+      .bf16 = {matrix_product<T, TileBf16, 1, kMatrixSteps>, matrix_product<T, TileBf16, 2, kMatrixSteps>},
+      .short_bf16 = {matrix_product<T, TileBf16, 1, kShortSteps>,
+                     matrix_product<T, TileBf16, 2, kShortSteps>},
+      .e4m3 = {matrix_product<T, TileE4m3, 1, kMatrixSteps>, matrix_product<T, TileE4m3, 2, kMatrixSteps>},
+      .quant_parts = kQuantTable<T>.parts};
 }
 
 }  // namespace

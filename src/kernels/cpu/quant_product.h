@@ -2,6 +2,7 @@
 // and products on matrix tiles (tile_quant_matmul.cc) have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -27,14 +28,29 @@ struct QuantSource {
   }
 };
 
+// Calls body(panels, unit) for all units of a product with a band whose panels are not written yet: writes
+// each panel to working memory before its units. A unit has at most `unit_rows` rows.
+template <class Body>
+void for_unwritten_panels(CpuStream& stream, const QuantBand& band, std::int64_t rows, std::int64_t unit_rows,
+                          Body&& body) {
+  const std::int64_t bytes = band.layout.panel_bytes();
+  stream.pool().for_units(band.layout.panels(), [&](int rank, std::int64_t panel) {
+    std::byte* const written = stream.scratch(rank, static_cast<std::size_t>(bytes));
+    band.write(panel, written);
+    const QuantPanels panels{band.layout, band.first_row, written - panel * bytes};
+    for (std::int64_t row = 0; row < rows; row += unit_rows)
+      body(panels, MatmulUnit{row, std::min(row + unit_rows, rows), panel, panel + 1});
+  });
+}
+
 // Writes the sums of a unit, in rows of c_stride floats. `first_row` is the row of y for the unit's row 0.
-void write_quant_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+void write_quant_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantPanels& band,
                       std::int64_t first_row, const MatmulUnit& unit, const float* c, std::int64_t c_stride);
 
 std::size_t tile_quant_scratch_bytes(std::int64_t cols);
-// Multiplies `rows` rows, from `first_row` on, with matrix tiles.
+// Multiplies `rows` rows, from `first_row` on, with matrix tiles. `written`: whether the panels are written.
 void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSource& source,
-                       const std::vector<QuantBand>& bands, std::int64_t first_row, std::int64_t rows,
-                       std::byte* scratch);
+                       const std::vector<QuantBand>& bands, bool written, std::int64_t first_row,
+                       std::int64_t rows, std::byte* scratch);
 
 }  // namespace octavo::cpu

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kTileUnitBytes = kTileRows * 4;  // bytes of a unit of all rows of a tile
 constexpr std::int64_t kBlockBytes = kMatrixSteps * kTileUnitBytes;
-constexpr std::int64_t kStepBytes = 4 * kMostWidth;  // bytes of a step of a bf16 panel
+constexpr std::int64_t kStepBytes = 4 * kMostWidth;     // bytes of a step of a bf16 panel
 static_assert(kTileMatmulRows * 2 <= kMatmulRows * 4);  // a row of x has 2 bytes per column
 
 // x in ranges of `stretch` units. A range is a sequence of tiles of 32 rows, and a tile is a sequence of
