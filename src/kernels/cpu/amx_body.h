@@ -15,6 +15,9 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kLineBytes = 64;
+// Distance of prefetches of a panel that is converted while it is read. Without them, one row takes 1.3 times
+// as long.
+constexpr std::int64_t kAheadBytes = 2048;
 
 // Operand of LDTILECFG, in the layout that the processor defines.
 struct alignas(64) TileConfiguration {
@@ -54,10 +57,11 @@ template <class W, std::int64_t kSteps>
 struct alignas(64) CopiedSteps {
   std::byte data[kSteps * 2 * kMatrixBytes];
 
-  CopiedSteps(const std::byte* w, std::int64_t steps, const TileArgs& args) {
+  void copy(const std::byte* w, std::int64_t steps, const TileArgs& args) {
     if (steps < kSteps) __builtin_memset(data, 0, sizeof data);
-    for (std::int64_t i = 0; i < steps; ++i)
+    for (std::int64_t i = 0; i < steps && i < kSteps; ++i)
       for (std::int64_t v = 0; v < 2; ++v) {
+        if (!W::kDirect && v == 0) __builtin_prefetch(w + i * args.step_stride + kAheadBytes, 0, 3);
         const Avx512::Pairs pairs = W::load(w + i * args.step_stride + v * args.vector_stride);
         __builtin_memcpy(data + (2 * i + v) * kMatrixBytes, &pairs, sizeof pairs);
       }
@@ -103,6 +107,10 @@ void matrix_product(const TileArgs& args) {
   for (std::int64_t s = 0; s < args.segments; ++s) {
     const std::byte* w = args.w[s] + args.w_offset;
     const std::byte* ahead = args.ahead != nullptr ? args.ahead[s] + args.w_offset : nullptr;
+    // Tiles wait long for the stores of vectors, so a block is converted before the product of the previous
+    // block.
+    CopiedSteps<W, kSteps> copies[2];
+    if constexpr (!W::kDirect) copies[0].copy(w, args.steps, args);
     for (std::int64_t step = 0; step < args.steps; step += kSteps) {
       if (ahead != nullptr) {
         const std::int64_t bytes = kSteps * args.ahead_step_stride;
@@ -122,8 +130,13 @@ void matrix_product(const TileArgs& args) {
       if (W::kDirect && left >= kSteps) {
         multiply_block<T, kHalves>(x, args, w, args.step_stride, args.vector_stride);
       } else {
-        const CopiedSteps<W, kSteps> copied(w, left < kSteps ? left : kSteps, args);
-        multiply_block<T, kHalves>(x, args, copied.data, 2 * kMatrixBytes, kMatrixBytes);
+        const std::int64_t turn = step / kSteps % 2;
+        if constexpr (W::kDirect) {
+          copies[turn].copy(w, left, args);
+        } else if (left > kSteps) {
+          copies[1 - turn].copy(w + kSteps * args.step_stride, left - kSteps, args);
+        }
+        multiply_block<T, kHalves>(x, args, copies[turn].data, 2 * kMatrixBytes, kMatrixBytes);
       }
       w += kSteps * args.step_stride;
       x += kSteps * args.x_unit_stride;

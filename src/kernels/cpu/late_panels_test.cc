@@ -82,7 +82,7 @@ TEST_P(CpuLatePanels, GiveTheSameAnswersBeforeAndAfterTheyAreWritten) {
     EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding);
     ASSERT_TRUE(panels->write_some());
     EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding) << ", partly written";
-    EXPECT_EQ(panels->unwritten_bytes(), late->bytes());
+    EXPECT_GT(late->bytes(), panels->unwritten_bytes());
     while (panels->write_some()) {
     }
     EXPECT_TRUE(panels->written());

@@ -186,7 +186,8 @@ void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t 
   if (scales.groups == 0) return tile(args);
   const std::int64_t width = product.w.layout().width;
   const std::int64_t units_per_step = product.dot ? 1 : product.w.layout().unit;
-  alignas(64) float sums[kTileRows * kMostWidth];
+  // Vectors wait long for the stores of tiles, so sums are scaled after the product of the next group.
+  alignas(64) float sums[2][kTileRows * kMostWidth];
   float* c = args.c;
   if (!args.accumulate)
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(c + r * args.c_stride, width, 0.0f);
@@ -196,18 +197,28 @@ void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t 
   const std::byte* ahead = args.ahead != nullptr ? *args.ahead : nullptr;
   args.w = &w;
   if (ahead != nullptr) args.ahead = &ahead;
-  args.c = sums;
   args.accumulate = false;
-  for (std::int64_t next = 0; step < end; step = next) {
-    const std::int64_t group = step / scales.group_steps;
-    next = std::min({(group + 1) * scales.group_steps, (step / stretch + 1) * stretch, end});
+  std::int64_t group = step / scales.group_steps;
+  std::int64_t group_end = (group + 1) * scales.group_steps, stretch_end = (step / stretch + 1) * stretch;
+  const float* factors = nullptr;  // factors of the sums that are not added yet
+  for (int turn = 0; step < end; turn = 1 - turn) {
+    const std::int64_t next = std::min(std::min(group_end, stretch_end), end);
+    args.c = sums[turn];
     args.steps = next - step;
     tile(args);
+    if (factors != nullptr) product.kernels.add_scaled(sums[1 - turn], factors, c, width, rows, c_stride);
+    factors = scales.at(product.w.layout(), panel, group);
     args.x += args.steps * units_per_step * args.x_unit_stride;
     w += args.steps * args.step_stride;
     if (ahead != nullptr) ahead += args.steps * args.ahead_step_stride;
     if (args.ahead_x != nullptr) args.ahead_x += args.steps / kMatrixSteps * args.ahead_x_bytes;
-    product.kernels.add_scaled(sums, scales.at(product.w.layout(), panel, group), c, width, rows, c_stride);
+    step = next;
+    if (step == stretch_end) stretch_end += stretch;
+    if (step == group_end) {
+      group_end += scales.group_steps;
+      ++group;
+    }
+    if (step == end) product.kernels.add_scaled(sums[turn], factors, c, width, rows, c_stride);
   }
 }
 

@@ -125,11 +125,11 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std:
                            .cols = cols(),
                            .shared = groups_sharing_x()};
   const std::int64_t m = args.y.size(0);
-  const bool written = this->written();
+  const LatePanels* const late = written() ? nullptr : late_.get();
   if (kernels.matrix != nullptr && m >= kLeastOnTiles) {
     const std::int64_t together = tile_matmul_rows(m);
     for (std::int64_t first = 0; first < m; first += together)
-      tile_quant_matmul(stream, args, source, bands_, written, first, std::min(together, m - first), scratch);
+      tile_quant_matmul(stream, args, source, bands_, late, first, std::min(together, m - first), scratch);
     return;
   }
   for (std::int64_t first = 0; first < m; first += kMatmulRows) {
@@ -146,17 +146,15 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std:
                                   reinterpret_cast<QuantX*>(scratch + row * x.stride) + column / kQuantGroup,
                                   count, x.shared);
                });
-    for (const QuantBand& band : bands_) {
-      const auto multiply = [&](const QuantPanels& panels, const MatmulUnit& unit) {
-        multiply_unit(kernels, args, panels, x, unit);
-      };
-      if (written)
-        for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
-                         x.rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing,
-                         [&](const MatmulUnit& unit) { multiply(band.panels(), unit); });
-      else
-        for_unwritten_panels(stream, band, x.rows, unit_rows_of(x.tile_rows), multiply);
-    }
+    for_bands(
+        stream, bands_, late, x.rows, unit_rows_of(x.tile_rows),
+        [&](const QuantBand& band, const auto& body) {
+          for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
+                           x.rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing, body);
+        },
+        [&](const QuantPanels& panels, const MatmulUnit& unit) {
+          multiply_unit(kernels, args, panels, x, unit);
+        });
   }
 }
 

@@ -154,7 +154,10 @@ void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count
   while (row < band->first_row) --band;
   const QuantLayout& layout = band->layout;
   row -= band->first_row;
-  if (!written()) return read_blocks(*band, row, column, count, out);
+  if (!written()) {
+    read_blocks(*band, row, column, count, out);
+    return late_->check_file();
+  }
   const RowOf at{layout, row % layout.width};
   const std::byte* const panel = band->panel(row / layout.width);
   for (std::int64_t first = column / kQuantGroup * kQuantGroup; first < column + count;

@@ -138,7 +138,7 @@ std::size_t tile_quant_scratch_bytes(std::int64_t cols) {
 }
 
 void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSource& source,
-                       const std::vector<QuantBand>& bands, bool written, std::int64_t first_row,
+                       const std::vector<QuantBand>& bands, const LatePanels* late, std::int64_t first_row,
                        std::int64_t rows, std::byte* scratch) {
   const IsaKernels& kernels = stream.kernels();
   CodeRanges x{.codes = scratch, .scales = nullptr, .rows = rows, .ranges = ranges_of(source.cols)};
@@ -147,17 +147,15 @@ void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSou
     for (std::int64_t i = begin; i < end; ++i)
       quantise_tile(kernels, source, x, first_row, i / x.tiles(), i % x.tiles());
   });
-  for (const QuantBand& band : bands) {
-    const auto multiply = [&](const QuantPanels& panels, const MatmulUnit& unit) {
-      multiply_unit_of_codes(kernels, args, panels, x, source.shared, first_row, unit);
-    };
-    if (written)
-      for_tile_units(stream.pool(), rows, band.layout.panels(), band.layout.width,
-                     rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing,
-                     [&](const MatmulUnit& unit) { multiply(band.panels(), unit); });
-    else
-      for_unwritten_panels(stream, band, rows, rows, multiply);
-  }
+  for_bands(
+      stream, bands, late, rows, rows,
+      [&](const QuantBand& band, const auto& body) {
+        for_tile_units(stream.pool(), rows, band.layout.panels(), band.layout.width,
+                       rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing, body);
+      },
+      [&](const QuantPanels& panels, const MatmulUnit& unit) {
+        multiply_unit_of_codes(kernels, args, panels, x, source.shared, first_row, unit);
+      });
 }
 
 }  // namespace octavo::cpu
