@@ -150,6 +150,18 @@ void matrix_product(const TileArgs& args) {
   }
 }
 
+void stream_bytes(const void* from, void* to, std::int64_t bytes) {
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  std::int64_t at =
+      -static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % kLineBytes) & (kLineBytes - 1);
+  if (at > bytes) at = bytes;
+  __builtin_memcpy(target, source, static_cast<std::size_t>(at));
+  for (; at + kLineBytes <= bytes; at += kLineBytes)
+    Avx512::stream(target + at, Avx512::load_ints(source + at));
+  __builtin_memcpy(target + at, source + at, static_cast<std::size_t>(bytes - at));
+}
+
 struct QuantTable {
   QuantParts parts[kQuantKinds];
 };
@@ -169,7 +181,8 @@ constexpr MatrixTiles matrix_tiles() {
       .short_bf16 = {matrix_product<T, TileBf16, 1, kShortSteps>,
                      matrix_product<T, TileBf16, 2, kShortSteps>},
       .e4m3 = {matrix_product<T, TileE4m3, 1, kMatrixSteps>, matrix_product<T, TileE4m3, 2, kMatrixSteps>},
-      .quant_parts = kQuantTable<T>.parts};
+      .quant_parts = kQuantTable<T>.parts,
+      .stream = stream_bytes};
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST_P(CpuLatePanels, MayBeDestroyedAtAnyTime) {
 
 TEST(LatePanels, EndTheProcessIfTheFileIsShortened) {
   TestRandom random(74);
-  Backend cpu = make_cpu_backend({.threads = 1}).value();
+  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const StoredMatrix stored(random, Encoding::q8_0, Encoding::q4_0);
   const auto late = lay_out_quantised(cpu_stream(*cpu.stream), {stored.parts, DType::bf16}).value();
   const auto panels = late->write_late(stored.file);

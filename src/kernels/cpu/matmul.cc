@@ -6,6 +6,7 @@
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::int64_t kStretchBytes = 2048;  // bytes of a row of W that are processed at a time
 constexpr std::int64_t kPieceUnits = 128;     // units of x that are packed at a time, per tile
+// Size from which outputs are written past the caches. Smaller ones may stay in L2 until they are read.
+constexpr std::int64_t kStreamedBytes = std::int64_t{4} << 20;
 
 // x, packed for the tiles: units of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
@@ -225,12 +228,18 @@ void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t 
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs) {
   const View& y = args.y;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(y.dtype));
   const float* bias = args.bias ? args.bias.as<float>() + output : nullptr;
-  for (std::int64_t i = 0; i < rows; ++i)
-    kernels.narrow(sums + i * stride, bias, format_of(y.dtype),
-                   static_cast<std::byte*>(y.data) +
-                       ((row + i) * y.stride[0] + output) * static_cast<std::int64_t>(size_of(y.dtype)),
-                   outputs);
+  // An ordinary store reads the line first. Products on vectors take so long that this does not matter.
+  const bool streams = kernels.matrix != nullptr && y.size(0) * y.size(1) * element_bytes >= kStreamedBytes;
+  alignas(64) std::byte numbers[kUnitColumns * sizeof(float)];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::byte* const to =
+        static_cast<std::byte*>(y.data) + ((row + i) * y.stride[0] + output) * element_bytes;
+    kernels.narrow(sums + i * stride, bias, format_of(y.dtype), streams ? numbers : to, outputs);
+    if (streams) kernels.matrix->stream(numbers, to, outputs * element_bytes);
+  }
+  if (streams) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void matmul(Stream& stream, const MatmulArgs& args) {

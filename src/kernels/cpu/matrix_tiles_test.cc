@@ -248,5 +248,29 @@ TEST(MatrixProduct, IsThatOfTheBackendForAnyRows) {
   }
 }
 
+// Large outputs are written past the caches. Their rows do not begin at cache lines.
+TEST(MatrixProduct, HasTheSameRowsInLargeOutputs) {
+  for (const CpuIsa isa : {CpuIsa::amx_modelled, CpuIsa::amx}) {
+    const auto backend = make_cpu_backend({.threads = 3, .isa = isa});
+    if (!backend) continue;
+    constexpr std::int64_t kOutputs = 5003, kRows = 450, kCols = 64;
+    TestRandom random(64);
+    const TestTensor w = random.tensor(DType::bf16, {kOutputs, kCols}),
+                     bias = random.tensor(DType::f32, {kOutputs});
+    const TestTensor x = random.tensor(DType::bf16, {kRows, kCols});
+    const std::vector<MatrixPart> parts{{.values = w.view()}};
+    const WeightPtr weight = backend->ops.prepare(*backend->device, {parts, DType::bf16}).value();
+    for (const DType type : {DType::f32, DType::bf16}) {
+      TestTensor all(type, {kRows, kOutputs});
+      backend->ops.matmul(*backend->stream, {x.view(), *weight, bias.view(), all.view()});
+      for (const std::int64_t row : {0, 31, 32, 449}) {
+        TestTensor one(type, {1, kOutputs});
+        backend->ops.matmul(*backend->stream, {x.view().rows(row, 1), *weight, bias.view(), one.view()});
+        ASSERT_TRUE(all.rows(row, 1) == one) << row;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace octavo::cpu

@@ -94,6 +94,8 @@ struct Avx512 {
   static Ints set_int(int x) { return _mm512_set1_epi32(x); }
   static Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
   static void store_ints(void* p, Ints x) { _mm512_storeu_si512(p, x); }
+  // Stores a whole cache line without reading it first.
+  static void stream(void* p, Ints x) { _mm512_stream_si512(static_cast<__m512i*>(p), x); }
   // Subtracts `b` from every byte.
   static Ints sub_bytes(Ints a, int b) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(b))); }
   static Ints load_u8(const void* p) { return _mm512_cvtepu8_epi32(quarter_of(p)); }
