@@ -29,49 +29,59 @@ void release(const MappedFile& file, const QuantBand& band, std::int64_t first, 
 }  // namespace
 
 LatePanels::LatePanels(std::span<const QuantBand> bands, std::shared_ptr<const MappedFile> file)
-    : bands_(bands),
-      file_(std::move(file)),
-      panels_(panels_of(bands)),
-      pieces_(static_cast<std::size_t>((panels_ + kPanelsAtOnce - 1) / kPanelsAtOnce)) {
+    : bands_(bands), file_(std::move(file)), states_(static_cast<std::size_t>(panels_of(bands))) {
   for (const QuantBand& band : bands_) bytes_ += band.data.bytes();
+}
+
+bool LatePanels::begin(std::int64_t panel) {
+  std::uint8_t unwritten = kUnwritten;
+  return states_[static_cast<std::size_t>(panel)].compare_exchange_strong(unwritten, kBegun);
+}
+
+void LatePanels::write(const QuantBand& band, std::int64_t i, std::int64_t panel) {
+  band.write(i);
+  check_file();
+  states_[static_cast<std::size_t>(panel)].store(kWritten, std::memory_order_release);
+  // A few panels together, because each call interrupts the other threads.
+  if (i % kPiece == kPiece - 1 || i == band.layout.panels() - 1)
+    release(*file_, band, i / kPiece * kPiece, i + 1);
+  done_.fetch_add(1, std::memory_order_release);
+}
+
+bool LatePanels::ensure(const QuantBand& band, std::int64_t i, std::int64_t panel) {
+  if (states_[static_cast<std::size_t>(panel)].load(std::memory_order_acquire) == kWritten) return true;
+  if (!begin(panel)) return false;
+  write(band, i, panel);
+  return true;
 }
 
 void LatePanels::check_file() const {
   CHECK(file_->intact(), "{} was shortened or became unreadable while its weights were read", file_->path());
 }
 
-void LatePanels::write_piece(std::int64_t first, std::int64_t end) {
-  std::int64_t before = 0;  // panels of earlier bands
-  for (const QuantBand& band : bands_) {
-    const std::int64_t panels = band.layout.panels();
-    const std::int64_t begin = std::max(first - before, std::int64_t{0});
-    const std::int64_t last = std::min(end - before, panels);
-    for (std::int64_t i = begin; i < last; ++i) band.write(i);
-    if (begin < last) release(*file_, band, begin, last);
-    before += panels;
-  }
-  check_file();
-}
-
 bool LatePanels::write_some() {
   std::int64_t first = 0, end = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_ || begun_ == panels_) return false;
-    first = begun_;
-    end = begun_ = std::min(begun_ + kPanelsAtOnce, panels_);
+    if (stopped_ || next_ == std::ssize(states_)) return false;
+    first = next_;
+    end = next_ = std::min(next_ + kPiece, std::ssize(states_));
     ++writers_;
   }
-  write_piece(first, end);
-  pieces_[static_cast<std::size_t>(first / kPanelsAtOnce)].store(true, std::memory_order_release);
+  std::int64_t before = 0;  // panels of earlier bands
+  for (const QuantBand& band : bands_) {
+    const std::int64_t after = before + band.layout.panels();
+    for (std::int64_t i = std::max(first, before); i < std::min(end, after); ++i) ensure(band, i - before, i);
+    before = after;
+  }
   const std::lock_guard lock(mutex_);
-  done_.fetch_add(end - first, std::memory_order_release);
   if (--writers_ == 0) idle_.notify_all();
   return true;
 }
 
 std::size_t LatePanels::unwritten_bytes() const {
-  return bytes_ / static_cast<std::size_t>(panels_) * static_cast<std::size_t>(panels_ - done_.load());
+  const std::size_t panels = states_.size();
+  return bytes_ / panels * (panels - static_cast<std::size_t>(done_.load()));
 }
 
 void LatePanels::stop() {

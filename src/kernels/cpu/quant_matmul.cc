@@ -125,7 +125,7 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std:
                            .cols = cols(),
                            .shared = groups_sharing_x()};
   const std::int64_t m = args.y.size(0);
-  const LatePanels* const late = written() ? nullptr : late_.get();
+  LatePanels* const late = written() ? nullptr : late_.get();
   if (kernels.matrix != nullptr && m >= kLeastOnTiles) {
     const std::int64_t together = tile_matmul_rows(m);
     for (std::int64_t first = 0; first < m; first += together)

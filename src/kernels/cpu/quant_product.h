@@ -29,20 +29,21 @@ struct QuantSource {
   }
 };
 
-// Calls body(panels, unit) for all units of a product with a band whose panels may not be written yet: writes
-// a missing panel to working memory before its units. `first_panel` is the number of the band's first panel
-// in `late`. A unit has at most `unit_rows` rows.
+// Calls body(panels, unit) for all units of a product with a band whose panels may not be written yet. It
+// writes a missing panel before its units; a panel that another thread is writing is also written to working
+// memory. `first_panel` is the number of the band's first panel in `late`. A unit has at most `unit_rows`
+// rows.
 template <class Body>
-void for_late_panels(CpuStream& stream, const QuantBand& band, const LatePanels& late,
-                     std::int64_t first_panel, std::int64_t rows, std::int64_t unit_rows, Body&& body) {
+void for_late_panels(CpuStream& stream, const QuantBand& band, LatePanels& late, std::int64_t first_panel,
+                     std::int64_t rows, std::int64_t unit_rows, Body&& body) {
   const std::int64_t bytes = band.layout.panel_bytes();
   stream.pool().for_units(band.layout.panels(), [&](int rank, std::int64_t panel) {
     QuantPanels panels = band.panels();
-    if (!late.written(first_panel + panel)) {
-      std::byte* const missing = stream.scratch(rank, static_cast<std::size_t>(bytes));
-      band.write(panel, missing);
+    if (!late.ensure(band, panel, first_panel + panel)) {
+      std::byte* const copy = stream.scratch(rank, static_cast<std::size_t>(bytes));
+      band.write(panel, copy);
       late.check_file();
-      panels.data = missing - panel * bytes;
+      panels.data = copy - panel * bytes;
     }
     for (std::int64_t row = 0; row < rows; row += unit_rows)
       body(panels, MatmulUnit{row, std::min(row + unit_rows, rows), panel, panel + 1});
@@ -52,8 +53,8 @@ void for_late_panels(CpuStream& stream, const QuantBand& band, const LatePanels&
 // Calls body(panels, unit) for all units of a product with all bands. `late` is null if all panels are
 // written; then for_units(band, body) divides the product.
 template <class ForUnits, class Body>
-void for_bands(CpuStream& stream, const std::vector<QuantBand>& bands, const LatePanels* late,
-               std::int64_t rows, std::int64_t unit_rows, ForUnits&& for_units, Body&& body) {
+void for_bands(CpuStream& stream, const std::vector<QuantBand>& bands, LatePanels* late, std::int64_t rows,
+               std::int64_t unit_rows, ForUnits&& for_units, Body&& body) {
   std::int64_t first_panel = 0;
   for (const QuantBand& band : bands) {
     if (late != nullptr)
@@ -71,7 +72,7 @@ void write_quant_unit(const IsaKernels& kernels, const MatmulArgs& args, const Q
 std::size_t tile_quant_scratch_bytes(std::int64_t cols);
 // Multiplies `rows` rows, from `first_row` on, with matrix tiles. `late` is null if all panels are written.
 void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSource& source,
-                       const std::vector<QuantBand>& bands, const LatePanels* late, std::int64_t first_row,
+                       const std::vector<QuantBand>& bands, LatePanels* late, std::int64_t first_row,
                        std::int64_t rows, std::byte* scratch);
 
 }  // namespace octavo::cpu

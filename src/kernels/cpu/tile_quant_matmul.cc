@@ -138,7 +138,7 @@ std::size_t tile_quant_scratch_bytes(std::int64_t cols) {
 }
 
 void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSource& source,
-                       const std::vector<QuantBand>& bands, const LatePanels* late, std::int64_t first_row,
+                       const std::vector<QuantBand>& bands, LatePanels* late, std::int64_t first_row,
                        std::int64_t rows, std::byte* scratch) {
   const IsaKernels& kernels = stream.kernels();
   CodeRanges x{.codes = scratch, .scales = nullptr, .rows = rows, .ranges = ranges_of(source.cols)};
