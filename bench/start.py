@@ -2,8 +2,8 @@
 
     python bench/start.py MODEL.gguf --octavo build/release/octavo [--octavo OTHER] [--llama-python PYTHON] [--rounds 5] [--cold]
 
-Engines alternate. The clock starts when Octavo is executed; for llama.cpp (llama-cpp-python, called without a server) it starts after
-the imports of Python. The first token is that of a prompt of 16 tokens, sent once the engine is ready. Peak memory is the maximum of
+Engines alternate. The clock starts when Octavo is executed; for llama.cpp (the wheel cyllama, called without a server) it starts
+after the imports of Python. The first token is that of a prompt of 16 tokens, sent once the engine is ready. Peak memory is the maximum of
 the resident memory of all processes of the engine, sampled every 5 ms, relative to the size of the file. --cold removes the file from
 the page cache before each start.
 """
@@ -11,6 +11,7 @@ the page cache before each start.
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -23,25 +24,29 @@ PROMPT = list(range(100, 116))
 CONTEXT = 2048
 
 LLAMA_CPP = f"""
-import sys, llama_cpp as l
+import sys
+from cyllama.llama import llama_cpp as l
 print("imported", flush=True)
-model = l.llama_model_load_from_file(sys.argv[1].encode(), l.llama_model_default_params())
-options = l.llama_context_default_params()
+model = l.LlamaModel(sys.argv[1], l.LlamaModelParams())
+options = l.LlamaContextParams()
 options.n_ctx, options.n_threads, options.n_threads_batch = {CONTEXT}, int(sys.argv[2]), int(sys.argv[2])
-context = l.llama_init_from_model(model, options)
+context = l.LlamaContext(model, options)
 print("ready", flush=True)
-tokens = (l.llama_token * {len(PROMPT)})(*{PROMPT})
-assert l.llama_decode(context, l.llama_batch_get_one(tokens, {len(PROMPT)})) == 0
+assert context.decode(l.llama_batch_get_one({PROMPT})) == 0
 print("token", flush=True)
 """
 
 
 def tree(pid: int) -> list[int]:
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [pid, *(p for child in file.read().split() for p in tree(int(child)))]
-    except OSError:
-        return []
+    """Returns the ids of a process and of its descendants, which any of its threads may have started."""
+    pids = [pid]
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(path) as file:
+                pids += [p for child in file.read().split() for p in tree(int(child))]
+        except OSError:
+            pass
+    return pids
 
 
 class Memory(threading.Thread):
@@ -102,7 +107,8 @@ def llama_cpp(python: str, model: str, threads: int) -> tuple[float, float, int]
     for line in process.stdout:
         times[line.strip()] = time.perf_counter()
     peak = memory.stop()
-    process.wait()
+    if process.wait() != 0:
+        raise RuntimeError(f"{python} ended with {process.returncode}: has it the package cyllama?")
     return times["ready"] - times["imported"], times["token"] - times["imported"], peak
 
 

@@ -29,6 +29,7 @@
 #include "kernels/operators/streams.h"
 #include "kernels/weight.h"
 #include "tensor/encoding.h"
+#include "tensor/mapped_file.h"
 #include "tensor/view.h"
 
 namespace octavo {
@@ -74,6 +75,8 @@ constexpr std::string_view name(Need need) {
 struct MatrixSource {
   std::span<const MatrixPart> parts;
   DType activation = DType::f32;
+  // If set, all parts are in this file, and the backend may read them after prepare().
+  std::shared_ptr<const MappedFile> file = {};
 };
 
 struct Ops {
@@ -82,7 +85,7 @@ struct Ops {
   // `stored`.
   DType (*activation)(DType stored);
   // Converts a matrix to the backend's layout. It reads the source once, so the caller may unmap the source
-  // afterwards.
+  // afterwards, unless MatrixSource::file is set.
   Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
 
   std::int64_t (*kv_block_bytes)(const KvSpec&);

@@ -306,6 +306,19 @@ void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, Thread
     if (!is_plain(one)) dequantize_part(one, plain, pool);
 }
 
+// Returns the file that contains all parts; null if there is none, or if a part is not in blocks.
+std::shared_ptr<const MappedFile> file_of(std::span<const MatrixPart> parts, const Checkpoint& checkpoint) {
+  std::shared_ptr<const MappedFile> file;
+  for (const MatrixPart& part : parts) {
+    const auto own = block_shape(part.encoding).elements > 1
+                         ? checkpoint.file_with(static_cast<const std::byte*>(part.values.data))
+                         : nullptr;
+    if (own == nullptr || (file != nullptr && own != file)) return nullptr;
+    file = own;
+  }
+  return file;
+}
+
 }  // namespace
 
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
@@ -337,7 +350,9 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   std::vector<std::byte> memory;
   if (parameter.difference) parts = {difference_of(parts, formats.activation, memory)};
   TRY(WeightPtr weight,
-      backend.ops.prepare(*backend.device, {.parts = parts, .activation = formats.activation}));
+      backend.ops.prepare(*backend.device, {.parts = parts,
+                                            .activation = formats.activation,
+                                            .file = formats.late ? file_of(parts, checkpoint) : nullptr}));
   for (const StoredTensor& tensor : tensors) checkpoint.release(tensor);
   return weight;
 }

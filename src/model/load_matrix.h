@@ -11,6 +11,7 @@ struct MatrixFormats {
   // encoding that plain matrices are quantised to; Encoding::plain: no quantisation
   Encoding quantization = Encoding::plain;
   DType activation = DType::f32;
+  bool late = false;  // LoadOptions::late
 };
 
 // Checks and prepares the matrix, then releases its pages of the file. Quantised tensors keep their encoding,

@@ -66,6 +66,9 @@ struct LoadOptions {
   bool whole_ends = false;  // load Model::ends
   int stage = 0;            // pipeline stage to load, in [0, stages)
   int stages = 1;
+  // Lets the backend convert matrices in GGUF blocks after load(), while the model is in use. If a file is
+  // shortened in the meantime, the process ends.
+  bool late = false;
   // Called after each matrix with the number of loaded bytes and the total.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };

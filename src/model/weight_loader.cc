@@ -290,7 +290,8 @@ class Loader {
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),
-                                .activation = model_.activation};
+                                .activation = model_.activation,
+                                .late = options_.late};
     TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
     CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
           name(matrix.weight->activation()), name(plain_));

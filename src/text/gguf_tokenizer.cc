@@ -58,6 +58,7 @@ std::string json_quoted(std::string_view text) { return json::serialize(view(tex
 // written as text, because JSON trees need many times the memory.
 Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
   std::unordered_set<std::string_view> seen;
+  seen.reserve(v.tokens.size());
   std::string text = unigrams ? "[" : "{";
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
     if (!seen.insert(v.tokens[id]).second)

@@ -16,8 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Files = std::vector<std::shared_ptr<const MappedFile>>;
+
 struct Opened {
-  std::vector<MappedFile> files;
+  Files files;
   std::vector<StoredTensor> tensors;
 };
 
@@ -57,7 +59,7 @@ Result<Opened> open_weights(const fs::path& directory) {
     TRY(std::vector<StoredTensor> tensors,
         files.torch ? parse_torch_file(file.bytes(), file.path()) : parse_safetensors(file.bytes(), file.path()));
     keep_listed(files, name, tensors);
-    opened.files.push_back(std::move(file));
+    opened.files.push_back(std::make_shared<const MappedFile>(std::move(file)));
     std::ranges::move(tensors, std::back_inserter(opened.tensors));
   }
   std::ranges::sort(opened.tensors, {}, &StoredTensor::name);
@@ -98,7 +100,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
   // All needed metadata has been read, so its pages can leave the process's memory.
   for (const MappedFile& file : gguf.files) file.release(file.bytes());
   Checkpoint checkpoint;
-  checkpoint.files_ = std::move(gguf.files);
+  for (MappedFile& file : gguf.files)
+    checkpoint.files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
   checkpoint.tensors_ = std::move(gguf.tensors);
   return checkpoint;
 }
@@ -121,7 +124,7 @@ Result<> Checkpoint::add_folder(const std::string& directory, const std::string&
 Result<> Checkpoint::add_torch_file(const std::string& path, const std::string& before) {
   TRY(MappedFile file, MappedFile::open(path));
   TRY(std::vector<StoredTensor> tensors, parse_torch_file(file.bytes(), file.path()));
-  files_.push_back(std::move(file));
+  files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
   add(std::move(tensors), before);
   return {};
 }
@@ -146,8 +149,16 @@ std::size_t Checkpoint::bytes() const {
 }
 
 Result<> Checkpoint::intact() const {
-  for (const MappedFile& file : files_) TRY_VOID(file.intact());
+  for (const auto& file : files_) TRY_VOID(file->intact());
   return {};
+}
+
+std::shared_ptr<const MappedFile> Checkpoint::file_with(const std::byte* bytes) const {
+  const auto found = std::ranges::find_if(files_, [&](const auto& file) {
+    const auto all = file->bytes();
+    return bytes >= all.data() && bytes < all.data() + all.size();
+  });
+  return found != files_.end() ? *found : nullptr;
 }
 
 void Checkpoint::advise(const StoredTensor& tensor,
@@ -157,11 +168,7 @@ void Checkpoint::advise(const StoredTensor& tensor,
     for (const StoredTensor* part : {&m.codes, &m.scales, &m.zeros, &m.group_index}) advise(*part, advice);
     return;
   }
-  for (const MappedFile& file : files_) {
-    const auto all = file.bytes();
-    if (tensor.bytes.data() >= all.data() && tensor.bytes.data() < all.data() + all.size())
-      return (file.*advice)(tensor.bytes);
-  }
+  if (const auto file = file_with(tensor.bytes.data())) ((*file).*advice)(tensor.bytes);
 }
 
 void Checkpoint::prefetch(const StoredTensor& tensor) const { advise(tensor, &MappedFile::prefetch); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ class Checkpoint {
   const StoredTensor* find(std::string_view name) const;
   std::size_t bytes() const;
 
+  // Returns the file that contains these bytes; null if they are not in a file.
+  std::shared_ptr<const MappedFile> file_with(const std::byte* bytes) const;
+
   // Tells the operating system that the tensor's bytes are needed soon.
   void prefetch(const StoredTensor& tensor) const;
   // Tells the operating system that the tensor's bytes are not needed again.
@@ -57,7 +61,7 @@ class Checkpoint {
   // scales, zeros and group_index.
   void advise(const StoredTensor& tensor, void (MappedFile::*advice)(std::span<const std::byte>) const) const;
 
-  std::vector<MappedFile> files_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
   Buffer memory_;
   std::vector<StoredTensor> tensors_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/cpu_stream.h"
+#include "kernels/cpu/late_writer.h"
 #include "kernels/host_device.h"
 #include "kernels/ops.h"
 
@@ -14,9 +15,16 @@ class CpuDevice final : public HostDevice {
  public:
   CpuDevice(std::string name, CpuStream& stream) : HostDevice(std::move(name)), stream_(stream) {}
   CpuStream& stream() { return stream_; }
+  LateWriter& late_writer() { return late_writer_; }
+  // Does not count memory that panels will need.
+  std::size_t available_bytes() const override {
+    const std::size_t available = HostDevice::available_bytes();
+    return available - std::min(available, late_writer_.unwritten_bytes());
+  }
 
  private:
   CpuStream& stream_;
+  LateWriter late_writer_{stream_.pool().size()};
 };
 
 // Calls body(row, column, count) on all threads, for pieces of at most `most` columns. A thread processes

@@ -223,8 +223,10 @@ struct IsaKernels {
   // n numbers of the keys; n must be a multiple of 16.
   void (*values_of_keys)(const void* keys, Format format, void* values, std::int64_t n);
   void (*quantise)(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared);
-  // Computes out += x * scales.
-  void (*add_scaled)(const float* x, const float* scales, float* out, std::int64_t n);
+  // Computes out += x * scales for `rows` rows of n numbers, with the same scales for each row. The rows of
+  // x are contiguous.
+  void (*add_scaled)(const float* x, const float* scales, float* out, std::int64_t n, std::int64_t rows,
+                     std::int64_t out_stride);
   void (*add_norm)(const AddNormRow& row);
   NormStats (*norm_stats)(const void* x, Format format, std::int64_t n, NormKind kind, float eps);
   void (*head)(const HeadRow& row);

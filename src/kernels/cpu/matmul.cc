@@ -6,6 +6,7 @@
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::int64_t kStretchBytes = 2048;  // bytes of a row of W that are processed at a time
 constexpr std::int64_t kPieceUnits = 128;     // units of x that are packed at a time, per tile
+// Size from which outputs are written past the caches. Smaller ones may stay in L2 until they are read.
+constexpr std::int64_t kStreamedBytes = std::int64_t{4} << 20;
 
 // x, packed for the tiles: units of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
@@ -106,14 +109,13 @@ PanelProduct product_of(const MatmulArgs& args, const std::int32_t* x_rows, cons
 void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t first_row,
                    const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
-  alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
   const PanelLayout& layout = product.w.layout();
   const std::int64_t columns = unit.panels() * layout.width;
   const std::int64_t units_per_step = product.dot ? 1 : layout.unit;
-  const std::int64_t step_bytes = product.widened() ? kMatrixStepBytes : layout.step_bytes();
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
-  const std::int64_t stretch = stretch_steps(product, tiles);
+  // A single tile reads its panels from begin to end.
+  const std::int64_t stretch = tiles == 1 ? layout.steps() : stretch_steps(product);
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(unit.rows(), kMatrixBytes);
 
@@ -125,10 +127,6 @@ void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t fi
         ahead_step = layout.step_bytes() / tiles;
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
-      if (product.widened()) {
-        product.kernels.widen_packed(w, Packed::e4m3, wide, bytes);
-        w = wide;
-      }
       const std::byte* next =
           product.w.data() + next_stretch(unit, panel, begin, begin + bytes, layout.panel_bytes());
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
@@ -145,8 +143,8 @@ void multiply_unit(const PanelProduct& product, const TiledX& x, std::int64_t fi
                 .segments = 1,
                 .w_offset = 0,
                 .steps = steps,
-                .step_stride = step_bytes,
-                .vector_stride = step_bytes / 2,
+                .step_stride = layout.step_bytes(),
+                .vector_stride = product.w.vector_stride(),
                 .c = c + tile * x.tile_rows * columns + (panel - unit.panel_begin) * layout.width,
                 .c_stride = columns,
                 .accumulate = step > 0,
@@ -177,14 +175,12 @@ void read_units(const PanelProduct& product, std::int64_t row, std::int64_t unit
   }
 }
 
-std::int64_t stretch_steps(const PanelProduct& product, std::int64_t tiles) {
+std::int64_t stretch_steps(const PanelProduct& product) {
   const PanelLayout& layout = product.w.layout();
   const std::int64_t steps =
       product.matrix != nullptr ? kMatrixStretch : kStretchBytes / (layout.unit * layout.element_bytes);
   const std::int64_t group = product.w.scales().group_steps;
-  const bool whole = tiles == 1 && !product.widened();
-  if (group > 0 && group < steps) return whole ? layout.steps() : steps / group * group;
-  return whole && group == 0 ? layout.steps() : steps;
+  return group > 0 && group < steps ? steps / group * group : steps;
 }
 
 void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t rows, std::int64_t panel,
@@ -193,35 +189,57 @@ void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t 
   if (scales.groups == 0) return tile(args);
   const std::int64_t width = product.w.layout().width;
   const std::int64_t units_per_step = product.dot ? 1 : product.w.layout().unit;
-  alignas(64) float sums[kTileRows * kMostWidth];
+  // Vectors wait long for the stores of tiles, so sums are scaled after the product of the next group.
+  alignas(64) float sums[2][kTileRows * kMostWidth];
   float* c = args.c;
   if (!args.accumulate)
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(c + r * args.c_stride, width, 0.0f);
-  const std::int64_t end = step + args.steps;
+  const std::int64_t end = step + args.steps, stretch = stretch_steps(product);
   const std::int64_t c_stride = std::exchange(args.c_stride, width);
-  args.c = sums;
+  const std::byte* w = *args.w;
+  const std::byte* ahead = args.ahead != nullptr ? *args.ahead : nullptr;
+  args.w = &w;
+  if (ahead != nullptr) args.ahead = &ahead;
   args.accumulate = false;
-  for (std::int64_t next = 0; step < end; step = next) {
-    next = std::min((step / scales.group_steps + 1) * scales.group_steps, end);
+  std::int64_t group = step / scales.group_steps;
+  std::int64_t group_end = (group + 1) * scales.group_steps, stretch_end = (step / stretch + 1) * stretch;
+  const float* factors = nullptr;  // factors of the sums that are not added yet
+  for (int turn = 0; step < end; turn = 1 - turn) {
+    const std::int64_t next = std::min(std::min(group_end, stretch_end), end);
+    args.c = sums[turn];
     args.steps = next - step;
     tile(args);
+    if (factors != nullptr) product.kernels.add_scaled(sums[1 - turn], factors, c, width, rows, c_stride);
+    factors = scales.at(product.w.layout(), panel, group);
     args.x += args.steps * units_per_step * args.x_unit_stride;
-    args.w_offset += args.steps * args.step_stride;
-    const float* factors = scales.at(product.w.layout(), panel, step / scales.group_steps);
-    for (std::int64_t r = 0; r < rows; ++r)
-      product.kernels.add_scaled(sums + r * width, factors, c + r * c_stride, width);
+    w += args.steps * args.step_stride;
+    if (ahead != nullptr) ahead += args.steps * args.ahead_step_stride;
+    if (args.ahead_x != nullptr) args.ahead_x += args.steps / kMatrixSteps * args.ahead_x_bytes;
+    step = next;
+    if (step == stretch_end) stretch_end += stretch;
+    if (step == group_end) {
+      group_end += scales.group_steps;
+      ++group;
+    }
+    if (step == end) product.kernels.add_scaled(sums[turn], factors, c, width, rows, c_stride);
   }
 }
 
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs) {
   const View& y = args.y;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(y.dtype));
   const float* bias = args.bias ? args.bias.as<float>() + output : nullptr;
-  for (std::int64_t i = 0; i < rows; ++i)
-    kernels.narrow(sums + i * stride, bias, format_of(y.dtype),
-                   static_cast<std::byte*>(y.data) +
-                       ((row + i) * y.stride[0] + output) * static_cast<std::int64_t>(size_of(y.dtype)),
-                   outputs);
+  // An ordinary store reads the line first. Products on vectors take so long that this does not matter.
+  const bool streams = kernels.matrix != nullptr && y.size(0) * y.size(1) * element_bytes >= kStreamedBytes;
+  alignas(64) std::byte numbers[kUnitColumns * sizeof(float)];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::byte* const to =
+        static_cast<std::byte*>(y.data) + ((row + i) * y.stride[0] + output) * element_bytes;
+    kernels.narrow(sums + i * stride, bias, format_of(y.dtype), streams ? numbers : to, outputs);
+    if (streams) kernels.matrix->stream(numbers, to, outputs * element_bytes);
+  }
+  if (streams) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void matmul(Stream& stream, const MatmulArgs& args) {

@@ -60,6 +60,11 @@ constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, 
   return end < panel_bytes ? unit.panel_begin * panel_bytes + end : unit.panel_end * panel_bytes;
 }
 
+// Returns the maximum number of rows of a unit, as whole tiles.
+constexpr std::int64_t unit_rows_of(std::int64_t tile_rows) {
+  return std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
+}
+
 // Calls body(unit) for all units of a product. If `shared`, all threads of the pool take part.
 template <class Body>
 void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
@@ -67,7 +72,7 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
   // Several units per thread make threads end at about the same time. Without other threads, there are as
   // few units as possible.
   constexpr std::int64_t kUnitsPerThread = 16;
-  const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
+  const std::int64_t unit_rows = unit_rows_of(tile_rows);
   const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
   const std::int64_t wanted = shared && pool.size() > 1 ? kUnitsPerThread * pool.size() : 1;
   const std::int64_t unit_panels =

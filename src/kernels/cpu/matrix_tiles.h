@@ -70,7 +70,12 @@ struct MatrixTiles {
   TileFunction bf16[2];
   // The same functions, but with blocks of 8 steps.
   TileFunction short_bf16[2];
+  // The same functions for panels of e4m3. Each call converts W to bf16, so they are for few rows of x.
+  TileFunction e4m3[2];
   const QuantParts* quant_parts;  // [QuantKind]
+  // Copies bytes to memory past the caches, without reading the lines first. Before other threads read them,
+  // std::atomic_thread_fence(seq_cst) is needed.
+  void (*stream)(const void* from, void* to, std::int64_t bytes);
 };
 
 // Keeps tiles in use on this thread, from the first call of shape() to the destructor. If `tiles` is

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "kernels/backends.h"
@@ -57,25 +58,38 @@ struct Operands {
   }
 };
 
-std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
+enum class Panels { bf16, e4m3 };
+
+std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate,
+                       Panels panels = Panels::bf16) {
   const std::int64_t room = o.rows > kMatrixRows ? 32 : 16, columns = o.columns();
+  const std::int64_t element = panels == Panels::e4m3 ? 1 : 2, step_bytes = kWidth * 2 * element;
   std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * columns * room), BFloat16{0});
+  std::vector<std::byte> w(static_cast<std::size_t>(2 * (o.steps + 1) * step_bytes));
+  const auto put = [&](std::int64_t i, float number) {
+    std::byte* const to = w.data() + i * element;
+    const BFloat16 wide = to_bf16(number);
+    const Float8E4M3 narrow = to_f8_e4m3(number);
+    std::memcpy(to, panels == Panels::e4m3 ? static_cast<const void*>(&narrow) : &wide,
+                static_cast<std::size_t>(element));
+  };
   // NaN after each segment detects reads beyond the segment's end.
-  std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
+  for (std::int64_t i = 0; i < std::ssize(w) / element; ++i) put(i, NAN);
   for (std::int64_t segment = 0; segment < 2; ++segment)
     for (std::int64_t k = 0; k < 2 * o.steps; ++k) {
       for (std::int64_t r = 0; r < o.rows; ++r)
         x[static_cast<std::size_t>(((segment * o.blocks() + k / columns) * room + r) * columns +
                                    k % columns)] = to_bf16(o.x[(r * 2 + segment) * 2 * o.steps + k]);
       for (std::int64_t n = 0; n < kWidth; ++n)
-        w[static_cast<std::size_t>(((segment * (o.steps + 1) + k / 2) * kWidth + n) * 2 + k % 2)] =
-            to_bf16(o.w[(segment * kWidth + n) * 2 * o.steps + k]);
+        put(((segment * (o.steps + 1) + k / 2) * kWidth + n) * 2 + k % 2,
+            o.w[(segment * kWidth + n) * 2 * o.steps + k]);
     }
-  const auto* data = reinterpret_cast<const std::byte*>(w.data());
-  const std::byte* segments[2] = {data, data + (o.steps + 1) * kWidth * 4};
+  const std::byte* segments[2] = {w.data(), w.data() + (o.steps + 1) * step_bytes};
   MatrixTilesInUse in_use(&tiles);
   in_use.shape(o.rows, 2 * columns);
-  const TileFunction* multiply = o.block_steps == kShortSteps ? tiles.short_bf16 : tiles.bf16;
+  const TileFunction* multiply = panels == Panels::e4m3         ? tiles.e4m3
+                                 : o.block_steps == kShortSteps ? tiles.short_bf16
+                                                                : tiles.bf16;
   multiply[room == 32]({.x = reinterpret_cast<const std::byte*>(x.data()),
                         .x_row_stride = 2 * columns,
                         .x_unit_stride = room * 4,
@@ -83,8 +97,8 @@ std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<
                         .segments = 2,
                         .w_offset = 0,
                         .steps = o.steps,
-                        .step_stride = kWidth * 4,
-                        .vector_stride = 64,
+                        .step_stride = step_bytes,
+                        .vector_stride = step_bytes / 2,
                         .c = c.data(),
                         .c_stride = kWidth,
                         .accumulate = accumulate});
@@ -110,6 +124,23 @@ TEST_P(MatrixProducts, AreThoseOfTheirDefinitionToTheBit) {
         ASSERT_EQ(got[i], o.expected(r, n, accumulate ? c[i] : 0)) << rows << " rows, " << steps << " steps";
       }
     for (auto i = static_cast<std::size_t>(rows * kWidth); i < got.size(); ++i) ASSERT_EQ(got[i], c[i]);
+  }
+}
+
+TEST_P(MatrixProducts, OfE4m3AreThoseOfTheSameNumbersInBf16) {
+  TestRandom random(63);
+  for (int round = 0; round < 20; ++round) {
+    const std::int64_t rows = random.integer(1, 32), steps = random.integer(1, 70);
+    Operands o{rows, steps, random.tensor(DType::bf16, {rows, 2, 2 * steps}, -1, 1),
+               TestTensor(DType::bf16, {2, kWidth, 2 * steps})};
+    for (std::int64_t i = 0; i < o.w.elements(); ++i) {
+      const int magnitude = random.integer(0, 0x7e);  // 0x7f is NaN
+      o.w.set(i, to_f32(Float8E4M3{static_cast<std::uint8_t>(magnitude | (random.coin() ? 0x80 : 0))}));
+    }
+    std::vector<float> c(32 * kWidth, kUntouched);
+    const bool accumulate = random.coin();
+    ASSERT_EQ(run(*GetParam(), o, c, accumulate, Panels::e4m3), run(*GetParam(), o, c, accumulate))
+        << rows << " rows, " << steps << " steps";
   }
 }
 
@@ -212,6 +243,30 @@ TEST(MatrixProduct, IsThatOfTheBackendForAnyRows) {
         TestTensor y(DType::f32, {m, 40});
         backend->ops.matmul(*backend->stream, {.x = x.view().rows(0, m), .w = *weight, .y = y.view()});
         for (std::int64_t i = 0; i < y.elements(); ++i) ASSERT_EQ(y[i], 0x1p24f + 2) << m << " x " << cols;
+      }
+    }
+  }
+}
+
+// Large outputs are written past the caches. Their rows do not begin at cache lines.
+TEST(MatrixProduct, HasTheSameRowsInLargeOutputs) {
+  for (const CpuIsa isa : {CpuIsa::amx_modelled, CpuIsa::amx}) {
+    const auto backend = make_cpu_backend({.threads = 3, .isa = isa});
+    if (!backend) continue;
+    constexpr std::int64_t kOutputs = 5003, kRows = 450, kCols = 64;
+    TestRandom random(64);
+    const TestTensor w = random.tensor(DType::bf16, {kOutputs, kCols}),
+                     bias = random.tensor(DType::f32, {kOutputs});
+    const TestTensor x = random.tensor(DType::bf16, {kRows, kCols});
+    const std::vector<MatrixPart> parts{{.values = w.view()}};
+    const WeightPtr weight = backend->ops.prepare(*backend->device, {parts, DType::bf16}).value();
+    for (const DType type : {DType::f32, DType::bf16}) {
+      TestTensor all(type, {kRows, kOutputs});
+      backend->ops.matmul(*backend->stream, {x.view(), *weight, bias.view(), all.view()});
+      for (const std::int64_t row : {0, 31, 32, 449}) {
+        TestTensor one(type, {1, kOutputs});
+        backend->ops.matmul(*backend->stream, {x.view().rows(row, 1), *weight, bias.view(), one.view()});
+        ASSERT_TRUE(all.rows(row, 1) == one) << row;
       }
     }
   }

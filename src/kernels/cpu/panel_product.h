@@ -12,12 +12,10 @@
 namespace octavo::cpu {
 
 // Number of bf16 steps that matrix tiles process at a time. This range of a panel (16 KB) and the same range
-// of one tile of x fit into the L1 cache together, so the panel's range is read from L2 only once. The buffer
-// for converted 8-bit weights has the same number of steps.
+// of one tile of x fit into the L1 cache together, so the panel's range is read from L2 only once.
 constexpr std::int64_t kMatrixStretch = 128;
 static_assert(kTileRows == 2 * kMatrixRows);
 constexpr std::int64_t kMostWidth = 32;
-constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
 // Number of multiplications above which waking the other threads saves time.
 constexpr std::int64_t kWorthSharing = 1 << 18;
 
@@ -40,11 +38,9 @@ struct PanelProduct {
     return static_cast<const std::byte*>(x.data) +
            (x_row * x.stride[0] + column) * static_cast<std::int64_t>(size_of(x.dtype));
   }
-  // Returns true if 8-bit weights are converted to bf16 before the product, one range of a panel at a time.
-  // Only matrix tiles need this.
-  bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
+  bool is_e4m3() const { return w.dtype() == DType::f8_e4m3; }
   TileFunction tile(std::int64_t rows) const {
-    if (matrix != nullptr) return matrix->bf16[rows > kMatrixRows ? 1 : 0];
+    if (matrix != nullptr) return (is_e4m3() ? matrix->e4m3 : matrix->bf16)[rows > kMatrixRows ? 1 : 0];
     return kernels.tiles[static_cast<int>(operand_of(w.dtype(), dot))][rows - 1];
   }
 };
@@ -53,13 +49,12 @@ struct PanelProduct {
 void read_units(const PanelProduct& product, std::int64_t row, std::int64_t unit, std::int64_t count,
                 std::uint32_t* part);
 
-// Returns the number of steps to process before the next panel. If x is a single tile, this is all steps.
-// Products with scales are always split at the same steps.
-std::int64_t stretch_steps(const PanelProduct& product, std::int64_t tiles);
+// Returns the number of steps to process before the next panel, if x has several tiles.
+std::int64_t stretch_steps(const PanelProduct& product);
 
 // Multiplies a tile of x by a range of one panel, which begins at step `step`. With scales, each partial
-// sum over a group (or over part of a group) is scaled and added to c. The boundaries of these sums do not
-// depend on x.
+// sum over a group (or over part of a group) is scaled and added to c. These sums end at the end of a group
+// and at multiples of stretch_steps(), so they do not depend on x.
 void multiply_tile(const PanelProduct& product, TileFunction tile, std::int64_t rows, std::int64_t panel,
                    std::int64_t step, TileArgs args);
 

@@ -37,7 +37,7 @@ struct QuantisedRows {
   std::int64_t shared;  // groups that share a scale
 };
 
-void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantPanels& band,
                    const QuantisedRows& x, const MatmulUnit& unit) {
   alignas(64) float c[kUnitRows * kUnitColumns];
   const QuantLayout& layout = band.layout;
@@ -94,7 +94,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
 
 }  // namespace
 
-void write_quant_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+void write_quant_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantPanels& band,
                       std::int64_t first_row, const MatmulUnit& unit, const float* c, std::int64_t c_stride) {
   const QuantLayout& layout = band.layout;
   const std::int64_t output = unit.panel_begin * layout.width;
@@ -125,10 +125,11 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std:
                            .cols = cols(),
                            .shared = groups_sharing_x()};
   const std::int64_t m = args.y.size(0);
+  LatePanels* const late = written() ? nullptr : late_.get();
   if (kernels.matrix != nullptr && m >= kLeastOnTiles) {
     const std::int64_t together = tile_matmul_rows(m);
     for (std::int64_t first = 0; first < m; first += together)
-      tile_quant_matmul(stream, args, source, bands_, first, std::min(together, m - first), scratch);
+      tile_quant_matmul(stream, args, source, bands_, late, first, std::min(together, m - first), scratch);
     return;
   }
   for (std::int64_t first = 0; first < m; first += kMatmulRows) {
@@ -145,10 +146,15 @@ void QuantWeight::multiply(CpuStream& stream, const MatmulArgs& args, const std:
                                   reinterpret_cast<QuantX*>(scratch + row * x.stride) + column / kQuantGroup,
                                   count, x.shared);
                });
-    for (const QuantBand& band : bands_)
-      for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
-                       x.rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing,
-                       [&](const MatmulUnit& unit) { multiply_unit(kernels, args, band, x, unit); });
+    for_bands(
+        stream, bands_, late, x.rows, unit_rows_of(x.tile_rows),
+        [&](const QuantBand& band, const auto& body) {
+          for_matmul_units(pool, x.rows, x.tile_rows, band.layout.panels(), band.layout.width,
+                           x.rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing, body);
+        },
+        [&](const QuantPanels& panels, const MatmulUnit& unit) {
+          multiply_unit(kernels, args, panels, x, unit);
+        });
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/late_panels.h"
 #include "tensor/dequantize.h"
 
 namespace octavo::cpu {
@@ -130,6 +131,21 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
   }
 }
 
+// Reads columns of one row of a band from the file's blocks.
+void read_blocks(const QuantBand& band, std::int64_t row, std::int64_t column, std::int64_t count,
+                 float* out) {
+  constexpr std::int64_t kMostElements = 256;  // numbers in a block
+  auto part = band.parts.begin();
+  for (; row >= part->rows(); ++part) row -= part->rows();
+  const BlockShape block = block_shape(part->encoding);
+  const std::int64_t first = column / block.elements, last = (column + count - 1) / block.elements + 1;
+  float numbers[kReadColumns + 2 * kMostElements];
+  CHECK((last - first) * block.elements <= std::ssize(numbers));
+  dequantize({part->encoding, part->values.columns(first * block.bytes, (last - first) * block.bytes)}, row,
+             numbers);
+  std::copy_n(numbers + (column - first * block.elements), count, out);
+}
+
 }  // namespace
 
 void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels&,
@@ -138,13 +154,17 @@ void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count
   while (row < band->first_row) --band;
   const QuantLayout& layout = band->layout;
   row -= band->first_row;
+  if (!written()) {
+    read_blocks(*band, row, column, count, out);
+    return late_->check_file();
+  }
   const RowOf at{layout, row % layout.width};
+  const std::byte* const panel = band->panel(row / layout.width);
   for (std::int64_t first = column / kQuantGroup * kQuantGroup; first < column + count;
        first += kQuantGroup) {
     const std::int64_t group = first / kQuantGroup;
     float numbers[kQuantGroup];
-    read_group(layout, at,
-               band->panel(row / layout.width) + group / layout.block_groups * layout.block_bytes(),
+    read_group(layout, at, panel + group / layout.block_groups * layout.block_bytes(),
                group % layout.block_groups, numbers);
     const std::int64_t begin = std::max(first, column);
     const std::int64_t end = std::min(first + kQuantGroup, column + count);
@@ -152,11 +172,44 @@ void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count
   }
 }
 
-Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source) {
-  CpuStream& stream = device.stream();
+void QuantBand::write(std::int64_t i, std::byte* panel) const {
+  std::int64_t part_first = 0;
+  for (const MatrixPart& part : parts) {
+    const std::int64_t first = std::max(part_first, i * layout.width);
+    const std::int64_t last = std::min(part_first + part.rows(), (i + 1) * layout.width);
+    if (first < last) pack_rows(part, first - part_first, last - first, layout, first % layout.width, panel);
+    part_first += part.rows();
+  }
+}
+
+QuantWeight::~QuantWeight() {
+  if (late_) late_->stop();
+}
+
+std::size_t QuantWeight::panel_bytes() const {
+  std::int64_t most = 0;
+  for (const QuantBand& band : bands_) most = std::max(most, band.layout.panel_bytes());
+  return static_cast<std::size_t>(most);
+}
+
+bool QuantWeight::written() const { return late_ == nullptr || late_->written(); }
+
+void QuantWeight::write(ThreadPool& pool) {
+  for (QuantBand& band : bands_) {
+    pool.for_ranges(band.layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) band.write(i);
+    });
+    band.parts.clear();
+  }
+}
+
+std::shared_ptr<LatePanels> QuantWeight::write_late(std::shared_ptr<const MappedFile> file) {
+  return late_ = std::make_shared<LatePanels>(bands_, std::move(file));
+}
+
+Result<std::unique_ptr<QuantWeight>> lay_out_quantised(CpuStream& stream, const MatrixSource& source) {
   const std::int64_t cols = source.parts[0].cols();
   std::vector<QuantBand> bands;
-  std::vector<std::vector<const MatrixPart*>> parts;  // [band]: parts of the matrix
   std::int64_t rows = 0;
   for (const MatrixPart& part : source.parts) {
     QuantLayout layout{
@@ -173,35 +226,31 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
                          bands.back().layout.block_groups == layout.block_groups;
     if (goes_on) {
       bands.back().layout.rows += layout.rows;
-      parts.back().push_back(&part);
+      bands.back().parts.push_back(part);
     } else {
-      bands.push_back({layout, rows, {}});
-      parts.push_back({&part});
+      bands.push_back({layout, rows, {part}});
     }
     rows += part.rows();
   }
   std::size_t bytes = 0;
   TRY_VOID(stream.reserve_shared(quant_scratch_bytes(stream.kernels(), cols)));
-  for (std::size_t b = 0; b < bands.size(); ++b) {
-    const QuantLayout& layout = bands[b].layout;
-    TRY(bands[b].data, allocate_host_packed(static_cast<std::size_t>(layout.bytes())));
-    bytes += bands[b].data.bytes();
-    auto* data = static_cast<std::byte*>(bands[b].data.data());
-    stream.pool().for_ranges(layout.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t panel = begin; panel < end; ++panel) {
-        std::int64_t part_first = 0;
-        for (const MatrixPart* part : parts[b]) {
-          const std::int64_t first = std::max(part_first, panel * layout.width);
-          const std::int64_t last = std::min(part_first + part->rows(), (panel + 1) * layout.width);
-          if (first < last)
-            pack_rows(*part, first - part_first, last - first, layout, first % layout.width,
-                      data + panel * layout.panel_bytes());
-          part_first += part->rows();
-        }
-      }
-    });
+  for (QuantBand& band : bands) {
+    TRY(band.data, allocate_host_packed(static_cast<std::size_t>(band.layout.bytes())));
+    bytes += band.data.bytes();
   }
-  return std::make_unique<const QuantWeight>(rows, cols, source.activation, bytes, std::move(bands));
+  return std::make_unique<QuantWeight>(rows, cols, source.activation, bytes, std::move(bands));
+}
+
+Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source) {
+  CpuStream& stream = device.stream();
+  TRY(std::unique_ptr<QuantWeight> weight, lay_out_quantised(stream, source));
+  if (source.file) {
+    TRY_VOID(stream.reserve_scratch(weight->panel_bytes()));
+    device.late_writer().add(weight->write_late(source.file));
+  } else {
+    weight->write(stream.pool());
+  }
+  return weight;
 }
 
 }  // namespace octavo::cpu

@@ -1,6 +1,7 @@
 // A quantised matrix of the CPU backend. Products use the integer codes without dequantising them.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "kernels/cpu/cpu.h"
@@ -43,21 +44,42 @@ struct QuantLayout {
   std::int64_t bytes() const { return panels() * panel_bytes(); }
 };
 
+// The panels of a band that a product can read.
+struct QuantPanels {
+  const QuantLayout& layout;
+  std::int64_t first_row;  // of the band in the matrix
+  const std::byte* data;   // address of panel 0
+  const std::byte* panel(std::int64_t i) const { return data + i * layout.panel_bytes(); }
+};
+
 // Consecutive rows of a matrix that have the same format.
 struct QuantBand {
   QuantLayout layout;
-  std::int64_t first_row;
-  Buffer data;
-  const std::byte* panel(std::int64_t i) const {
-    return static_cast<const std::byte*>(data.data()) + i * layout.panel_bytes();
+  std::int64_t first_row;  // in the matrix
+  std::vector<MatrixPart> parts;
+  Buffer data = {};  // the panels
+  std::byte* panel(std::int64_t i) const {
+    return static_cast<std::byte*>(data.data()) + i * layout.panel_bytes();
   }
+  QuantPanels panels() const { return {layout, first_row, panel(0)}; }
+  // Converts the rows of panel i from the parts.
+  void write(std::int64_t i, std::byte* panel) const;
+  void write(std::int64_t i) const { write(i, panel(i)); }
 };
+
+class LatePanels;
 
 class QuantWeight final : public CpuWeight {
  public:
   QuantWeight(std::int64_t rows, std::int64_t cols, DType activation, std::size_t bytes,
               std::vector<QuantBand> bands)
       : CpuWeight(rows, cols, activation, bytes), bands_(std::move(bands)) {}
+  ~QuantWeight() override;
+  // Writes all panels. Afterwards the parts are not needed.
+  void write(ThreadPool& pool);
+  // Lets the caller write the panels while products already use the matrix. `file` has all parts.
+  std::shared_ptr<LatePanels> write_late(std::shared_ptr<const MappedFile> file);
+  std::size_t panel_bytes() const;  // of the largest panel
   void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
             float* out) const override;
@@ -65,10 +87,14 @@ class QuantWeight final : public CpuWeight {
 
  private:
   std::int64_t groups_sharing_x() const;
+  bool written() const;
 
   std::vector<QuantBand> bands_;
+  std::shared_ptr<LatePanels> late_;  // null: all panels are written
 };
 
+// Returns a matrix whose panels are not written yet.
+Result<std::unique_ptr<QuantWeight>> lay_out_quantised(CpuStream& stream, const MatrixSource& source);
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
 // Writes the rows [first, first + count) of `part` to a panel, from the panel's row `panel_row` on.
 void pack_rows(const MatrixPart& part, std::int64_t first, std::int64_t count, const QuantLayout& layout,

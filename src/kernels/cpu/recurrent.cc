@@ -66,7 +66,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     if (!gates) return;
     alignas(64) float product[kChannels] = {};
     kernels.widen(address(gates, t, column), format, gate, count);
-    kernels.add_scaled(x, gate, product, padded);
+    kernels.add_scaled(x, gate, product, padded, 1, 0);
     std::copy_n(product, count, x);
   };
   std::int64_t at = 0;
@@ -94,7 +94,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
       alignas(64) float sum[kChannels];
       std::copy_n(bias, padded, sum);
       for (std::int64_t j = 0; j < width; ++j)
-        kernels.add_scaled(latest[(at + 1 + j) % width], weights[j], sum, padded);
+        kernels.add_scaled(latest[(at + 1 + j) % width], weights[j], sum, padded, 1, 0);
       if (args.silu) kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
       multiply(args.y_gate, t, sum, out);
       kernels.narrow(sum, nullptr, format, address_to(args.y, t, out), count);

@@ -33,9 +33,15 @@ void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
 
 // n must be a multiple of the number of lanes.
 template <class S>
-void add_scaled(const float* x, const float* scales, float* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += S::kLanes)
-    S::store_f32(out + i, S::fma(S::load_f32(x + i), S::load_f32(scales + i), S::load_f32(out + i)));
+void add_scaled(const float* x, const float* scales, float* out, std::int64_t n, std::int64_t rows,
+                std::int64_t out_stride) {
+  for (std::int64_t i = 0; i < n; i += S::kLanes) {
+    const F<S> scale = S::load_f32(scales + i);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* const to = out + r * out_stride + i;
+      S::store_f32(to, S::fma(S::load_f32(x + r * n + i), scale, S::load_f32(to)));
+    }
+  }
 }
 
 template <class S>

@@ -17,6 +17,7 @@ struct Avx512 {
   using Pairs = __m512i;
   using Ints = __m512i;  // a lane has 32 bits or four bytes
   using Mask = __mmask16;
+  using Mask32 = __mmask32;
 
   static F zero() { return _mm512_setzero_ps(); }
   static F set(float x) { return _mm512_set1_ps(x); }
@@ -44,15 +45,16 @@ struct Avx512 {
   static Pairs pairs_e4m3(const void* p) {
     const __m512i x = _mm512_cvtepu8_epi16(half_of(p));
     const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi16(0x7f));
-    // Subnormal numbers are looked up in a table.
-    const __m512i small =
-        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
+    // Subnormal numbers (0 to 7) and NaN (0x7f) are looked up by their lowest five bits.
+    const __m512i table = _mm512_inserti32x4(
+        _mm512_castsi128_si512(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60)),
+        _mm_set1_epi16(0x7fc0), 3);
+    const Mask32 special = _mm512_cmpgt_epu16_mask(_mm512_sub_epi16(magnitude, _mm512_set1_epi16(8)),
+                                                   _mm512_set1_epi16(0x7e - 8));
     __m512i y = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
-    y = _mm512_mask_permutexvar_epi16(y, _mm512_cmplt_epi16_mask(magnitude, _mm512_set1_epi16(8)), magnitude,
-                                      small);
-    y = _mm512_mask_mov_epi16(y, _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7f)),
-                              _mm512_set1_epi16(0x7fc0));
-    return _mm512_or_si512(y, _mm512_slli_epi16(_mm512_sub_epi16(x, magnitude), 8));
+    y = _mm512_mask_permutexvar_epi16(y, special, x, table);
+    // y | (sign & 0x8000)
+    return _mm512_ternarylogic_epi32(y, _mm512_slli_epi16(x, 8), _mm512_set1_epi16(-0x8000), 0xf8);
   }
   static Pairs pairs_i8(const void* p) {
     const __m512i x = _mm512_cvtepi8_epi16(half_of(p));
@@ -92,6 +94,8 @@ struct Avx512 {
   static Ints set_int(int x) { return _mm512_set1_epi32(x); }
   static Ints load_ints(const void* p) { return _mm512_loadu_si512(p); }
   static void store_ints(void* p, Ints x) { _mm512_storeu_si512(p, x); }
+  // Stores a whole cache line without reading it first.
+  static void stream(void* p, Ints x) { _mm512_stream_si512(static_cast<__m512i*>(p), x); }
   // Subtracts `b` from every byte.
   static Ints sub_bytes(Ints a, int b) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(b))); }
   static Ints load_u8(const void* p) { return _mm512_cvtepu8_epi32(quarter_of(p)); }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kTileUnitBytes = kTileRows * 4;  // bytes of a unit of all rows of a tile
 constexpr std::int64_t kBlockBytes = kMatrixSteps * kTileUnitBytes;
+constexpr std::int64_t kStepBytes = 4 * kMostWidth;     // bytes of a step of a bf16 panel
 static_assert(kTileMatmulRows * 2 <= kMatmulRows * 4);  // a row of x has 2 bytes per column
 
 // x in ranges of `stretch` units. A range is a sequence of tiles of 32 rows, and a tile is a sequence of
@@ -58,10 +59,9 @@ void pack_tile(const PanelProduct& product, const TileRanges& x, std::int64_t fi
 void multiply_unit_of_tiles(const PanelProduct& product, const TileRanges& x, std::int64_t first_row,
                             const MatmulUnit& unit) {
   alignas(64) float c[kTileMatmulRows * (kUnitColumns + kSumGap)];
-  alignas(64) std::byte wide[kMatrixStretch * kMatrixStepBytes];
+  alignas(64) std::byte wide[kMatrixStretch * kStepBytes];  // a range of an e4m3 panel in bf16
   const PanelLayout& layout = product.w.layout();
   const std::int64_t columns = unit.panels() * layout.width, c_stride = columns + kSumGap;
-  const std::int64_t step_bytes = product.widened() ? kMatrixStepBytes : layout.step_bytes();
   const std::int64_t first_tile = unit.row_begin / kTileRows;
   const std::int64_t tiles = (unit.rows() + kTileRows - 1) / kTileRows;
   // Bytes of the next range of x to prefetch in each block of steps.
@@ -76,7 +76,7 @@ void multiply_unit_of_tiles(const PanelProduct& product, const TileRanges& x, st
     const std::int64_t blocks = (steps + kMatrixSteps - 1) / kMatrixSteps;
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
-      if (product.widened()) {
+      if (product.is_e4m3()) {
         product.kernels.widen_packed(w, Packed::e4m3, wide, bytes);
         w = wide;
       }
@@ -87,7 +87,7 @@ void multiply_unit_of_tiles(const PanelProduct& product, const TileRanges& x, st
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
         const std::byte* ahead = next + tile * bytes / tiles;
         const std::int64_t rows = std::min(kTileRows, unit.rows() - tile * kTileRows);
-        multiply_tile(product, product.tile(rows), rows, panel, step,
+        multiply_tile(product, product.matrix->bf16[rows > kMatrixRows ? 1 : 0], rows, panel, step,
                       {.x = x.at(range, first_tile + tile),
                        .x_row_stride = kMatrixBytes,
                        .x_unit_stride = kTileUnitBytes,
@@ -95,8 +95,8 @@ void multiply_unit_of_tiles(const PanelProduct& product, const TileRanges& x, st
                        .segments = 1,
                        .w_offset = 0,
                        .steps = steps,
-                       .step_stride = step_bytes,
-                       .vector_stride = step_bytes / 2,
+                       .step_stride = kStepBytes,
+                       .vector_stride = kStepBytes / 2,
                        .c = c + tile * kTileRows * c_stride + column,
                        .c_stride = c_stride,
                        .accumulate = range > 0,
@@ -118,12 +118,11 @@ void tile_matmul(const PanelProduct& product, ThreadPool& pool, std::int64_t fir
                  std::byte* scratch) {
   const PanelLayout& layout = product.w.layout();
   CHECK(product.units % kMatrixSteps == 0);
-  const std::int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   const TileRanges x{.data = scratch,
                      .rows = rows,
                      .units = product.units,
                      // whole blocks, so that the blocks of a range end where the next range begins
-                     .stretch = round_up(stretch_steps(product, tiles), kMatrixSteps)};
+                     .stretch = round_up(stretch_steps(product), kMatrixSteps)};
   pool.for_ranges(x.ranges() * x.tiles(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) pack_tile(product, x, first_row, i / x.tiles(), i % x.tiles());
   });

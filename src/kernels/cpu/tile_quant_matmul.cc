@@ -80,7 +80,7 @@ std::int64_t offset_of(const QuantLayout& layout, std::int64_t group) {
   return layout.offset(group / layout.block_groups, group % layout.block_groups);
 }
 
-void multiply_unit_of_codes(const IsaKernels& kernels, const MatmulArgs& args, const QuantBand& band,
+void multiply_unit_of_codes(const IsaKernels& kernels, const MatmulArgs& args, const QuantPanels& band,
                             const CodeRanges& x, std::int64_t shared, std::int64_t first_row,
                             const MatmulUnit& unit) {
   alignas(64) float c[kTileMatmulRows * (kUnitColumns + kSumGap)];
@@ -139,8 +139,8 @@ std::size_t tile_quant_scratch_bytes(std::int64_t cols) {
 }
 
 void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSource& source,
-                       const std::vector<QuantBand>& bands, std::int64_t first_row, std::int64_t rows,
-                       std::byte* scratch) {
+                       const std::vector<QuantBand>& bands, LatePanels* late, std::int64_t first_row,
+                       std::int64_t rows, std::byte* scratch) {
   const IsaKernels& kernels = stream.kernels();
   CodeRanges x{.codes = scratch, .scales = nullptr, .rows = rows, .ranges = ranges_of(source.cols)};
   x.scales = reinterpret_cast<TileScales*>(scratch + x.ranges * x.tiles() * kCodeTileBytes);
@@ -148,12 +148,15 @@ void tile_quant_matmul(CpuStream& stream, const MatmulArgs& args, const QuantSou
     for (std::int64_t i = begin; i < end; ++i)
       quantise_tile(kernels, source, x, first_row, i / x.tiles(), i % x.tiles());
   });
-  for (const QuantBand& band : bands)
-    for_tile_units(stream.pool(), rows, band.layout.panels(), band.layout.width,
-                   rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing,
-                   [&](const MatmulUnit& unit) {
-                     multiply_unit_of_codes(kernels, args, band, x, source.shared, first_row, unit);
-                   });
+  for_bands(
+      stream, bands, late, rows, rows,
+      [&](const QuantBand& band, const auto& body) {
+        for_tile_units(stream.pool(), rows, band.layout.panels(), band.layout.width,
+                       rows * band.layout.rows * band.layout.cols >= kQuantWorthSharing, body);
+      },
+      [&](const QuantPanels& panels, const MatmulUnit& unit) {
+        multiply_unit_of_codes(kernels, args, panels, x, source.shared, first_row, unit);
+      });
 }
 
 }  // namespace octavo::cpu

@@ -31,6 +31,7 @@ void PanelWeight::describe(WeightMemory& memory) const {
 }
 
 void QuantWeight::describe(WeightMemory& memory) const {
+  CHECK(written());
   mix(memory.format, {2});
   for (const QuantBand& band : bands_) {
     const QuantLayout& layout = band.layout;

@@ -2,8 +2,12 @@
 //! token, and which tokens must be decoded together.
 
 use serde_json::Value as Json;
+use tokenizers::models::bpe::BPE;
 use tokenizers::utils::parallelism::set_parallelism;
-use tokenizers::{truncate_encodings, Encoding, PostProcessor, TruncationParams};
+use tokenizers::{
+    truncate_encodings, DecoderWrapper, Encoding, NormalizerWrapper, PostProcessor, PostProcessorWrapper,
+    PreTokenizerWrapper, TokenizerImpl, TruncationParams,
+};
 
 use crate::plamo::Segmenter;
 use crate::{config, Outcome};
@@ -22,6 +26,17 @@ pub enum Grouping {
     Whole = 3,
 }
 
+type OfBpe = TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+
+/// Reads tokenizer.json. `tokenizers::Tokenizer` reads the vocabulary of any type of model into a tree of JSON
+/// values first, so BPE, the most common type, is read directly.
+fn read(json: &[u8]) -> Outcome<tokenizers::Tokenizer> {
+    match serde_json::from_slice::<OfBpe>(json) {
+        Ok(of_bpe) => Ok(of_bpe.into()),
+        Err(_) => tokenizers::Tokenizer::from_bytes(json).map_err(text),
+    }
+}
+
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     /// Splits texts in place of the model in `inner`.
@@ -36,7 +51,7 @@ pub struct Tokenizer {
 impl Tokenizer {
     pub fn open(json: &[u8], config: &[u8]) -> Outcome<Tokenizer> {
         set_parallelism(false);
-        let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(text)?;
+        let mut inner = read(json)?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(text)?;
         let mut plamo = None;

@@ -1,0 +1,67 @@
+// Quantised panels that are written while the matrix is already in use.
+//
+// Writing the panels of a model takes longer than everything else at its start: it reads the file and touches
+// as much new memory. So an engine can start with the blocks in the mapped file. Threads write the panels
+// later (late_writer.h), and a product writes those that it needs first.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/late_writer.h"
+#include "kernels/cpu/quant_weight.h"
+#include "tensor/mapped_file.h"
+
+namespace octavo::cpu {
+
+// The panels of one matrix, and the parts of the file from which they are written. Panels are numbered in the
+// order of the bands.
+class LatePanels final : public LateWork {
+ public:
+  // Every part of `bands` must be in `file`.
+  LatePanels(std::span<const QuantBand> bands, std::shared_ptr<const MappedFile> file);
+
+  // Returns true if all panels are written. Then the file is not read again.
+  bool written() const { return done_.load(std::memory_order_acquire) == std::ssize(states_); }
+
+  // Returns true if the calling thread must write the panel, with write(): nobody has begun to write it.
+  bool begin(std::int64_t panel);
+  // Writes panel i of a band, which has the number `panel`.
+  void write(const QuantBand& band, std::int64_t i, std::int64_t panel);
+  // Writes the panel if nobody has begun to write it. Returns false if another thread is writing it.
+  bool ensure(const QuantBand& band, std::int64_t i, std::int64_t panel);
+
+  // Ends the process if the file was shortened: answers with wrong weights may have been sent. The process
+  // that started this engine starts it again, and then loading reports the error. Call it after each read.
+  void check_file() const;
+
+  bool write_some() override;
+  std::size_t unwritten_bytes() const override;
+  // Waits for threads in write_some(), and lets later calls return false. Afterwards the bands may be
+  // destroyed.
+  void stop();
+
+ private:
+  // Panels whose pages of the file are released together, and that write_some() writes.
+  static constexpr std::int64_t kPiece = 8;
+  enum State : std::uint8_t { kUnwritten, kBegun, kWritten };
+
+  const std::span<const QuantBand> bands_;
+  const std::shared_ptr<const MappedFile> file_;
+  std::size_t bytes_ = 0;
+  std::vector<std::atomic<std::uint8_t>> states_;  // [panel]
+  std::atomic<std::int64_t> done_ = 0;             // number of written panels
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::int64_t next_ = 0;  // first panel for write_some()
+  int writers_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace octavo::cpu

@@ -1,0 +1,150 @@
+// Matrices whose panels are written while they are in use.
+#include "kernels/cpu/late_panels.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
+#include "kernels/testing/quant.h"
+
+namespace octavo::cpu {
+namespace {
+
+constexpr std::int64_t kCols = 1024;
+constexpr Encoding kEncodings[] = {Encoding::q8_0, Encoding::q4_0, Encoding::q4_1, Encoding::q4_k,
+                                   Encoding::q6_k};
+
+// A file with the blocks of a matrix of two parts, which have different numbers of rows and encodings.
+struct StoredMatrix {
+  ScratchDirectory directory;
+  std::shared_ptr<const MappedFile> file;
+  std::vector<MatrixPart> parts;
+
+  StoredMatrix(TestRandom& random, Encoding first, Encoding second) {
+    const TestPart own[] = {random_blocks(random, first, random.integer(1, 150), kCols),
+                            random_blocks(random, second, random.integer(1, 150), kCols)};
+    std::string bytes;
+    for (const TestPart& part : own) bytes.append(part.bytes.begin(), part.bytes.end());
+    directory.write("matrix", bytes);
+    file = std::make_shared<const MappedFile>(MappedFile::open(path()).value());
+    const std::byte* at = file->bytes().data();
+    for (const TestPart& part : own) {
+      parts.push_back(part.part());
+      parts.back().values.data = const_cast<std::byte*>(at);
+      at += part.bytes.size();
+    }
+  }
+  std::string path() const { return (directory / "matrix").string(); }
+};
+
+struct Answers {
+  std::vector<TestTensor> products;
+  std::vector<float> rows;
+
+  Answers(Backend& backend, const Weight& weight, const TestTensor& x) {
+    for (const std::int64_t m : {1, 3, 17, 40, 230}) {
+      products.emplace_back(DType::f32, std::vector{m, weight.rows()});
+      backend.ops.matmul(*backend.stream,
+                         {.x = x.view().rows(0, m), .w = weight, .y = products.back().view()});
+    }
+    std::vector<std::int32_t> ids;
+    for (std::int32_t i = 0; i < weight.rows(); ++i) ids.push_back(i);
+    TestTensor out(DType::f32, {weight.rows(), kCols});
+    backend.ops.embed(*backend.stream, {.ids = View::of(std::span(ids)), .table = weight, .out = out.view()});
+    for (std::int64_t i = 0; i < out.elements(); ++i) rows.push_back(out[i]);
+  }
+  bool operator==(const Answers&) const = default;
+};
+
+class CpuLatePanels : public CpuBesideReference {
+ protected:
+  CpuStream& stream() { return cpu_stream(*cpu->stream); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, CpuLatePanels, testing::ValuesIn(kCpuIsas),
+                         [](const auto& test) { return std::string(name(test.param)); });
+
+TEST_P(CpuLatePanels, GiveTheSameAnswersBeforeAndAfterTheyAreWritten) {
+  TestRandom random(71);
+  for (const Encoding encoding : kEncodings) {
+    const StoredMatrix stored(random, encoding, random.pick({Encoding::q8_0, Encoding::q4_k}));
+    const MatrixSource source{stored.parts, DType::bf16};
+    const WeightPtr now = cpu->ops.prepare(*cpu->device, source).value();
+    const TestTensor x = random.tensor(DType::bf16, {230, kCols});
+    const Answers expected(*cpu, *now, x);
+
+    const auto late_matrix = [&] {
+      std::unique_ptr<QuantWeight> weight = lay_out_quantised(stream(), source).value();
+      EXPECT_TRUE(stream().reserve_scratch(weight->panel_bytes()));
+      return weight;
+    };
+    {
+      const auto late = late_matrix();
+      const auto panels = late->write_late(stored.file);
+      EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding) << ", written by products";
+      EXPECT_TRUE(panels->written());
+    }
+    {
+      const auto late = late_matrix();
+      const auto panels = late->write_late(stored.file);
+      ASSERT_TRUE(panels->begin(0));  // as another thread that is writing panel 0 for the rest of this block
+      EXPECT_FALSE(panels->begin(0));
+      for (int i = 0; i < 2; ++i)
+        EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding) << ", partly written";
+      EXPECT_FALSE(panels->written());
+      EXPECT_GT(panels->unwritten_bytes(), 0U);
+    }
+    const auto late = late_matrix();
+    const auto panels = late->write_late(stored.file);
+    EXPECT_GT(panels->unwritten_bytes(), 0U);
+    while (panels->write_some()) {
+    }
+    EXPECT_TRUE(panels->written());
+    EXPECT_EQ(panels->unwritten_bytes(), 0U);
+    EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding) << ", written";
+  }
+}
+
+TEST_P(CpuLatePanels, AreWrittenByTheDevice) {
+  TestRandom random(72);
+  const StoredMatrix stored(random, Encoding::q4_0, Encoding::q8_0);
+  const TestTensor x = random.tensor(DType::bf16, {230, kCols});
+  const WeightPtr now = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16}).value();
+  const Answers expected(*cpu, *now, x);
+  const WeightPtr late = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16, stored.file}).value();
+  EXPECT_TRUE(Answers(*cpu, *late, x) == expected);  // written or not
+  LateWriter& writer = static_cast<CpuDevice&>(*cpu->device).late_writer();
+  ASSERT_TRUE(eventually([&] { return writer.unwritten_bytes() == 0; }));
+  EXPECT_TRUE(Answers(*cpu, *late, x) == expected);
+}
+
+// The writer must not touch a matrix that is gone.
+TEST_P(CpuLatePanels, MayBeDestroyedAtAnyTime) {
+  TestRandom random(73);
+  const StoredMatrix stored(random, Encoding::q8_0, Encoding::q4_0);
+  for (int i = 0; i < 50; ++i) {
+    const WeightPtr late = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16, stored.file}).value();
+    ASSERT_NE(late, nullptr);
+  }
+}
+
+TEST(LatePanels, EndTheProcessIfTheFileIsShortened) {
+  TestRandom random(74);
+  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  const StoredMatrix stored(random, Encoding::q8_0, Encoding::q4_0);
+  const auto late = lay_out_quantised(cpu_stream(*cpu.stream), {stored.parts, DType::bf16}).value();
+  const auto panels = late->write_late(stored.file);
+  std::filesystem::resize_file(stored.path(), 0);
+  EXPECT_DEATH(
+      {
+        while (panels->write_some()) {
+        }
+      },
+      "was shortened");
+}
+
+}  // namespace
+}  // namespace octavo::cpu
