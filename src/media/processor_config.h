@@ -42,6 +42,13 @@ struct AnySizeRule {
   // `rounded_weight` is the number of frames that the limits are compared with.
   int weight = 1;
   int rounded_weight = 1;
+  // How images with a side below `unit` grow first.
+  enum class Growth : std::uint8_t {
+    none,
+    both,     // GLM-4.1V: scales both sides, so that the shorter one has `unit` pixels
+    in_turn,  // PaddleOCR-VL: does the same for the height, then for the width
+  };
+  Growth growth = Growth::none;
 };
 
 // Makes one part with the image's aspect ratio (longest_edge.h).

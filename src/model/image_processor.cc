@@ -162,6 +162,27 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
+// An image counts as temporal_patch_size equal frames.
+Result<> read_glm_size(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(read_any_size(config, out));
+  auto& rule = std::get<media::AnySizeRule>(out.rule);
+  rule.pixels_min = 112 * 112;
+  rule.pixels_max = 28 * 28 * 15000;
+  rule.growth = media::AnySizeRule::Growth::both;
+  TRY(rule.weight, config.integer("temporal_patch_size", {1, 64}, 2));
+  rule.rounded_weight = rule.weight;
+  return read_pixels(config, rule);
+}
+
+Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(read_any_size(config, out));
+  auto& rule = std::get<media::AnySizeRule>(out.rule);
+  rule.pixels_min = 384 * 384;
+  rule.pixels_max = 1536 * 1536;
+  rule.growth = media::AnySizeRule::Growth::in_turn;
+  return read_pixels(config, rule);
+}
+
 // pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
@@ -226,6 +247,14 @@ const Kind kProcessors[] = {
       .after = "<image|>"},
      {"max_soft_tokens"},
      false},
+    {"Glm46VImageProcessor",
+     read_glm_size,
+     {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd, .placeholder = "<|image|>", .token = "<|image|>"},
+     {"size", "min_pixels", "max_pixels"}},
+    {"Glm4vImageProcessor",
+     read_glm_size,
+     {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd, .placeholder = "<|image|>", .token = "<|image|>"},
+     {"size", "min_pixels", "max_pixels"}},
     {"GotOcr2ImageProcessor",
      read_ratio_tiles,
      {.filter = Filter::bicubic,
@@ -245,6 +274,14 @@ const Kind kProcessors[] = {
      read_onevision_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
      {"image_grid_pinpoints"}},
+    {"PaddleOCRVLImageProcessor",
+     read_paddle_size,
+     {.filter = Filter::bicubic,
+      .mean = kClipMean,
+      .std = kClipStd,
+      .placeholder = "<|IMAGE_PLACEHOLDER|>",
+      .token = "<|IMAGE_PLACEHOLDER|>"},
+     {"size", "min_pixels", "max_pixels"}},
     {"Phi4MMImageProcessor",
      read_padded_tiles,
      {.placeholder = "<|endoftext10|>", .token = "<|endoftext10|>"},
@@ -276,6 +313,32 @@ const Kind kProcessors[] = {
     {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
     {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
 };
+
+// Texts of models that use the image processor of another model, by `model_type` of config.json.
+struct Wording {
+  std::string_view model_type;
+  std::string_view token;  // placeholder and token of an image
+  bool breaks = true;      // false: there are no texts before, between and after the rows of an image
+};
+constexpr Wording kWordings[] = {
+    {"dots_ocr", "<|imgpad|>"},
+    {"lighton_ocr", "<|image_pad|>", false},
+    {"opencua", "<|media_placeholder|>"},
+    {"hyperclovax_vision_v2", "<|IMAGE_PAD|>"},
+    {"vlm", "<|IMAGE_PAD|>"},  // HyperCLOVA X SEED Think 32B as published
+};
+
+// A folder without config.json has the texts of the image processor.
+Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) {
+  const auto config = Config::load(directory);
+  if (!config) return {};
+  TRY(const std::string type, config->outer().text("model_type", ""));
+  const auto* found = std::ranges::find(kWordings, type, &Wording::model_type);
+  if (found == std::end(kWordings)) return {};
+  out.placeholder = out.token = found->token;
+  if (!found->breaks) out.before = out.after = out.row_break = "";
+  return {};
+}
 
 Result<const Kind*> kind_of(const Config& config) {
   TRY(const std::string name, config.text("image_processor_type", ""));
@@ -352,6 +415,7 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
                            wanted);
   }
   media::ProcessorConfig out = kind->absent;
+  TRY_VOID(set_wording(directory, out));
   TRY_VOID(kind->read(config, out));
   TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));

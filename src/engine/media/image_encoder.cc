@@ -260,7 +260,8 @@ void ImageEncoder::upload_grid() {
     const int down = grid_.rows * input_.merge;
     position_embeddings =
         input_.position_side > 0
-            ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
+            ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across,
+                                  input_.stretch)
             : added_positions(position_table_, tower_.spec.dim, down, across);
     upload(memory_.position_embeddings, DType::f32, position_embeddings);
   }

@@ -1,6 +1,7 @@
 // LFM2 (Liquid AI, 2025): short convolutions, with attention in some layers. Variants have experts.
 #include <algorithm>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
@@ -38,7 +39,7 @@ Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_lfm2(const Config& config) {
+Result<ModelSpec> describe_lfm2(const Config& config) {
   const bool first_name = config.has("block_ff_dim");
   TRY(ModelSpec spec, describe_lfm(config, first_name ? "block_ff_dim" : "intermediate_size"));
   TRY(const bool adjust, config.boolean("block_auto_adjust_ff_dim"));

@@ -24,6 +24,7 @@
   X(deepseek)              \
   X(deepseek_kin)          \
   X(deepseek_v4)           \
+  X(dots_ocr)              \
   X(ernie)                 \
   X(falcon)                \
   X(gemma)                 \
@@ -31,6 +32,7 @@
   X(gemma4)                \
   X(gemma4_vision)         \
   X(glm)                   \
+  X(glm_vision)            \
   X(gpt2)                  \
   X(gpt_neox)              \
   X(gpt_oss)               \
@@ -57,6 +59,7 @@
   X(nomic_bert)            \
   X(olmo)                  \
   X(opt)                   \
+  X(paddleocr_vl)          \
   X(phi)                   \
   X(phi3)                  \
   X(phi4_multimodal)       \
@@ -65,6 +68,7 @@
   X(qwen)                  \
   X(qwen2_audio)           \
   X(qwen3_vl)              \
+  X(qwen_tower_kin)        \
   X(qwen_vl)               \
   X(readers)               \
   X(rwkv7)                 \
