@@ -124,6 +124,7 @@ CLASSES = {
     "InternLM3ForCausalLM": ("internlm3", "InternLM3Config"),
     "InternLMForCausalLM": ("llama", "LlamaConfig"),
     "InternS2PreviewForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
+    "InternVLChatModel": None,
     "InternVLForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "Jais2ForCausalLM": ("jais2", "Jais2Config"),
     "JambaForCausalLM": ("jamba", "JambaConfig"),
@@ -200,6 +201,7 @@ CLASSES = {
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig"),
     "Plamo3ForCausalLM": None,
     "Qwen2AudioForConditionalGeneration": ("qwen2", "Qwen2Config"),
+    "QianfanOCRForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "Qwen2ForCausalLM": ("qwen2", "Qwen2Config"),
     "Qwen2ForProcessRewardModel": ("qwen2", "Qwen2Config"),
     "Qwen2ForRewardModel": ("qwen2", "Qwen2Config"),
@@ -261,7 +263,8 @@ CLASSES = {
 
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
-GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+# InternVLChatModel: llm_config has the defaults of its architecture.
+GIVEN = {"InternVLChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          # as in the configuration of the whole model
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},

@@ -77,6 +77,46 @@ def publish_dots(directory):
         json.dump(flat, file, indent=2)
 
 
+CHAT_NAMES = (
+    ("model.vision_tower.", "vision_model."), ("vision_tower.", "vision_model."), ("encoder.layer.", "encoder.layers."), (".lambda_1", ".ls1"),
+    (".lambda_2", ".ls2"), (".attention.projection_layer.", ".attn.proj."), (".layernorm_before.", ".norm1."), (".layernorm_after.", ".norm2."),
+    (".attention.q_norm", ".attn.q_norm"), (".attention.k_norm", ".attn.k_norm"), ("embeddings.cls_token", "embeddings.class_embedding"),
+    ("embeddings.position_embeddings", "embeddings.position_embedding"), ("embeddings.patch_embeddings.projection", "embeddings.patch_embedding"),
+    ("multi_modal_projector.layer_norm", "mlp1.0"), ("multi_modal_projector.linear_1", "mlp1.1"), ("multi_modal_projector.linear_2", "mlp1.3"))
+
+
+def publish_internvl_chat(directory):
+    """Writes InternVL's first format. The images' settings move to config.json."""
+    path = os.path.join(directory, "model.safetensors")
+    stored, tensors = load_file(path), {}
+    for name, tensor in stored.items():
+        if ".attention.k_proj." in name or ".attention.v_proj." in name:
+            continue
+        if ".attention.q_proj." in name:
+            tensor = torch.cat([stored[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
+            name = name.replace("attention.q_proj", "attn.qkv")
+        for theirs, ours in CHAT_NAMES:
+            name = name.replace(theirs, ours)
+        tensors[name] = tensor
+    save_file(tensors, path, metadata={"format": "pt"})
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    vision = config["vision_config"]
+    images = os.path.join(directory, "preprocessor_config.json")
+    with open(images) as file:
+        tiles = json.load(file)["max_patches"]
+    os.remove(images)
+    own = dict(architectures=["InternVLChatModel"], model_type="internvl_chat", downsample_ratio=0.5, ps_version="v2", select_layer=-1, dynamic_image_size=True,
+               use_thumbnail=True, min_dynamic_patch=1, max_dynamic_patch=tiles, force_image_size=vision["image_size"][0],
+               llm_config=config["text_config"] | dict(architectures=["Qwen2ForCausalLM"], tie_word_embeddings=config["tie_word_embeddings"]), vision_config=dict(
+                   hidden_size=vision["hidden_size"], intermediate_size=vision["intermediate_size"], num_hidden_layers=vision["num_hidden_layers"],
+                   num_attention_heads=vision["num_attention_heads"], image_size=vision["image_size"][0], patch_size=vision["patch_size"][0], qkv_bias=True,
+                   qk_normalization=True, norm_type="layer_norm", layer_norm_eps=1e-6, hidden_act="gelu"))
+    with open(path, "w") as file:
+        json.dump(own, file, indent=2)
+
+
 def tokens_of(image, video, *more):
     """Returns special tokens; the image's is the fourth."""
     return ["<|im_start|>", "<|im_end|>", *more[:1], image, *more[1:2], video, *more[2:]]
@@ -127,6 +167,10 @@ def cases(base):
                               config=transformers.Qwen2_5_VLConfig, text=text | dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6])),
                               vision=qwen25_vision | dict(temporal_patch_size=1, fullatt_block_indexes=[0, 1, 2]), image_options=dict(temporal_patch_size=1),
                               publish=publish_dots),
+        "internvl_chat": base.CASES["internvl"] | dict(publish=publish_internvl_chat, sizes=base.CASES["internvl"]["sizes"] | dict(
+            image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])),
+        "qianfan_ocr": base.CASES["internvl"] | dict(model=transformers.QianfanOCRForConditionalGeneration, config=transformers.QianfanOCRConfig,
+                                                     text=base.TEXT | dict(model_type="qwen3", head_dim=24)),
         "lighton_ocr": base.PIXTRAL | dict(model=transformers.LightOnOcrForConditionalGeneration, config=transformers.LightOnOcrConfig, merge=2,
                                            processor_of=transformers.LightOnOcrProcessor, end="<|im_end|>", template=CHAT.format(image="<|image_pad|>"),
                                            special=tokens_of("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>"),

@@ -151,7 +151,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                                          "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision",
                                          "phi4_multimodal", "phi4_mm", "mistral3", "pixtral", "glm4v",
                                          "glm4v_moe", "glm_ocr", "paddleocr_vl", "exaone4_5",
-                                         "hyperclovax_vision", "dots_ocr", "lighton_ocr", "llava_next_video"),
+                                         "hyperclovax_vision", "dots_ocr", "lighton_ocr", "llava_next_video", "internvl_chat",
+                                         "qianfan_ocr"),
                          image_test_name);
 
 }  // namespace
