@@ -170,7 +170,8 @@ def cases(base):
         "internvl_chat": base.CASES["internvl"] | dict(publish=publish_internvl_chat, sizes=base.CASES["internvl"]["sizes"] | dict(
             image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])),
         "qianfan_ocr": base.CASES["internvl"] | dict(model=transformers.QianfanOCRForConditionalGeneration, config=transformers.QianfanOCRConfig,
-                                                     text=base.TEXT | dict(model_type="qwen3", head_dim=24)),
+                                                     text=base.TEXT | dict(model_type="qwen3", head_dim=24),
+                                                     vision=base.CASES["internvl"]["vision"] | dict(use_qk_norm=False)),
         "lighton_ocr": base.PIXTRAL | dict(model=transformers.LightOnOcrForConditionalGeneration, config=transformers.LightOnOcrConfig, merge=2,
                                            processor_of=transformers.LightOnOcrProcessor, end="<|im_end|>", template=CHAT.format(image="<|image_pad|>"),
                                            special=tokens_of("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>"),

@@ -4,6 +4,7 @@
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
@@ -58,6 +59,15 @@ Result<ModelSpec> describe_lfm2(const Config& config) {
   return spec;
 }
 
+// LFM2-ColBERT (Liquid AI, 2025) has one vector per token. A folder of Sentence Transformers (PyLate) contains the
+// last matrix.
+static Result<ModelSpec> describe_colbert_lfm2(const Config& config) {
+  TRY(ModelSpec spec, describe_lfm2(config));
+  spec = as_embedder(std::move(spec));
+  spec.head = Head{.each_token = true, .normalise = true};
+  return spec;
+}
+
 static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_lfm(config, "intermediate_size"));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "moe_intermediate_size"));
@@ -77,6 +87,7 @@ static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
 
 std::span<const Family> lfm2_families() {
   static constexpr Family kRows[] = {
+      {"ColBERTLfm2Model", describe_colbert_lfm2},
       {"Lfm2ForCausalLM", describe_lfm2},
       {"Lfm2MoeForCausalLM", describe_lfm2_moe},
   };

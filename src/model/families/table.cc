@@ -20,6 +20,7 @@
   X(bloom)                 \
   X(chatglm)               \
   X(cohere)                \
+  X(colqwen)               \
   X(dbrx)                  \
   X(deepseek)              \
   X(deepseek_kin)          \
