@@ -41,6 +41,13 @@ Result<int> square_size(const Config& config, int absent) {
   return height;
 }
 
+// Returns an error if the field is false.
+Result<> refuse_false(const Config& config, std::string_view field) {
+  TRY(const bool set, config.boolean(field, true));
+  if (set) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is false, but only true is supported", config.where(field));
+}
+
 // Ignores crop_to_patches, because InternVL's processor always cuts images into tiles.
 Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kTiles{1, 64};
@@ -52,6 +59,16 @@ Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
     return invalid("min_patches", "{} is {}, but must be at most max_patches {}", config.where("min_patches"),
                    rule.tiles_min, rule.tiles_max);
   out.rule = rule;
+  return {};
+}
+
+Result<> read_fitting_tiles(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(refuse_false(config, "crop_to_patches"));
+  TRY_VOID(read_ratio_tiles(config, out));
+  auto& rule = std::get<media::RatioTileRule>(out.rule);
+  TRY(rule.tile_size, square_size(config, 512));
+  rule.tiles_min = 1;
+  rule.fits = true;
   return {};
 }
 
@@ -230,6 +247,17 @@ constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
 const Kind kProcessors[] = {
     {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
+    {"Cohere2VisionImageProcessor",
+     read_fitting_tiles,
+     {.filter = Filter::bicubic,
+      .mean = kClipMean,
+      .std = kClipStd,
+      .placeholder = "<|IMG_PATCH|>",
+      .token = "<|IMG_PATCH|>",
+      .before = "<|START_OF_IMG|>",
+      .after = "<|END_OF_IMG|>",
+      .row_break = "<|IMG_LINE_BREAK|>"},
+     {"max_patches"}},
     {"Gemma3ImageProcessor",
      read_stretched,
      {.filter = Filter::bilinear,
@@ -353,10 +381,7 @@ Result<media::ProcessorConfig> read_internvl_chat(const Config& config, const bo
   TRY(rule.tiles_max, config.integer("max_dynamic_patch", kTiles, 12));
   TRY(const bool dynamic, config.boolean("dynamic_image_size", true));
   if (!dynamic) rule.tiles_min = rule.tiles_max = 1;
-  TRY(const bool thumbnail, config.boolean("use_thumbnail", true));
-  if (!thumbnail && rule.tiles_max > 1)
-    return field_failure("use_thumbnail", ErrorCode::unsupported, "{} is false, but only true is supported",
-                         config.where("use_thumbnail"));
+  if (rule.tiles_max > 1) TRY_VOID(refuse_false(config, "use_thumbnail"));
   if (rule.tiles_min > rule.tiles_max)
     return invalid("min_dynamic_patch", "{} is {}, but must be at most max_dynamic_patch {}",
                    config.where("min_dynamic_patch"), rule.tiles_min, rule.tiles_max);

@@ -47,6 +47,7 @@ CLASSES = {
     "ChatGLMModel": ("glm", "GlmConfig"),
     "Cohere2ForCausalLM": ("cohere2", "Cohere2Config"),
     "Cohere2MoeForCausalLM": ("cohere2_moe", "Cohere2MoeConfig"),
+    "Cohere2VisionForConditionalGeneration": ("cohere2", "Cohere2Config"),
     "CohereForCausalLM": ("cohere", "CohereConfig"),
     "ColBERTJinaRobertaModel": ("jina_embeddings_v3", "JinaEmbeddingsV3Config"),
     "ColBERTLfm2Model": ("lfm2", "Lfm2Config"),

@@ -334,10 +334,13 @@ def make_pinned(directory, case):
 
 def make_ratio(directory, case):
     tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
-    image_token = tokenizer.convert_tokens_to_ids(case["names"]["context_image_token"])
-    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=image_token))
+    image_token = tokenizer.convert_tokens_to_ids(case["names"].get("context_image_token") or case["names"]["image_token"])
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=image_token,
+                                               **case.get("options", {})))
     images = case["images"](**case["sizes"])
     images.save_pretrained(directory)
+    if "processor_of" in case:
+        return images, case["processor_of"](images, tokenizer, case["template"])
     side = case["vision"]["image_size"][0] // case["vision"]["patch_size"][0] // 2
     videos = transformers.InternVLVideoProcessor(size=case["sizes"]["size"])
     return images, transformers.InternVLProcessor(images, tokenizer, videos, image_seq_length=side * side, chat_template=case["template"])

@@ -77,6 +77,12 @@ def publish_dots(directory):
         json.dump(flat, file, indent=2)
 
 
+def cohere_processor(images, tokenizer, template):
+    processor = transformers.Cohere2VisionProcessor(images, tokenizer, chat_template=template)
+    processor.patch_size = 2  # tokens on a side of a tile
+    return processor
+
+
 CHAT_NAMES = (
     ("model.vision_tower.", "vision_model."), ("vision_tower.", "vision_model."), ("encoder.layer.", "encoder.layers."), (".lambda_1", ".ls1"),
     (".lambda_2", ".ls2"), (".attention.projection_layer.", ".attn.proj."), (".layernorm_before.", ".norm1."), (".layernorm_after.", ".norm2."),
@@ -167,6 +173,16 @@ def cases(base):
                               config=transformers.Qwen2_5_VLConfig, text=text | dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6])),
                               vision=qwen25_vision | dict(temporal_patch_size=1, fullatt_block_indexes=[0, 1, 2]), image_options=dict(temporal_patch_size=1),
                               publish=publish_dots),
+        "cohere2_vision": dict(
+            model=transformers.Cohere2VisionForConditionalGeneration, config=transformers.Cohere2VisionConfig, ratio=True, end="<|im_end|>",
+            images=transformers.Cohere2VisionImageProcessor, sizes=dict(size={"height": 32, "width": 32}, max_patches=4),
+            template=CHAT.format(image="<|IMG_PATCH|>"), options=dict(alignment_intermediate_size=56),
+            special=tokens_of("<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>"),
+            names=dict(image_token="<|IMG_PATCH|>", boi_token="<|START_OF_IMG|>", eoi_token="<|END_OF_IMG|>", img_line_break_token="<|IMG_LINE_BREAK|>"),
+            text=base.TEXT | dict(model_type="cohere2", layer_types=["full_attention"] * 2),
+            vision=dict(model_type="siglip_vision_model", hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=32,
+                        patch_size=8, vision_use_head=False),
+            processor_of=cohere_processor),
         "internvl_chat": base.CASES["internvl"] | dict(publish=publish_internvl_chat, sizes=base.CASES["internvl"]["sizes"] | dict(
             image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])),
         "qianfan_ocr": base.CASES["internvl"] | dict(model=transformers.QianfanOCRForConditionalGeneration, config=transformers.QianfanOCRConfig,

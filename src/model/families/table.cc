@@ -20,6 +20,7 @@
   X(bloom)                 \
   X(chatglm)               \
   X(cohere)                \
+  X(cohere2_vision)        \
   X(colqwen)               \
   X(dbrx)                  \
   X(deepseek)              \
