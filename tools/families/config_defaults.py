@@ -43,6 +43,7 @@ CLASSES = {
     "BertModel": ("bert", "BertConfig"),
     "BgeM3EmbeddingModel": ("xlm_roberta", "XLMRobertaConfig"),
     "BloomForCausalLM": ("bloom", "BloomConfig"),
+    "CLIPModel": ("clip", "CLIPTextConfig"),
     "ChatGLMForConditionalGeneration": ("glm", "GlmConfig"),
     "ChatGLMModel": ("glm", "GlmConfig"),
     "Cohere2ForCausalLM": ("cohere2", "Cohere2Config"),

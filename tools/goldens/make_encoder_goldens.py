@@ -169,6 +169,14 @@ class JinaColBert(transformers.JinaEmbeddingsV3Model):
         return torch.nn.functional.normalize(self.linear(super().forward(**inputs).last_hidden_state), dim=-1)
 
 
+class ClipText(transformers.CLIPTextModelWithProjection):
+    """The projection is applied to each token, of which the last one is used."""
+
+    def forward(self, input_ids):
+        rows = self.text_projection(self.text_model(input_ids=input_ids).last_hidden_state)
+        return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=rows)
+
+
 class ColQwen(transformers.Qwen3PreTrainedModel):
     """The language model of ColQwen3 with its matrix. Tokens of texts have the same position on all axes."""
 
@@ -268,7 +276,7 @@ class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
 
 
 # Architectures of classes that transformers lacks, or that have other names there.
-ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfLfm2": "ColBERTLfm2Model", "JinaColBert": "ColBERTJinaRobertaModel", "ColQwen": "OpsColQwen3Model",
+ARCHITECTURES = {"ClipText": "CLIPModel", "ColBert": "HF_ColBERT", "ColBertOfLfm2": "ColBERTLfm2Model", "JinaColBert": "ColBERTJinaRobertaModel", "ColQwen": "OpsColQwen3Model",
                  "ColQwen35": "ColQwen3_5", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel", "Reward": "Qwen2ForRewardModel",
                  "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"}
 
@@ -291,6 +299,8 @@ CASES = {
     "llama-both-ways": (LlamaBidirectionalModel, transformers.LlamaConfig(**DECODER, pooling="avg", attn_implementation="eager")),
     "llama-both-ways-reranker": (LlamaBidirectionalForSequenceClassification, transformers.LlamaConfig(**DECODER, pooling="avg", num_labels=1, attn_implementation="eager")),
     "voyage": (VoyageQwen3BidirectionalEmbedModel, transformers.Qwen3Config(**DECODER, num_labels=20)),
+    "clip-text": (ClipText, transformers.CLIPTextConfig(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+                                                        max_position_embeddings=320, projection_dim=20, pad_token_id=0, bos_token_id=1, eos_token_id=2)),
     "colbert-lfm2": (ColBertOfLfm2, transformers.Lfm2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}, dim=20, layer_types=["conv", "full_attention"],
                                                             block_auto_adjust_ff_dim=False)),
     "colbert-jina": (JinaColBert, transformers.JinaEmbeddingsV3Config(**{k: v for k, v in ROTARY.items()}, dim=20)),

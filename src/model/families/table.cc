@@ -19,6 +19,7 @@
   X(bert)                  \
   X(bloom)                 \
   X(chatglm)               \
+  X(clip_text)             \
   X(cohere)                \
   X(cohere2_vision)        \
   X(colqwen)               \
