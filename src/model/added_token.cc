@@ -63,7 +63,7 @@ Result<int> id_of_added_token(const std::string& directory, std::string_view tex
     if (const std::optional<int> id = find(tree.get_object(), text)) return *id;
   }
   return invalid("tokenizer",
-                 "{}: no tokenizer file has the token \"{}\", which stands for images in prompts", directory, text);
+                 "{}: no tokenizer file has the token \"{}\", the placeholder of images", directory, text);
 }
 
 }  // namespace octavo

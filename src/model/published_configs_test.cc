@@ -130,7 +130,7 @@ TEST(PublishedConfigs, Qwen3VlHasAsManyParametersAsTheModel) {
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_EQ(made->ropes[0].axes[59], 2);
   EXPECT_EQ(made->ropes[0].axes[60], 0);
-  EXPECT_EQ(made->media.tower->inputs.image->position_side, 48);
+  EXPECT_EQ(made->media.tower->inputs.image->grid.side, 48);
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->media.tower).total, 2'127'532'032);
 }
 

@@ -1,6 +1,6 @@
 // GLM-4.1V, 4.5V (Hong et al., 2025) and GLM-OCR (Z.ai, 2026): an encoder of images of any size with RoPE for
-// rows and columns, a projector with a convolution and a gated MLP, and a GLM-4 whose tokens have positions
-// in time, height and width. GLM-4.1V and 4.5V also have learned positions.
+// rows and columns, a projector with a convolution and a gated MLP, and a GLM-4. Its tokens have positions in
+// time, height and width. In GLM-4.1V and 4.5V, patches also have learned positions.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -77,10 +77,10 @@ Result<ModelSpec> describe_glm_tower(Config config, int out_dim, bool ocr) {
   spec.names = glm_tower_names();
   if (ocr) return spec;
   TRY(const int size, config.integer("image_size", {image.patch_size, 1 << 16}));
-  image.position_side = size / image.patch_size;
-  image.stretch = PositionStretch::bicubic;
-  image.patch_norm = spec.final_norm;
-  spec.embedding.learned_positions = image.position_side * image.position_side;
+  image.grid.side = size / image.patch_size;
+  image.grid.stretch = PositionStretch::bicubic;
+  image.grid.patch_norm = spec.final_norm;
+  spec.embedding.learned_positions = image.grid.side * image.grid.side;
   return spec;
 }
 

@@ -42,8 +42,8 @@ Result<ModelSpec> describe_paddle_tower(Config config, int out_dim) {
   TRY_VOID(make_qwen_tower(tower, config));
   ImageInput& image = *tower.inputs.image;
   image.frames = 0;
-  image.position_side = square.image_size / square.patch_size;
-  image.stretch = PositionStretch::bilinear;
+  image.grid.side = square.image_size / square.patch_size;
+  image.grid.stretch = PositionStretch::bilinear;
   image.out_dim = out_dim;
   image.projector.patch_norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true};
   tower.max_positions = 1;

@@ -34,7 +34,7 @@ constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = tr
 // Sets the learned positions, which must form a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
   TRY(spec.embedding.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
-  int& side = spec.inputs.image->position_side;
+  int& side = spec.inputs.image->grid.side;
   while ((side + 1) * (side + 1) <= spec.embedding.learned_positions) ++side;
   if (side * side != spec.embedding.learned_positions)
     return invalid("num_position_embeddings", "{} is {}, but must be a square",

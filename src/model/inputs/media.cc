@@ -22,7 +22,7 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
   std::vector<std::int64_t>& shape = patches_.weight.parts[0].shape;
   shape = {spec.dim, 3, image.patch_size, image.patch_size};
   if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
-  patch_norm_ = top.norm(image.patch_norm, names.encoder.patch_norm, spec.dim);
+  patch_norm_ = top.norm(image.grid.patch_norm, names.encoder.patch_norm, spec.dim);
   if (image.channels_last) {
     shape = {spec.dim, image.patch_values()};
     patches_.weight.channels = image.patch_values() / 3;

@@ -27,7 +27,7 @@ struct Projector {
   std::optional<Activation> activation = {};
   int hidden = 0;  // width between the first two matrices
   int middle = 0;  // width between the second and the third matrix; 0: there are at most two
-  // The first matrix computes `hidden` values, then as many gates, and the activation applies to the gates.
+  // The first matrix computes `hidden` values, then a gate for each. The activation applies to the gates.
   bool gated = false;
   // Norm between the first matrix and the activation. Then a gated MLP with this number of hidden units is
   // the second matrix: the names are first, gate, up and down (GLM-4.1V: Hong et al., 2025). 0: no MLP.
@@ -43,6 +43,13 @@ enum class PositionStretch : std::uint8_t {
   bilinear,     // bilinear; patches and positions are squares of the same area
   antialiased,  // bilinear; if the grid shrinks, a patch averages more positions
   bicubic,
+};
+
+// Learned positions of a square grid, which is stretched over an image's patches.
+struct PositionGrid {
+  int side = 0;  // 0: no grid
+  PositionStretch stretch = PositionStretch::corners;
+  NormSpec patch_norm = {};  // norm of a patch before its position is added
 };
 
 // Converts a channel value v in 0 .. 255 to (v * scale - mean) / std.
@@ -68,11 +75,7 @@ struct ImageInput {
   // A learned row with a separate position precedes the patches. Layers read it, but the projector does not.
   bool class_token = false;
   int window = 0;  // side of a local layer's windows, in tokens
-  // For images of any size: side of a grid of learned positions, which is stretched over the image's patches
-  // (position_grid.h). 0: no grid.
-  int position_side = 0;
-  PositionStretch stretch = PositionStretch::corners;
-  NormSpec patch_norm = {};  // norm of a patch before its position is added; only with learned positions
+  PositionGrid grid = {};  // only for images of any size
   // Used instead of the grid: the number of learned positions for columns, and also for rows. A patch has the
   // sum of its column's and its row's position.
   int axis_positions = 0;
@@ -95,7 +98,7 @@ struct ImageInput {
   PixelScale pixels = {};
 
   // Returns whether patches have learned positions in addition to rotary ones.
-  bool has_positions() const { return position_side > 0 || axis_positions > 0; }
+  bool has_positions() const { return grid.side > 0 || axis_positions > 0; }
   int unit() const { return patch_size * merge; }  // side of a token in pixels
   int square() const { return merge * merge; }     // patches per token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
