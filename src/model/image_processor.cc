@@ -352,6 +352,7 @@ constexpr Wording kWordings[] = {
     {"dots_ocr", "<|imgpad|>"},
     {"lighton_ocr", "<|image_pad|>", false},
     {"opencua", "<|media_placeholder|>"},
+    {"qwen2_5_omni", "<|IMAGE|>"},
     {"hyperclovax_vision_v2", "<|IMAGE_PAD|>"},
     {"vlm", "<|IMAGE_PAD|>"},  // HyperCLOVA X SEED Think 32B as published
 };
@@ -467,7 +468,7 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
                                                     const boost::json::object& overrides) {
   if (const auto model = Config::load(directory)) {
     TRY(const std::string type, type_of(*model));
-    if (type == "internvl_chat") return read_internvl_chat(*model, overrides);
+    if (type == "internvl_chat" || type == "skywork_chat") return read_internvl_chat(*model, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
   TRY(const Kind* const kind, kind_of(config));

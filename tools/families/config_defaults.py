@@ -131,6 +131,7 @@ CLASSES = {
     "InternLM2ForRewardModel": ("llama", "LlamaConfig"),
     "InternLM3ForCausalLM": ("internlm3", "InternLM3Config"),
     "InternLMForCausalLM": ("llama", "LlamaConfig"),
+    "InternS1ForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "InternS2PreviewForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "InternVLChatModel": None,
     "InternVLForConditionalGeneration": ("qwen2", "Qwen2Config"),
@@ -190,6 +191,7 @@ CLASSES = {
     "NewForSequenceClassification": ("gte", "GteConfig"),
     "NewModel": ("gte", "GteConfig"),
     "NomicBertModel": ("nomic_bert", "NomicBertConfig"),
+    "OpenCUAForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "OpsColQwen3Model": ("qwen3", "Qwen3Config"),
     "OPTForCausalLM": ("opt", "OPTConfig"),
     "Olmo2ForCausalLM": ("olmo2", "Olmo2Config"),
@@ -218,6 +220,8 @@ CLASSES = {
     "Qwen2Model": ("qwen2", "Qwen2Config"),
     "Qwen2MoeForCausalLM": ("qwen2_moe", "Qwen2MoeConfig"),
     "Qwen2VLForConditionalGeneration": ("qwen2_vl", "Qwen2VLTextConfig"),
+    "Qwen2_5OmniForConditionalGeneration": None,
+    "Qwen2_5OmniModel": None,
     "Qwen2_5_VLForConditionalGeneration": ("qwen2_5_vl", "Qwen2_5_VLTextConfig"),
     "Qwen3VLNemotronEmbedModel": ("qwen3", "Qwen3Config"),
     "Qwen3ForCausalLM": ("qwen3", "Qwen3Config"),
@@ -242,6 +246,7 @@ CLASSES = {
     "SarvamMoEForCausalLM": ("llama", "LlamaConfig"),
     "SeedOssForCausalLM": ("seed_oss", "SeedOssConfig"),
     "SmolLM3ForCausalLM": ("smollm3", "SmolLM3Config"),
+    "SkyworkR1VChatModel": None,
     "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
     "SolarForCausalLM": ("llama", "LlamaConfig"),
     "SolarOpenForCausalLM": ("solar_open", "SolarOpenConfig"),
@@ -273,8 +278,8 @@ CLASSES = {
 
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
-# InternVLChatModel: llm_config has the defaults of its architecture.
-GIVEN = {"InternVLChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+# Nested configurations of language models have the defaults of their architecture.
+GIVEN = {"InternVLChatModel": {}, "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          # as in the configuration of the whole model
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},

@@ -288,7 +288,7 @@ def make_any_size(directory, case):
     ids = case.get("ids") or {f"{name}_token_id": f"<|{token}|>" for name, token in dict(
         image="image_pad", video="video_pad", vision_start="vision_start", vision_end="vision_end").items()}
     ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in ids.items()}
-    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **ids))
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **ids, **case.get("options", {})))
     images = case["images"](size=case["sizes"], patch_size=case["vision"]["patch_size"], **case.get("image_options", {}))
     images.save_pretrained(directory)
     if "processor_of" in case:

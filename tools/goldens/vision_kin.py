@@ -52,6 +52,35 @@ class DotsOcr(transformers.Qwen2_5_VLForConditionalGeneration):
         self.model.compute_3d_position_ids = lambda **inputs: None
 
 
+class OpenCua(transformers.Qwen2_5_VLForConditionalGeneration):
+    """One position for each token."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model.compute_3d_position_ids = lambda **inputs: None
+
+
+def rewrite(directory, rename, configure):
+    path = os.path.join(directory, "model.safetensors")
+    save_file({rename(name): tensor for name, tensor in load_file(path).items()}, path, metadata={"format": "pt"})
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    with open(path, "w") as file:
+        json.dump(configure(config), file, indent=2)
+
+
+def publish_opencua(directory):
+    rewrite(directory, lambda name: name.replace("model.visual.", "vision_tower.").replace("model.language_model.", "language_model.model.").replace(
+        "lm_head.", "language_model.lm_head."), lambda config: config | dict(
+            architectures=["OpenCUAForConditionalGeneration"], model_type="opencua", media_placeholder_token_id=config["image_token_id"]))
+
+
+def publish_omni(directory):
+    rewrite(directory, lambda name: name if name.startswith("thinker.") else "thinker." + name, lambda config: dict(
+        architectures=["Qwen2_5OmniModel"], model_type="qwen2_5_omni", thinker_config=config))
+
+
 def publish_dots(directory):
     path = os.path.join(directory, "model.safetensors")
     tensors = {}
@@ -149,6 +178,12 @@ def cases(base):
     qwen25_vision = dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=4, patch_size=6, window_size=24,
                          fullatt_block_indexes=[1])
     plain = dict(drop=("mm_token_type_ids",), images=transformers.Qwen2VLImageProcessorPil, sizes=sizes)
+    omni = qwen_chat(base, "<|IMAGE|>", "<|VIDEO|>", ("<|vision_bos|>", "<|vision_eos|>"), **qwen_videos, **plain, publish=publish_omni,
+                     model=transformers.Qwen2_5OmniThinkerForConditionalGeneration, config=transformers.Qwen2_5OmniThinkerConfig, vision=qwen25_vision,
+                     text=text | dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6])))
+    omni["ids"] = dict(image_token_index="<|IMAGE|>", video_token_index="<|VIDEO|>", vision_start_token_id="<|vision_bos|>")
+    omni["options"] = dict(audio_config=dict(d_model=16, encoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=16, output_dim=48, num_mel_bins=16,
+                                             max_source_positions=20))
     return {
         "glm4v": glm | dict(model=transformers.Glm4vForConditionalGeneration, config=transformers.Glm4vConfig, text=glm_text, vision=glm_vision),
         "glm4v_moe": glm | dict(model=transformers.Glm4vMoeForConditionalGeneration, config=transformers.Glm4vMoeConfig, vision=glm_vision,
@@ -188,6 +223,10 @@ def cases(base):
         "qianfan_ocr": base.CASES["internvl"] | dict(model=transformers.QianfanOCRForConditionalGeneration, config=transformers.QianfanOCRConfig,
                                                      text=base.TEXT | dict(model_type="qwen3", head_dim=24),
                                                      vision=base.CASES["internvl"]["vision"] | dict(use_qk_norm=False)),
+        "opencua": qwen_chat(base, "<|media_placeholder|>", "<|video_pad|>", ("<|media_begin|>", "<|media_end|>"), **qwen_videos, **plain, model=OpenCua,
+                             config=transformers.Qwen2_5_VLConfig, vision=qwen25_vision, publish=publish_opencua,
+                             text=text | dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6]))),
+        "qwen2_5_omni": omni,
         "lighton_ocr": base.PIXTRAL | dict(model=transformers.LightOnOcrForConditionalGeneration, config=transformers.LightOnOcrConfig, merge=2,
                                            processor_of=transformers.LightOnOcrProcessor, end="<|im_end|>", template=CHAT.format(image="<|image_pad|>"),
                                            special=tokens_of("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>"),

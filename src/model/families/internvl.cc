@@ -206,7 +206,7 @@ static Result<ModelSpec> describe_qianfan_ocr(const Config& config) {
   return spec;
 }
 
-// InternVL 2 to 3.5 in the first format: llm_config is the config.json of the language model, which may be of
+// InternVL 2 to 3.5 and Skywork R1V in the first format: llm_config is the config.json of the language model, which may be of
 // any family.
 static Result<ModelSpec> describe_internvl_chat(const Config& config) {
   TRY(const std::optional<Config> inner, config.object("llm_config"));
@@ -237,9 +237,11 @@ static Result<ModelSpec> describe_internvl_chat(const Config& config) {
 
 std::span<const Family> internvl_families() {
   static constexpr Family kRows[] = {
+      {"InternS1ForConditionalGeneration", describe_internvl},
       {"InternVLChatModel", describe_internvl_chat},
       {"InternVLForConditionalGeneration", describe_internvl},
       {"QianfanOCRForConditionalGeneration", describe_qianfan_ocr},
+      {"SkyworkR1VChatModel", describe_internvl_chat},
   };
   return kRows;
 }

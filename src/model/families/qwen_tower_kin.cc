@@ -1,4 +1,4 @@
-// Other language models with Qwen2.5-VL's encoder. Their tokens have one position each, also those of images.
+// Other models with Qwen2.5-VL's encoder. Except in Qwen2.5-Omni, all tokens have one position, also those of images.
 // EXAONE 4.5 (LG AI Research, 2026): the encoder's attention is grouped. HyperCLOVA X SEED Think 32B (NAVER,
 // 2026): one more matrix after the projector.
 #include "kernels/sampling_math.h"
@@ -42,6 +42,13 @@ Names hyperclovax_names(const Names& qwen, const std::string& tower, const std::
   return names;
 }
 
+// The checkpoint stores the encoder with this prefix only.
+void set_tower_prefix(ModelSpec& tower, const std::string& prefix) {
+  tower.other_names.reset();
+  tower.names.prefixes = {prefix};
+  tower.names.projector.matrices = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
+}
+
 }  // namespace
 
 static Result<ModelSpec> describe_exaone4_5(const Config& config) {
@@ -77,11 +84,60 @@ static Result<ModelSpec> describe_hyperclovax_vision(const Config& config) {
   return spec;
 }
 
+// OpenCUA (Wang et al., 2025): Qwen2.5-VL without positions on several axes.
+static Result<ModelSpec> describe_opencua(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen2(config));
+  spec.names.prefixes = {"language_model.model."};
+  spec.names.lm_head = "language_model.lm_head";
+  spec.names.ignorable.emplace_back("vision_tower.*");
+  TRY(spec.media.token, config.integer("media_placeholder_token_id", {0, kMaxVocab}, 151664));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(ModelSpec tower, describe_qwen2_5_tower(vision.value_or(Config())));
+  set_tower_prefix(tower, "vision_tower.");
+  tower.names.ignorable.emplace_back("language_model.*");
+  tower.inputs.image->time_steps = 0;
+  tower.inputs.image->out_dim = spec.dim;
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+// Qwen2.5-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen2.5-VL beside an encoder of sound and
+// a speaker.
+static Result<ModelSpec> describe_qwen2_5_omni(const Config& config) {
+  TRY(const std::optional<Config> thinker, config.object("thinker_config"));
+  if (!thinker)
+    return invalid("thinker_config", "{} is missing, but must have the configuration of the language model",
+                   config.where("thinker_config"));
+  TRY(const std::optional<Config> given, thinker->object("text_config"));
+  Config text = given.value_or(Config());
+  text.set_defaults(field_defaults("Qwen2ForCausalLM"));
+  TRY(ModelSpec spec, describe_qwen2(text));
+  TRY_VOID(set_axes(spec, text, {.absent = {16, 24, 24}}));
+  TRY(spec, with_qwen_tower(std::move(spec), *thinker, describe_qwen2_5_tower, "out_hidden_size"));
+  TRY(spec.media.token, thinker->integer("image_token_index", {0, kMaxVocab}, 151655));
+  TRY(spec.media.token, thinker->integer("image_token_id", {0, kMaxVocab}, spec.media.token));
+  spec.media.video_token = -1;
+  spec.names.prefixes = {"thinker.model."};
+  spec.names.lm_head = "thinker.lm_head";
+  ModelSpec tower = *spec.media.tower;
+  set_tower_prefix(tower, "thinker.visual.");
+  tower.names.attention.qkv = {"attn.q", "attn.k", "attn.v"};
+  for (Names* names : {&spec.names, &tower.names})
+    for (const char* other : {"thinker.audio_tower.*", "thinker.visual.*", "talker.*", "token2wav.*"})
+      names->ignorable.emplace_back(other);
+  for (const char* other : {"thinker.model.*", "thinker.lm_head.*"}) tower.names.ignorable.emplace_back(other);
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> qwen_tower_kin_families() {
   static constexpr Family kRows[] = {
       {"Exaone4_5_ForConditionalGeneration", describe_exaone4_5},
       {"HCXVisionV2ForCausalLM", describe_hyperclovax_vision},
       {"HyperCLOVAXVisionV2ForConditionalGeneration", describe_hyperclovax_vision},
+      {"OpenCUAForConditionalGeneration", describe_opencua},
+      {"Qwen2_5OmniForConditionalGeneration", describe_qwen2_5_omni},
+      {"Qwen2_5OmniModel", describe_qwen2_5_omni},
   };
   return kRows;
 }
