@@ -1,4 +1,5 @@
-// octavo model inspect MODEL: describes a model. octavo model convert IN OUT: converts it.
+// octavo model inspect MODEL: describes a model. octavo model convert IN OUT: converts it. octavo model
+// architectures: lists the supported ones.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "local/find_model.h"
 #include "local/progress.h"
 #include "model/convert.h"
+#include "model/families/families.h"
 #include "model/inspect.h"
 
 namespace octavo {
@@ -69,11 +71,20 @@ void add_convert(CLI::App& model, Outcome& outcome) {
   });
 }
 
+void add_architectures(CLI::App& model) {
+  model.add_subcommand("architectures", "Print the values of `architectures` in config.json that are supported")
+      ->callback([] {
+        for (const Family& family : families())
+          fmt::print("{}{}\n", family.architecture, family.text_only ? " (text only)" : "");
+      });
+}
+
 }  // namespace
 
 void add_model(CLI::App& program, Outcome& outcome) {
   CLI::App* model = program.add_subcommand("model", "Inspect and convert checkpoints");
   model->require_subcommand(1);
+  add_architectures(*model);
   add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
       "inspect", "Print the layers of a checkpoint, its parameters, memory, KV bytes per token and roofline");

@@ -25,6 +25,8 @@ struct RatioTileRule {
   int tile_size = 0;  // side of a tile, in pixels
   int tiles_min = 1;
   int tiles_max = 12;
+  // true: the grid into which the image fits with the least scaling, instead of the one with its aspect ratio
+  bool fits = false;
 };
 
 // Makes one square part (square.h).
@@ -43,6 +45,13 @@ struct AnySizeRule {
   // `weight` frames.
   int weight = 1;
   int rounded_weight = 1;
+  // How images with a side below `unit` grow first.
+  enum class Growth : std::uint8_t {
+    none,
+    both,     // GLM-4.1V: scales both sides, so that the shorter one has `unit` pixels
+    in_turn,  // PaddleOCR-VL: does the same for the height, then for the width
+  };
+  Growth growth = Growth::none;
 };
 
 // Makes one part with the image's aspect ratio (longest_edge.h).
@@ -114,7 +123,7 @@ struct ProcessorConfig {
   std::string token = "<image>";
   std::string before = {};
   std::string after = {};
-  // Text between two rows of tokens of a grid; may be empty.
+  // Text between two rows of tokens of a grid, or after each tile; may be empty.
   std::string row_break = {};
   std::optional<VideoRule> video = {};
 

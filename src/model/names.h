@@ -47,6 +47,7 @@ struct MlpNames {
 
 struct EncoderNames {
   std::string patches = {};
+  std::string patch_norm = {};
   std::string class_token = {};
   std::string newline = {};                    // row of ImageInput::tiled; full name
   std::string separator = {};                  // row of ImageInput::whole_last; full name
@@ -62,6 +63,8 @@ struct EncoderNames {
 struct ProjectorNames {
   std::vector<std::string> matrices = {};  // in the order of use
   std::string norm = {};
+  std::string patch_norm = {};
+  std::string hidden_norm = {};
   std::string merger = {};  // matrix of Projector::merged
   // names for each of ImageInput::deep_layers; '{}' is the index in this list
   std::vector<std::string> deep = {};

@@ -140,6 +140,8 @@ struct ModelSpec;
 struct MediaSpec {
   std::shared_ptr<const ModelSpec> tower = {};
   int token = -1;
+  // Text of the placeholder token, if config.json lacks its id. The tokenizer's files then have it.
+  std::string token_text = {};
   int video_token = -1;  // placeholder token for video frames; -1: no videos
   // In layers with AttentionMask::whole_images, a token of an image sees the complete image, not only earlier
   // tokens.

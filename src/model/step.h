@@ -72,7 +72,7 @@ struct ForwardBatch {
   CrossBatch cross = {};
   View features = {};  // audio encoders, instead of ids: output of the convolutions, act [n, dim]
   View patches = {};   // image encoders, instead of ids: act [n, ImageInput::patch_values()]
-  // With ImageInput::position_side: learned positions that are added to the patches, f32 [n, dim].
+  // With ImageInput::grid: learned positions that are added to the patches, f32 [n, dim].
   View position_embeddings = {};
   // Output of encoders with ImageInput::deep_layers: f32 [tokens, out_dim * number of deep layers].
   View deep = {};

@@ -94,6 +94,7 @@ class PromptSound : public testing::TestWithParam<SoundCase> {
 INSTANTIATE_TEST_SUITE_P(
     Families, PromptSound,
     testing::Values(SoundCase{"qwen2_audio", 259, 2, {"chirp.wav", "short.wav"}},
+                    SoundCase{"audioflamingo3", 259, 2, {"chirp.wav", "short.wav"}},
                     SoundCase{"voxtral", 260, 4, {"long.wav.0", "long.wav.1", "short.wav.0"}, true}),
     [](const auto& test) { return std::string(test.param.name); });
 

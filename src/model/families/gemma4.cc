@@ -251,10 +251,10 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
 std::span<const Family> gemma4_families() {
   static constexpr Family kRows[] = {
       {"Gemma3nForCausalLM", describe_gemma3n},
-      {"Gemma3nForConditionalGeneration", describe_gemma3n},
+      {"Gemma3nForConditionalGeneration", describe_gemma3n, true},
       {"Gemma4ForCausalLM", describe_gemma4},
       {"Gemma4UnifiedForCausalLM", describe_gemma4},
-      {"Gemma4UnifiedForConditionalGeneration", describe_gemma4},
+      {"Gemma4UnifiedForConditionalGeneration", describe_gemma4, true},
   };
   return kRows;
 }

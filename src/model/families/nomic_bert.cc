@@ -147,6 +147,19 @@ Result<ModelSpec> describe_first_jina_v3(const Config& config) {
   return spec;
 }
 
+// Jina-ColBERT v2 (Jha et al., 2024): Jina v3's encoder without adapters, and a vector for each token.
+static Result<ModelSpec> describe_colbert_jina(const Config& config) {
+  TRY(ModelSpec spec, describe_first_jina_v3(config));
+  HeadLayer linear{.name = "linear", .outputs = 128, .bias = false};
+  for (const char* field : {"colbert_dim", "dim", "projection_dim"})
+    if (config.has(field)) {
+      TRY(linear.outputs, config.integer(field, {1, 1 << 16}));
+      break;
+    }
+  spec.head = Head{.each_token = true, .normalise = true, .layers = {std::move(linear)}};
+  return spec;
+}
+
 static Result<ModelSpec> describe_gte(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
@@ -181,6 +194,7 @@ static Result<ModelSpec> describe_gte_classifier(const Config& config) {
 
 std::span<const Family> nomic_bert_families() {
   static constexpr Family kRows[] = {
+      {"ColBERTJinaRobertaModel", describe_colbert_jina},
       {"GteModel", describe_gte},
       {"GteNewForSequenceClassification", describe_gte_classifier},
       {"GteNewModel", describe_gte},

@@ -34,7 +34,7 @@ constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = tr
 // Sets the learned positions, which must form a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
   TRY(spec.embedding.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
-  int& side = spec.inputs.image->position_side;
+  int& side = spec.inputs.image->grid.side;
   while ((side + 1) * (side + 1) <= spec.embedding.learned_positions) ++side;
   if (side * side != spec.embedding.learned_positions)
     return invalid("num_position_embeddings", "{} is {}, but must be a square",
@@ -142,8 +142,24 @@ static Result<ModelSpec> describe_qwen3_5_moe_vl(const Config& config) {
   return with_eyes(std::move(spec), config);
 }
 
+// Intern-S2 Preview (Shanghai AI Laboratory, 2026): Qwen3.5 beside an encoder of time series, which is not read.
+static Result<ModelSpec> describe_interns2_preview(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_5_moe_vl(config));
+  const auto leave_out_series = [](Names& names) {
+    for (const char* other : {"model.time_series.*", "time_series.*"}) names.ignorable.emplace_back(other);
+  };
+  leave_out_series(spec.names);
+  if (spec.other_names) leave_out_series(*spec.other_names);
+  if (!spec.media.tower) return spec;
+  ModelSpec tower = *spec.media.tower;
+  leave_out_series(tower.names);
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> qwen3_vl_families() {
   static constexpr Family kRows[] = {
+      {"InternS2PreviewForConditionalGeneration", describe_interns2_preview},
       {"Qwen3VLForConditionalGeneration", describe_qwen3_vl},
       {"Qwen3VLMoeForConditionalGeneration", describe_qwen3_vl_moe},
       {"Qwen3_5ForConditionalGeneration", describe_qwen3_5_vl},
