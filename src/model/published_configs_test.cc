@@ -426,7 +426,6 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   // In vLLM and transformers, the decay rate of the first layer's first head is 2^(-8/64).
   EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
   const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
-  // 95% of a normal distribution is below 1.645 standard deviations.
   EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536, 1e-6);
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);

@@ -93,8 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Keeps only the token vectors and components that PoolingRules selects, and that the model's TokenHead does
-// not exclude.
+// Keeps the token vectors and components that PoolingRules and the model's TokenHead select.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);
@@ -137,7 +136,7 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// The plan, and the fields that all replies have. All routes begin with these after the texts are tokenised.
+// The plan, and the fields that all replies have: after the texts are tokenised, all routes need both.
 struct Begun {
   PoolingPlan plan;
   Frame frame;

@@ -219,8 +219,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
 }
 
-// A reward model that scores labels for each token. With step_tag, the server returns only the scores at the
-// ends of steps.
+// A reward model that scores labels for each token. With step_tag, only scores at ends of steps return.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
   serve_tokens(Task::token_classify, labels);

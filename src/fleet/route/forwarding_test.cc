@@ -78,8 +78,7 @@ TEST_F(RouterTest, WhereTheFirstOneFailsTheHedgeGoesOn) {
 TEST_F(RouterTest, AHedgeThatFailsChangesNothing) {
   Keeper keeper;
   Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
-  // long enough for the first attempt to arrive before the hedge
-  route({a.url(), b.url()}, {.retry = {.hedge_after_ms = 1000}});
+  route({a.url(), b.url()}, {.retry = {.hedge_after_ms = 1000}});  // long enough for the first attempt
   auto answer = std::async(std::launch::async, [&] { return post("{}"); });
   wait([&] { return keeper.size() == 2; });
   keeper.at(1)->respond({.status = 500});
