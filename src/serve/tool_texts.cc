@@ -19,7 +19,7 @@ constexpr std::string_view kTexts = R"({%- if tools -%}
 You may call these functions, listed inside <tools></tools>:
 <tools>
 {%- for tool in tools %}{{ '\n' + (tool | tojson) }}{% endfor %}
-</tools>
+{{- '\n</tools>' }}
 
 To call one, write its name and arguments as JSON:
 <tool_call>
