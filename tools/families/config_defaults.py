@@ -225,6 +225,7 @@ CLASSES = {
     "Qwen2_5OmniForConditionalGeneration": None,
     "Qwen2_5OmniModel": None,
     "Qwen2_5_VLForConditionalGeneration": ("qwen2_5_vl", "Qwen2_5_VLTextConfig"),
+    "Qwen3OmniMoeForConditionalGeneration": None,
     "Qwen3VLNemotronEmbedModel": ("qwen3", "Qwen3Config"),
     "Qwen3ForCausalLM": ("qwen3", "Qwen3Config"),
     "Qwen3ForSequenceClassification": ("qwen3", "Qwen3Config"),
@@ -281,7 +282,7 @@ CLASSES = {
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
 # Nested configurations of language models have the defaults of their architecture.
-GIVEN = {"InternVLChatModel": {}, "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+GIVEN = {"InternVLChatModel": {}, "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "Qwen3OmniMoeForConditionalGeneration": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          # as in the configuration of the whole model
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
