@@ -485,6 +485,7 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM", "InternVLChatModel",
                                                "Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel",
+                                               "Qwen3OmniMoeForConditionalGeneration",
                                                "SkyworkR1VChatModel",
                                                "LlamaBidirectionalForSequenceClassification",
                                                "LlamaBidirectionalModel", "Step3p5ForCausalLM",

@@ -53,6 +53,7 @@ CLASSES = {
     "ColBERTJinaRobertaModel": ("jina_embeddings_v3", "JinaEmbeddingsV3Config"),
     "ColBERTLfm2Model": ("lfm2", "Lfm2Config"),
     "ColBERTModernBertModel": ("modernbert", "ModernBertConfig"),
+    "ColModernVBertForRetrieval": ("modernbert", "ModernBertConfig"),
     "ColQwen3": ("qwen3", "Qwen3Config"),
     "ColQwen3_5": ("qwen3_5", "Qwen3_5TextConfig"),
     "CwmForCausalLM": ("cwm", "CwmConfig"),
@@ -185,6 +186,7 @@ CLASSES = {
     "ModernBertForSequenceClassification": ("modernbert", "ModernBertConfig"),
     "ModernBertForTokenClassification": ("modernbert", "ModernBertConfig"),
     "ModernBertModel": ("modernbert", "ModernBertConfig"),
+    "ModernVBertModel": ("modernbert", "ModernBertConfig"),
     "MptForCausalLM": ("mpt", "MptConfig"),
     "NemotronForCausalLM": ("nemotron", "NemotronConfig"),
     "NemotronHForCausalLM": ("nemotron_h", "NemotronHConfig"),
@@ -223,6 +225,7 @@ CLASSES = {
     "Qwen2_5OmniForConditionalGeneration": None,
     "Qwen2_5OmniModel": None,
     "Qwen2_5_VLForConditionalGeneration": ("qwen2_5_vl", "Qwen2_5_VLTextConfig"),
+    "Qwen3OmniMoeForConditionalGeneration": None,
     "Qwen3VLNemotronEmbedModel": ("qwen3", "Qwen3Config"),
     "Qwen3ForCausalLM": ("qwen3", "Qwen3Config"),
     "Qwen3ForSequenceClassification": ("qwen3", "Qwen3Config"),
@@ -279,7 +282,7 @@ CLASSES = {
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
 # Nested configurations of language models have the defaults of their architecture.
-GIVEN = {"InternVLChatModel": {}, "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+GIVEN = {"InternVLChatModel": {}, "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "Qwen3OmniMoeForConditionalGeneration": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          # as in the configuration of the whole model
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},

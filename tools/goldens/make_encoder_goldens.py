@@ -144,6 +144,27 @@ class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
         return torch.nn.functional.normalize(self.linear(self.model(**inputs).last_hidden_state), dim=-1)
 
 
+class ColModernV(ColBertOfModernBert):
+    """The texts of ColModernVBERT, whose matrix has a bias."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.linear = torch.nn.Linear(config.hidden_size, config.dim)
+        self.post_init()
+
+
+def publish_colmodernvbert(directory):
+    path = os.path.join(directory, "model.safetensors")
+    tensors = {name.replace("model.", "model.text_model.").replace("linear.", "model.custom_text_proj."): tensor for name, tensor in load_file(path).items()}
+    save_file(tensors | {"model.connector.modality_projection.weight": torch.zeros(4)}, path)
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        text = json.load(file)
+    with open(path, "w") as file:
+        json.dump(dict(architectures=["ColModernVBertForRetrieval"], model_type="modernvbert", embedding_dim=text.pop("dim"), text_config=text), file, indent=2)
+        file.write("\n")
+
+
 class ColBertOfLfm2(transformers.Lfm2PreTrainedModel):
     """Like PyLate's files, except that the matrix is in a separate folder."""
 
@@ -304,6 +325,7 @@ CASES = {
     "colbert-lfm2": (ColBertOfLfm2, transformers.Lfm2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}, dim=20, layer_types=["conv", "full_attention"],
                                                             block_auto_adjust_ff_dim=False)),
     "colbert-jina": (JinaColBert, transformers.JinaEmbeddingsV3Config(**{k: v for k, v in ROTARY.items()}, dim=20)),
+    "colmodernvbert": (ColModernV, transformers.ModernBertConfig(**MODERN, dim=20)),
     "colqwen3": (ColQwen, transformers.Qwen3Config(**DECODER, dims=20)),
     "colqwen3_5": (ColQwen35, transformers.Qwen3_5TextConfig(**DECODER, dim=20, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
                                                              linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=16)),
@@ -549,6 +571,8 @@ def make(directory, kind, config):
     save_file(tensors, os.path.join(directory, "golden.safetensors"))
     if kind in (ColBertOfModernBert, ColBertOfLfm2):
         move_linear(directory)
+    if kind is ColModernV:
+        publish_colmodernvbert(directory)
     if kind is JinaColBert:
         publish_colbert_jina(directory)
     if kind in (ColQwen, ColQwen35):

@@ -76,9 +76,9 @@ def publish_opencua(directory):
             architectures=["OpenCUAForConditionalGeneration"], model_type="opencua", media_placeholder_token_id=config["image_token_id"]))
 
 
-def publish_omni(directory):
-    rewrite(directory, lambda name: name if name.startswith("thinker.") else "thinker." + name, lambda config: dict(
-        architectures=["Qwen2_5OmniModel"], model_type="qwen2_5_omni", thinker_config=config))
+def publish_omni(architecture, model_type):
+    return lambda directory: rewrite(directory, lambda name: name if name.startswith("thinker.") else "thinker." + name, lambda config: dict(
+        architectures=[architecture], model_type=model_type, thinker_config=config))
 
 
 def publish_dots(directory):
@@ -178,7 +178,7 @@ def cases(base):
     qwen25_vision = dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=4, patch_size=6, window_size=24,
                          fullatt_block_indexes=[1])
     plain = dict(drop=("mm_token_type_ids",), images=transformers.Qwen2VLImageProcessorPil, sizes=sizes)
-    omni = qwen_chat(base, "<|IMAGE|>", "<|VIDEO|>", ("<|vision_bos|>", "<|vision_eos|>"), **qwen_videos, **plain, publish=publish_omni,
+    omni = qwen_chat(base, "<|IMAGE|>", "<|VIDEO|>", ("<|vision_bos|>", "<|vision_eos|>"), **qwen_videos, **plain, publish=publish_omni("Qwen2_5OmniModel", "qwen2_5_omni"),
                      model=transformers.Qwen2_5OmniThinkerForConditionalGeneration, config=transformers.Qwen2_5OmniThinkerConfig, vision=qwen25_vision,
                      text=text | dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6])))
     omni["ids"] = dict(image_token_index="<|IMAGE|>", video_token_index="<|VIDEO|>", vision_start_token_id="<|vision_bos|>")
@@ -227,6 +227,12 @@ def cases(base):
                              config=transformers.Qwen2_5_VLConfig, vision=qwen25_vision, publish=publish_opencua,
                              text=text | dict(rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6]))),
         "qwen2_5_omni": omni,
+        "qwen3_omni": base.QWEN3 | dict(
+            model=transformers.Qwen3OmniMoeThinkerForConditionalGeneration, config=transformers.Qwen3OmniMoeThinkerConfig, drop=("mm_token_type_ids",),
+            images=transformers.Qwen2VLImageProcessorPil, text=base.QWEN3_TEXT | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=40),
+            ids=dict(image_token_id="<|image_pad|>", video_token_id="<|video_pad|>", vision_start_token_id="<|vision_start|>"),
+            options=dict(audio_config=omni["options"]["audio_config"] | dict(downsample_hidden_size=8)),
+            publish=publish_omni("Qwen3OmniMoeForConditionalGeneration", "qwen3_omni_moe")),
         "lighton_ocr": base.PIXTRAL | dict(model=transformers.LightOnOcrForConditionalGeneration, config=transformers.LightOnOcrConfig, merge=2,
                                            processor_of=transformers.LightOnOcrProcessor, end="<|im_end|>", template=CHAT.format(image="<|image_pad|>"),
                                            special=tokens_of("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>"),
