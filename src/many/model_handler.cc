@@ -143,7 +143,8 @@ void ModelHandler::read_body(const ApiKeys& keys, const ExchangePtr& exchange) {
   exchange->set_request_header("Content-Encoding", "identity");
   const fleet::RouteRequest route = fleet::scan_request(exchange->request());
   const std::string name = model_name(exchange->request(), route.model, options_.root_path);
-  const bool ollama = openai::protocol_of(exchange->request().path) == openai::Protocol::ollama;
+  const std::string_view path = local_path(exchange->request().path, options_.root_path);
+  const bool ollama = openai::protocol_of(path) == openai::Protocol::ollama;
   ollama ? obey_keep_alive(keys, exchange, name, route.timeout_s)
          : pass_on(keys, exchange, name, route.timeout_s);
 }

@@ -125,9 +125,8 @@ def test_requests_that_no_model_can_answer_load_nothing(tmp_path):
 def test_the_cost_of_a_request_is_found_at_its_model(tmp_path):
     with serve("--models", models_file(tmp_path, "a", "b")) as base:
         headers = {"X-Octavo-Cost": "1", "X-Octavo-Cost-Id": "id-7"}
-        body = {"model": "b", "prompt": "Once", "max_tokens": 3, "stream": True}
-        with http_client.stream("POST", base + "/api/generate", json=body, headers=headers) as answer:
-            assert answer.status_code == 200 and list(answer.iter_lines())
+        body = {"model": "b", "prompt": "Once", "max_tokens": 3, "ignore_eos": True}
+        assert http_client.post(base + "/v1/completions", json=body, headers=headers).status_code == 200
         assert complete(base, "a").status_code == 200
         found = []
         assert eventually(lambda: found.append(http_client.get(base + "/octavo/cost/id-7").json()["cost"]) or found[-1])
