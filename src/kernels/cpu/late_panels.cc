@@ -48,9 +48,13 @@ void LatePanels::write(const QuantBand& band, std::int64_t i, std::int64_t panel
   done_.fetch_add(1, std::memory_order_release);
 }
 
-bool LatePanels::ensure(const QuantBand& band, std::int64_t i, std::int64_t panel) {
+void LatePanels::begin_product() {
+  allowed_.fetch_add((std::ssize(states_) + kProducts - 1) / kProducts, std::memory_order_relaxed);
+}
+
+bool LatePanels::ready(const QuantBand& band, std::int64_t i, std::int64_t panel) {
   if (states_[static_cast<std::size_t>(panel)].load(std::memory_order_acquire) == kWritten) return true;
-  if (!begin(panel)) return false;
+  if (panel >= allowed_.load(std::memory_order_relaxed) || !begin(panel)) return false;
   write(band, i, panel);
   return true;
 }
@@ -71,7 +75,8 @@ bool LatePanels::write_some() {
   std::int64_t before = 0;  // panels of earlier bands
   for (const QuantBand& band : bands_) {
     const std::int64_t after = before + band.layout.panels();
-    for (std::int64_t i = std::max(first, before); i < std::min(end, after); ++i) ensure(band, i - before, i);
+    for (std::int64_t i = std::max(first, before); i < std::min(end, after); ++i)
+      if (begin(i)) write(band, i - before, i);
     before = after;
   }
   const std::lock_guard lock(mutex_);

@@ -2,7 +2,7 @@
 //
 // Writing the panels of a model takes longer than everything else at its start: it reads the file and touches
 // as much new memory. So an engine can start with the blocks in the mapped file. Threads write the panels
-// later (late_writer.h), and a product writes those that it needs first.
+// later (late_writer.h). A product writes a missing panel to working memory.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,11 @@ class LatePanels final : public LateWork {
   bool begin(std::int64_t panel);
   // Writes panel i of a band, which has the number `panel`.
   void write(const QuantBand& band, std::int64_t i, std::int64_t panel);
-  // Writes the panel if nobody has begun to write it. Returns false if another thread is writing it.
-  bool ensure(const QuantBand& band, std::int64_t i, std::int64_t panel);
+  // Lets a product write another eighth of the panels. If it wrote all of them, the first step would wait for
+  // as much new memory as the model has bytes.
+  void begin_product();
+  // Returns whether the panel is written. Writes it if the product may do so, and nobody has begun to.
+  bool ready(const QuantBand& band, std::int64_t i, std::int64_t panel);
 
   // Ends the process if the file was shortened: answers with wrong weights may have been sent. The process
   // that started this engine starts it again, and then loading reports the error. Call it after each read.
@@ -50,6 +53,7 @@ class LatePanels final : public LateWork {
  private:
   // Panels whose pages of the file are released together, and that write_some() writes.
   static constexpr std::int64_t kPiece = 8;
+  static constexpr std::int64_t kProducts = 8;  // products that may write all panels
   enum State : std::uint8_t { kUnwritten, kBegun, kWritten };
 
   const std::span<const QuantBand> bands_;
@@ -57,6 +61,9 @@ class LatePanels final : public LateWork {
   std::size_t bytes_ = 0;
   std::vector<std::atomic<std::uint8_t>> states_;  // [panel]
   std::atomic<std::int64_t> done_ = 0;             // number of written panels
+  // Products may write the panels before this one. They are contiguous, because the system provides new
+  // memory in huge pages.
+  std::atomic<std::int64_t> allowed_ = 0;
   std::mutex mutex_;
   std::condition_variable idle_;
   std::int64_t next_ = 0;  // first panel for write_some()

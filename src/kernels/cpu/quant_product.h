@@ -29,17 +29,16 @@ struct QuantSource {
   }
 };
 
-// Calls body(panels, unit) for all units of a product with a band whose panels may not be written yet. It
-// writes a missing panel before its units; a panel that another thread is writing is also written to working
-// memory. `first_panel` is the number of the band's first panel in `late`. A unit has at most `unit_rows`
-// rows.
+// Calls body(panels, unit) for all units of a product with a band whose panels may not be written yet: writes
+// a missing panel to working memory before its units. `first_panel` is the number of the band's first panel
+// in `late`. A unit has at most `unit_rows` rows.
 template <class Body>
 void for_late_panels(CpuStream& stream, const QuantBand& band, LatePanels& late, std::int64_t first_panel,
                      std::int64_t rows, std::int64_t unit_rows, Body&& body) {
   const std::int64_t bytes = band.layout.panel_bytes();
   stream.pool().for_units(band.layout.panels(), [&](int rank, std::int64_t panel) {
     QuantPanels panels = band.panels();
-    if (!late.ensure(band, panel, first_panel + panel)) {
+    if (!late.ready(band, panel, first_panel + panel)) {
       std::byte* const copy = stream.scratch(rank, static_cast<std::size_t>(bytes));
       band.write(panel, copy);
       late.check_file();
@@ -56,6 +55,7 @@ template <class ForUnits, class Body>
 void for_bands(CpuStream& stream, const std::vector<QuantBand>& bands, LatePanels* late, std::int64_t rows,
                std::int64_t unit_rows, ForUnits&& for_units, Body&& body) {
   std::int64_t first_panel = 0;
+  if (late != nullptr) late->begin_product();
   for (const QuantBand& band : bands) {
     if (late != nullptr)
       for_late_panels(stream, band, *late, first_panel, rows, unit_rows, body);
