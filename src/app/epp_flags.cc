@@ -107,7 +107,8 @@ Result<> set_level(const EppFlags& flags) {
 void add_epp_flags(CLI::App& command, EppFlags& flags) {
   command.add_option("-v,--v", flags.verbosity, "Verbosity of the log; from 4 on, it contains debug lines")
       ->group(kGroup);
-  command.add_option("--zap-log-level", flags.level, "Level of the log: debug, info or error")->group(kGroup);
+  command.add_option("--zap-log-level,--log-level", flags.level, "Level of the log: debug, info or error")
+      ->group(kGroup);
   add_page_flags(command, flags);
   for (const MetricFlag& flag : kMetrics)
     command

@@ -169,6 +169,11 @@ bool Connection::take_in(std::span<const char> received) {
   const std::size_t before = in_.unread.size();
   const bool was_done = tls_->handshake_done();
   if (!tls_->open(received, in_.unread)) {
+    if (tls_->got_plain_http()) {
+      tls_.reset();  // the client can read only a response without TLS
+      refuse(400, "the request has no TLS, but this port needs it: use https:// instead of http://");
+      return false;
+    }
     send_last_record();
     close(CloseReason::client_disconnected);
     return false;

@@ -34,6 +34,8 @@ class TlsSession {
   // Makes the next seal() return the closing message.
   void close();
   std::string wrong() const;  // Returns why open() returned false.
+  // Returns true if open() failed because the peer sent an HTTP request without TLS.
+  bool got_plain_http() const { return got_plain_http_; }
   // Returns false if the certificate of the peer is not trusted.
   bool trusted() const;
 
@@ -44,6 +46,7 @@ class TlsSession {
   SSL* ssl_;
   std::string early_;  // plain bytes that wait for the end of the handshake
   std::string wrong_;
+  bool got_plain_http_ = false;
 };
 
 }  // namespace octavo::http

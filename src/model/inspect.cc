@@ -66,17 +66,6 @@ std::string rope_text(const RopeSpec& rope) {
       rope.scaling.kind == RopeScalingKind::none ? "" : fmt::format(" x {}", rope.scaling.factor));
 }
 
-// Lists the formats of matrices, largest total size first.
-std::string formats_text(const Checkpoint& checkpoint) {
-  std::map<std::string_view, std::size_t> bytes;
-  for (const StoredTensor& tensor : checkpoint.tensors())
-    if (tensor.shape.size() > 1) bytes[tensor.format] += stored_bytes(tensor);
-  std::vector<std::pair<std::size_t, std::string_view>> formats;
-  for (const auto& [format, size] : bytes) formats.emplace_back(size, format);
-  std::ranges::sort(formats, std::greater());
-  return fmt::format("{}", fmt::join(formats | std::views::values, ", "));
-}
-
 // Formats numbers with three significant digits, such as "0.0513 GFLOP" and "1.23e+03 MB".
 std::string cost_line(std::string_view what, const PassCost& cost, std::int64_t tokens) {
   const auto n = static_cast<double>(tokens);
@@ -215,6 +204,16 @@ PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t cont
                    layers.cached * static_cast<double>(cache_element_bytes) +
                    layers.state * static_cast<double>(sizeof(float)),
           .operations = layers.operations + 2 * head};
+}
+
+std::string formats_text(const Checkpoint& checkpoint) {
+  std::map<std::string_view, std::size_t> bytes;
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    if (tensor.shape.size() > 1) bytes[tensor.format] += stored_bytes(tensor);
+  std::vector<std::pair<std::size_t, std::string_view>> formats;
+  for (const auto& [format, size] : bytes) formats.emplace_back(size, format);
+  std::ranges::sort(formats, std::greater());
+  return fmt::format("{}", fmt::join(formats | std::views::values, ", "));
 }
 
 Result<std::string> inspect(const std::string& path, const Backend& backend) {

@@ -317,12 +317,14 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
                              .media = service.options.media.images || service.options.media.prompt_sound,
                              .write_tools = !dialect || dialect->name == "hermes",
                              .token = [&](openai::MediaKind kind) { return token_of(service, kind); }}));
-  TRY(std::string text, chat_template->render({.messages = messages,
-                                               .tools = prompt.tools,
-                                               .documents = prompt.documents,
-                                               .kwargs = prompt.kwargs,
-                                               .add_generation_prompt = prompt.add_generation_prompt,
-                                               .continue_final_message = prompt.continue_final_message}));
+  const ChatInput input{.messages = messages,
+                        .tools = prompt.tools,
+                        .documents = prompt.documents,
+                        .kwargs = prompt.kwargs,
+                        .add_generation_prompt = prompt.add_generation_prompt,
+                        .continue_final_message = prompt.continue_final_message};
+  TRY(std::string text, chat_template->render(input));
+  if (!prompt.plain) TRY_VOID(check_roles(*chat_template, input, text));
   ChatTokens tokens;
   TRY(tokens.images, read_media(service, prompt, text));
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);

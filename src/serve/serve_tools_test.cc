@@ -81,7 +81,10 @@ TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
 TEST_F(ServeTest, AWholeForcedCallIsACall) {
   const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
   for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
-           {whole + "  \n ", nullptr}, {whole + ",\n", nullptr}, {whole + "]  ", nullptr},
+           {whole + "  \n ", nullptr},
+           {whole + ",\n", nullptr},
+           {whole + ",\n{\"", nullptr},
+           {whole + "]  ", nullptr},
            {whole + R"(,{"name":"f","para)", R"(,{"name":"f","para)"}}) {
     serve([text](const Request&, int) { return Script{.tokens = bytes_of(text), .end = FinishReason::length}; });
     const json::object choice =

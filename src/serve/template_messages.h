@@ -35,4 +35,8 @@ struct ContentRules {
 Result<std::string> messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                           const ContentRules& rules);
 
+// `text` is the rendered input. Returns an error if the template prints nothing for messages whose role is
+// not one of the usual roles, because their text would be lost.
+Result<> check_roles(const ChatTemplate& chat_template, ChatInput input, std::string_view text);
+
 }  // namespace octavo

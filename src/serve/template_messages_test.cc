@@ -52,6 +52,22 @@ TEST(TemplateMessages, SystemMessagesBetweenTurnsAreNotLost) {
             "<system>RULES\n<system>MORE\n<user>hi\n<assistant>yo\n<system>NOW\n<user>go\n");
 }
 
+TEST(TemplateMessages, ARoleThatTheTemplateDoesNotPrintIsRefused) {
+  const auto error = [](const std::string& source, const std::string& role) {
+    const ChatTemplate chat_template = ChatTemplate::compile(source, {}).value();
+    const std::string messages = R"([{"role":"user","content":"hi"},{"role":")" + role +
+                                 R"(","content":"LOST"},{"role":"user","content":"go"}])";
+    const ChatInput input{.messages = messages, .add_generation_prompt = false};
+    const auto checked = check_roles(chat_template, input, chat_template.render(input).value());
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(
+      error(kDrops, "bot"),
+      "the model's chat template prints nothing for the role \"bot\": use system, user, assistant or tool");
+  EXPECT_EQ(error(kDrops, "assistant"), "");
+  EXPECT_EQ(error(kDeveloper, "bot"), "");
+}
+
 TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {
   constexpr std::string_view kChat =
       R"([{"role":"user","content":[{"type":"text","text":"AAA"},{"type":"text","text":"BBB"}]}])";

@@ -10,8 +10,10 @@
 #include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
 #include "model/fingerprint.h"
+#include "model/inspect.h"
 #include "model/rope.h"
 #include "model/shard.h"
+#include "weights/gguf.h"
 
 namespace octavo {
 namespace {
@@ -128,10 +130,15 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
-  if (load.quantization == Encoding::plain) return;
-  log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
-           ranks != nullptr ? " per rank" : "", size_text(model.checkpoint_bytes));
+void report_quantization(const EngineOptions& options, const LoadOptions& load, const Model& model,
+                         const Ranks* ranks) {
+  const std::string_view part = ranks != nullptr ? " per rank" : "";
+  if (load.quantization != Encoding::plain)
+    return log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
+                    part, size_text(model.checkpoint_bytes));
+  if (quantization_method(options.model.dir).value_or("none") == "none") return;
+  if (const auto checkpoint = open_checkpoint(options.model.dir, {}, options.model.weights_dir))
+    log_info("weights: {}, {}{}", formats_text(*checkpoint), size_text(model.weight_bytes), part);
 }
 
 HostWeights host_weights(const EngineOptions& options, bool shares_host_memory, bool is_rank_0) {
@@ -263,9 +270,14 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.late = hooks.late && ranks == nullptr && !options.speculation;
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
+  if (options.lora.enabled && is_gguf(options.model.dir))
+    return field_failure(
+        "enable_lora", ErrorCode::unsupported,
+        "LoRA adapters of GGUF models are not supported: serve the model's folder of safetensors "
+        "files (--quantization int8 or int4 makes it as small)");
   TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
-  if (is_rank_0) report_quantization(load, *model, ranks);
+  if (is_rank_0) report_quantization(options, load, *model, ranks);
   if (is_rank_0 && model->host_weight_bytes > 0)
     log_info("{} of {} of weights{} are in host memory, and the GPU reads them over PCIe",
              size_text(model->host_weight_bytes), size_text(model->weight_bytes),

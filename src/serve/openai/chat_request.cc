@@ -241,11 +241,11 @@ bool has_image(const json::value& message) {
   return content && content->is_array() && std::ranges::any_of(content->get_array(), is_image);
 }
 
-// Returns whether every template accepts the message: its content is a string, its role is not "developer",
-// and only the first message has the role "system".
+// Returns whether every template accepts the message: its content is a string, and its role is common.
 bool is_plain(const json::object& message, bool first) {
   const std::string_view role = message.at("role").get_string();
-  return !message.at("content").is_array() && role != "developer" && (first || role != "system");
+  return !message.at("content").is_array() &&
+         (role == "user" || role == "assistant" || role == "tool" || (first && role == "system"));
 }
 
 Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& prompt) {

@@ -270,7 +270,9 @@ ForcedCalls forced_calls(std::string_view text) {
     next = cursor.literal(",");
   }
   if (read.rest.starts_with(']')) read.rest = trimmed(read.rest.substr(1));
-  if (read.rest == ",") read.rest = {};
+  // A limit may end the answer before the next call has a name. Such a beginning says nothing.
+  if (!read.calls.empty() && read.rest.find_first_not_of(", \n\t{\"") == std::string_view::npos)
+    read.rest = {};
   return read;
 }
 

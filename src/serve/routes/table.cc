@@ -4,6 +4,7 @@
 
 #include "base/edit_distance.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
 #include "openai/anthropic_client.h"
@@ -287,7 +288,7 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
       return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
-                                fmt::format("the route {}{} does not exist", excerpt(path),
+                                fmt::format("the route {} does not exist{}", excerpt(path),
                                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 
@@ -310,6 +311,8 @@ void count_answer(HttpMetrics& metrics, const ServeOptions& options, const http:
   if (is_probe(local_path(answered.path, options.root_path))) return;
   const Route* found = find_route(local_path(answered.path, options.root_path), options);
   const std::string_view path = found ? found->path : "none";
+  if (options.observe.log_requests && answered.status >= 400)
+    log_info("{} {}: status {}", answered.method, excerpt(answered.path), answered.status);
   metrics.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
 }
 
