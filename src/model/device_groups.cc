@@ -52,7 +52,7 @@ Result<bool> all_agree(const RankGroups& host, bool mine) {
   return std::ranges::find(all, std::byte{0}) == all.end();
 }
 
-DeviceGroups staged(Backend& backend, const RankGroups& host, std::string why) {
+DeviceGroups over_host(Backend& backend, const RankGroups& host, std::string why) {
   return {.groups = staged_groups(backend, host), .on_stream = false, .about = std::move(why)};
 }
 
@@ -63,15 +63,15 @@ Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, boo
   const bool possible = own_device && nccl && !host.experts;
   TRY(const bool all_possible, all_agree(host, possible));
   if (!all_possible) {
-    if (!own_device) return staged(backend, host, "several ranks share a GPU");
-    return staged(backend, host, nccl ? "NCCL is not available to all ranks" : nccl.error().message);
+    if (!own_device) return over_host(backend, host, "several ranks share a GPU");
+    return over_host(backend, host, nccl ? "NCCL is not available to all ranks" : nccl.error().message);
   }
   auto groups = nccl_groups(backend, host, *nccl);
   TRY(const bool all_work, all_agree(host, groups.has_value()));
   if (!all_work) {
     std::string why = groups ? "NCCL does not work on another rank" : groups.error().message;
     groups = RankGroups();
-    return staged(backend, host, std::move(why));
+    return over_host(backend, host, std::move(why));
   }
   return DeviceGroups{.groups = *std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
 }

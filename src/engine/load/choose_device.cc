@@ -14,7 +14,7 @@ int process_of_host(const EngineOptions& options, int rank) {
   return options.index * ranks + rank % ranks;
 }
 
-int processes_of_host(const EngineOptions& options) {
+int processes_with_devices(const EngineOptions& options) {
   return options.parallel.data_parallel_size * options.parallel.ranks_of_host();
 }
 
@@ -22,7 +22,7 @@ Result<Backend> choose_gpu(const EngineOptions& options, int rank) {
   TRY(Backend gpu, make_cuda_backend(process_of_host(options, rank)));
   if (rank == 0 && !has_own_device(options, *gpu.device))
     log_warning("{} processes share {} GPUs: each process uses a part of a GPU's memory",
-                processes_of_host(options), gpu.device->devices_of_host());
+                processes_with_devices(options), gpu.device->devices_of_host());
   return gpu;
 }
 
@@ -46,7 +46,7 @@ Result<Backend> choose_automatically(const EngineOptions& options, int rank, con
 }  // namespace
 
 bool has_own_device(const EngineOptions& options, const Device& device) {
-  return processes_of_host(options) <= device.devices_of_host();
+  return processes_with_devices(options) <= device.devices_of_host();
 }
 
 Result<Backend> choose_device(const EngineOptions& options, int rank, const CheckModel& check) {
