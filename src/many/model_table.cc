@@ -282,12 +282,13 @@ void ModelTable::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     observe_requests();
-    const auto ended = take_ended();
+    auto ended = take_ended();
     const auto cannot_load = stranded();
     const std::vector<Action> actions = arbiter_.decide(now_us());
     if (!actions.empty() || !ended.empty() || !cannot_load.empty()) {
       lock.unlock();
       for (const auto& [done, error] : ended) done(std::unexpected(error));
+      ended.clear();  // without the lock: the end of a client's exchange may call keep()
       for (const auto& service : cannot_load)
         for (const auto& generation : service->generations.all()) generation->shut_down();
       for (const Action& action : actions) perform(action);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/testing/eventually.h"
 
 namespace octavo::many {
@@ -81,6 +82,22 @@ TEST(ModelTableTest, TheBytesOfWaitingRequestsHaveALimit) {
   table->cancel(0, first.cancelled);
   table->service_of(1, {.bytes = 401'000}, note);
   EXPECT_EQ(errors.size(), 1u);
+  table->stop();
+}
+
+// The exchange of a request with `keep_alive` calls keep() when it is destroyed.
+TEST(ModelTableTest, ACallWhoseTimeIsOverMayUseTheTableAtItsEnd) {
+  const auto table = table_that_loads();
+  std::atomic<bool> ended = false;
+  {
+    const auto keep = [&](const void*) {
+      table->keep(1, 1);
+      ended = true;
+    };
+    table->service_of(1, {.deadline_us = now_us() + 20'000},
+                      [end = std::shared_ptr<const void>(nullptr, keep)](const auto&) {});
+  }
+  EXPECT_TRUE(eventually([&] { return ended.load(); }));
   table->stop();
 }
 
