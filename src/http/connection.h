@@ -40,6 +40,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close(CloseReason reason);
 
   const ServerOptions& options() const { return context_->options; }
+  const std::shared_ptr<BodyBudget>& unread_budget() const { return context_->unread; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
   // Any thread may call the functions from here on (see Exchange). serial: identifies the request. Calls for
@@ -53,6 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void cut(std::uint64_t serial);
   void on_close(std::uint64_t serial, std::function<void(CloseReason)> callback);
   void abandon(std::uint64_t serial);
+  bool client_left() const;  // whether the connection has closed because the client disconnected
 
  private:
   enum class Phase : std::uint8_t { idle, header, body, answering, lingering, closed };

@@ -100,6 +100,11 @@ void Connection::abandon(std::uint64_t serial) {
   asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::server_stopping); });
 }
 
+bool Connection::client_left() const {
+  const std::lock_guard lock(mutex_);
+  return closed_ == CloseReason::client_disconnected;
+}
+
 void Connection::append_piece(std::string_view piece) {
   if (piece.empty() || form_.head_only) return;
   if (form_.chunks) fmt::format_to(std::back_inserter(outgoing_), "{:x}\r\n", piece.size());

@@ -22,7 +22,7 @@ Exchange::Exchange(Request request) : Exchange(std::move(request), BodyShare(), 
 
 Exchange::~Exchange() {
   if (!connection_) return;
-  count(status_ == 0 ? 500 : status_.load(), 0);
+  count(status_ != 0 ? status_.load() : connection_->client_left() ? 499 : 500, 0);
   connection_->abandon(serial_);
 }
 
@@ -49,10 +49,16 @@ Response Exchange::refusal(int status, const std::string& text) const {
 }
 
 std::optional<Response> Exchange::reserve(std::uint64_t bytes) {
+  if (!connection_) return std::nullopt;
+  if (!unread_share_) unread_share_.emplace(connection_->unread_budget());
+  const std::uint64_t bytes_max = connection_->options().bodies_bytes_max;
+  if (!unread_share_->grow_to(bytes))
+    return refusal(503, fmt::format("unread responses have the {} MiB that are allowed: retry later",
+                                    bytes_max / 2 >> 20));
   if (body_share_.grow_to(bytes)) return std::nullopt;
   return refusal(
       503, fmt::format("request bodies and unread responses have the {} MiB that are allowed: retry later",
-                       connection_->options().bodies_bytes_max >> 20));
+                       bytes_max >> 20));
 }
 
 std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {

@@ -54,7 +54,8 @@ class Exchange {
   // the data is malformed or larger than `bytes_max`, or if the server's budget is used up.
   std::optional<Response> decode_body(std::uint64_t bytes_max);
   // Counts the bytes of a response in the server's budget until the end of the exchange, for a response that
-  // waits for a slow client. Returns an error response if the budget is used up.
+  // waits for a slow client. Returns an error response if the budget is used up. Responses may use at most
+  // half of the budget, so that clients that read nothing do not block all requests with a body.
   std::optional<Response> reserve(std::uint64_t bytes);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
@@ -104,6 +105,7 @@ class Exchange {
 
   Request request_;
   BodyShare body_share_;
+  std::optional<BodyShare> unread_share_{};  // of reserve()
   const std::int64_t begun_us_;
   std::atomic<int> status_ = 0;
   std::atomic_flag counted_;

@@ -185,14 +185,18 @@ Result<std::shared_ptr<Server::State>> Server::State::start(
     ServerOptions options, Handler handler, std::span<const std::shared_ptr<EventLoop>> event_loops) {
   auto state = std::make_shared<State>();
   auto bodies = std::make_shared<BodyBudget>(options.bodies_bytes_max);
+  auto unread = std::make_shared<BodyBudget>(options.bodies_bytes_max / 2);
   std::shared_ptr<ServerTls> tls;
   if (options.tls.enabled()) {
     TRY(tls, ServerTls::load(options.tls));
   } else if (!options.tls.keyfile.empty() || !options.tls.ca_certs.empty()) {
     return invalid("ssl-certfile", "must be given with ssl-keyfile and ssl-ca-certs");
   }
-  state->context = std::make_shared<const ServerContext>(
-      ServerContext{std::move(options), std::move(handler), std::move(bodies), std::move(tls)});
+  state->context = std::make_shared<const ServerContext>(ServerContext{.options = std::move(options),
+                                                                       .handler = std::move(handler),
+                                                                       .bodies = std::move(bodies),
+                                                                       .unread = std::move(unread),
+                                                                       .tls = std::move(tls)});
   for (const auto& loop : event_loops)
     state->loops.push_back(std::make_shared<ServerLoop>(state->context, loop));
   TRY_VOID(state->context->options.uds.empty() ? state->listen() : state->listen_on_path());

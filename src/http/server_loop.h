@@ -19,6 +19,7 @@ struct ServerContext {
   ServerOptions options;
   Handler handler;
   std::shared_ptr<BodyBudget> bodies;
+  std::shared_ptr<BodyBudget> unread;  // part of `bodies` that Exchange::reserve() may use
   std::shared_ptr<ServerTls> tls{};  // null: no TLS
 };
 

@@ -105,10 +105,13 @@ TEST_F(ServerTest, TellsTheOwnerWhenTheClientGoesWhileNothingIsWritten) {
     std::promise<CloseReason> closed;
     auto reason = closed.get_future();
     std::shared_ptr<Exchange> held;
-    serve([&](std::shared_ptr<Exchange> exchange) {
-      exchange->on_close([&](CloseReason r) { closed.set_value(r); });
-      held = std::move(exchange);
-    });
+    int counted = 0;
+    serve(
+        [&](std::shared_ptr<Exchange> exchange) {
+          exchange->on_close([&](CloseReason r) { closed.set_value(r); });
+          held = std::move(exchange);
+        },
+        {.answered = [&](const Answered& answered) { counted = answered.status; }});
     Client c = client();
     ASSERT_TRUE(c.send_raw("GET / HTTP/1.1\r\nHost: x\r\n\r\n").has_value());
     EXPECT_EQ(reason.wait_for(50ms), std::future_status::timeout);
@@ -116,6 +119,8 @@ TEST_F(ServerTest, TellsTheOwnerWhenTheClientGoesWhileNothingIsWritten) {
     ASSERT_TRUE(ready(reason));
     EXPECT_EQ(reason.get(), CloseReason::client_disconnected);
     EXPECT_FALSE(held->write("too late"));
+    held.reset();
+    EXPECT_EQ(counted, 499) << "the server has not failed";
     server_.reset();
   }
 }
@@ -311,6 +316,27 @@ TEST_F(ServerTest, BoundsAllBodiesTogether) {
   exchange->release_body();
   EXPECT_EQ(client().post_json("/", std::string(1000, 'x'))->body, "1000");
   exchange->respond({});
+}
+
+TEST_F(ServerTest, UnreadResponsesLeaveHalfOfTheBudgetToBodies) {
+  std::vector<std::shared_ptr<Exchange>> held;
+  serve(
+      [&](std::shared_ptr<Exchange> e) {
+        if (e->request().path != "/reserve") return echo(e);
+        held.push_back(e);
+        auto full = e->reserve(250);
+        e->respond(full ? *std::move(full) : Response{});
+      },
+      {.bodies_bytes_max = 1000});
+  EXPECT_EQ(client().get("/reserve")->status, 200);
+  EXPECT_EQ(client().get("/reserve")->status, 200);
+  EXPECT_EQ(client().get("/reserve")->status, 503);
+  EXPECT_EQ(client().post_json("/", std::string(500, 'x'))->status, 200);
+  EXPECT_EQ(client().post_json("/", std::string(501, 'x'))->status, 503) << "both share the budget";
+  held.clear();
+  EXPECT_EQ(client().get("/reserve")->status, 200);
+  EXPECT_EQ(client().post_json("/", std::string(750, 'x'))->status, 200);
+  held.clear();
 }
 
 TEST_F(ServerTest, CanRefuseBeforeTheBodyIsRead) {
