@@ -16,7 +16,6 @@
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "base/size_text.h"
-#include "http/body_budget.h"
 #include "local/kv_environment.h"
 #include "local/vllm_variables.h"
 #include "many/model_handler.h"
@@ -194,8 +193,7 @@ Result<> serve_models(ServeCommand& c) {
   take_adapter_folder(models);
   // One budget for the unfinished requests of all models.
   const AdmissionOptions& admission = c.runtime.serve.admission;
-  const auto bytes =
-      std::make_shared<http::BodyBudget>(static_cast<std::uint64_t>(admission.request_bytes_max));
+  const auto bytes = std::make_shared<SharedBytes>(admission.budget().bytes, admission.client_max().bytes);
   for (RuntimeOptions* const model : models) model->serve.admission.shared_bytes = bytes;
   TRY(auto table, many::ModelTable::open({.memory_bytes = memory, .slice_us = c.models.slice_s * 1'000'000LL},
                                          std::move(sources)));

@@ -14,6 +14,31 @@ bool fits(const Price& used, const Price& more, const Price& limit) {
 
 }  // namespace
 
+bool SharedBytes::take(const std::string& client, std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(client);
+  const std::int64_t of_client = found == clients_.end() ? 0 : found->second;
+  if (used_ + bytes > bytes_max_ || of_client + bytes > client_bytes_max_) return false;
+  if (bytes == 0) return true;
+  clients_[client] += bytes;
+  used_ += bytes;
+  return true;
+}
+
+void SharedBytes::give_back(const std::string& client, std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes == 0) return;
+  used_ -= bytes;
+  const auto found = clients_.find(client);
+  found->second -= bytes;
+  if (found->second == 0) clients_.erase(found);
+}
+
+std::int64_t SharedBytes::used() const {
+  const std::lock_guard lock(mutex_);
+  return used_;
+}
+
 Result<> Admission::possible(const Price& price) const {
   if (price.answers > client_max_.answers)
     return invalid("n",
@@ -46,7 +71,7 @@ bool Admission::take(const std::string& client, const Price& price) {
   if (!fits(used_, price, budget_)) return false;
   const auto found = clients_.find(client);
   if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
-  if (shared_bytes_ && !shared_bytes_->take(static_cast<std::uint64_t>(price.bytes))) return false;
+  if (shared_bytes_ && !shared_bytes_->take(client, price.bytes)) return false;
   if (used_.answers == 0) busy_since_us_ = clock_us_();
   used_ += price;
   clients_[client] += price;
@@ -56,7 +81,7 @@ bool Admission::take(const std::string& client, const Price& price) {
 void Admission::give_back(const std::string& client, const Price& price) {
   const std::lock_guard lock(mutex_);
   used_ -= price;
-  if (shared_bytes_) shared_bytes_->give_back(static_cast<std::uint64_t>(price.bytes));
+  if (shared_bytes_) shared_bytes_->give_back(client, price.bytes);
   count_ends(price.answers);
   const auto found = clients_.find(client);
   found->second -= price;

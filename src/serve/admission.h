@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "http/body_budget.h"
 
 namespace octavo {
 
@@ -33,12 +32,30 @@ struct Price {
   }
 };
 
+// The bytes of several Admissions together. All clients, and each single client, have a limit.
+class SharedBytes {
+ public:
+  SharedBytes(std::int64_t bytes_max, std::int64_t client_bytes_max)
+      : bytes_max_(bytes_max), client_bytes_max_(client_bytes_max) {}
+
+  // Returns false, and takes nothing, if this exceeds a limit. Any thread may call it.
+  bool take(const std::string& client, std::int64_t bytes);
+  void give_back(const std::string& client, std::int64_t bytes);
+  std::int64_t used() const;
+
+ private:
+  const std::int64_t bytes_max_, client_bytes_max_;
+  mutable std::mutex mutex_;
+  std::int64_t used_ = 0;
+  std::unordered_map<std::string, std::int64_t> clients_;
+};
+
 // A budget for all requests, and a smaller budget for each client, so that one client cannot use up the
 // server.
 class Admission {
  public:
-  // shared_bytes: budget for the bytes of several Admissions together; null: only `budget` applies
-  Admission(const Price& budget, const Price& client_max, std::shared_ptr<http::BodyBudget> shared_bytes = {},
+  // shared_bytes: limits that also apply; null: none
+  Admission(const Price& budget, const Price& client_max, std::shared_ptr<SharedBytes> shared_bytes = {},
             std::function<std::int64_t()> clock_us = now_us)
       : budget_(budget),
         client_max_(client_max),
@@ -102,7 +119,7 @@ class Admission {
   void count_ends(int answers);
 
   const Price budget_, client_max_;
-  const std::shared_ptr<http::BodyBudget> shared_bytes_;
+  const std::shared_ptr<SharedBytes> shared_bytes_;
   const std::function<std::int64_t()> clock_us_;
   std::atomic<int> tickets_ = 0;
   std::atomic<int> session_commands_ = 0;

@@ -59,7 +59,7 @@ TEST(Admission, EverythingComesBack) {
 }
 
 TEST(Admission, SeveralModelsShareTheirBytes) {
-  const auto bytes = std::make_shared<http::BodyBudget>(1000);
+  const auto bytes = std::make_shared<SharedBytes>(1000, 1000);
   const Price all{.answers = 10, .bytes = 1000};
   Admission first(all, all, bytes), second(all, all, bytes);
   {
@@ -70,8 +70,21 @@ TEST(Admission, SeveralModelsShareTheirBytes) {
     EXPECT_FALSE(other.grow(101));
     EXPECT_TRUE(other.grow(100));
   }
-  EXPECT_EQ(bytes->used(), 0U);
+  EXPECT_EQ(bytes->used(), 0);
   EXPECT_TRUE(second.admit("a", {.answers = 1, .bytes = 1000}).has_value());
+}
+
+TEST(Admission, AClientAtSeveralModelsHoldsNoMoreThanItsShare) {
+  const auto bytes = std::make_shared<SharedBytes>(1000, 500);
+  const Price all{.answers = 10, .bytes = 1000}, client_max{.answers = 5, .bytes = 500};
+  Admission first(all, client_max, bytes), second(all, client_max, bytes);
+  auto greedy = first.admit("a", {.answers = 1, .bytes = 400}).value();
+  EXPECT_EQ(second.admit("a", {.answers = 1, .bytes = 101}).error().code, ErrorCode::resource_exhausted);
+  auto rest = second.admit("a", {.answers = 1, .bytes = 100}).value();
+  EXPECT_FALSE(greedy.grow(1));
+  EXPECT_TRUE(second.admit("b", {.answers = 1, .bytes = 500}).has_value());
+  rest = {};
+  EXPECT_TRUE(greedy.grow(100));
 }
 
 }  // namespace

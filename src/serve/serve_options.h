@@ -40,8 +40,8 @@ struct AdmissionOptions {
   int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
   // maximum sum of Price::bytes; above it, the server returns 429
   std::int64_t request_bytes_max = std::int64_t{4} << 30;
-  // Price::bytes of several models together, which also have this limit; null: no other model
-  std::shared_ptr<http::BodyBudget> shared_bytes{};
+  // Price::bytes of several models together, with the limits of one model; null: no other model
+  std::shared_ptr<SharedBytes> shared_bytes{};
 
   Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
   Price client_max() const {
@@ -69,7 +69,8 @@ struct ServeFeatures {
   bool sleep_mode = false;  // enables /sleep; only with dev_mode
   bool profiles = false;    // enables /start_profile and /stop_profile
   bool change_adapters = false;
-  bool session_import = false;  // enables /v1/sessions/{id}/import
+  // enables /v1/sessions/{id}/import, and also exports if KV transfer is off
+  bool session_import = false;
   bool page = true;
   bool sagemaker_sessions = false;  // whether /invocations creates sessions
   int sagemaker_session_s = 1200;   // lifetime of a session in seconds
