@@ -9,6 +9,9 @@ namespace octavo::many {
 namespace {
 
 constexpr std::int64_t kRetryUs = 1'000'000;  // minimum time between two attempts to unload a model
+// minimum of Model::keep_us: a request counts as busy only when it reaches the engine, after its prompt is
+// prepared
+constexpr std::int64_t kKeepLeastUs = 1'000'000;
 
 }  // namespace
 
@@ -54,6 +57,7 @@ void Arbiter::set_busy(std::size_t index, bool busy, std::int64_t now_us) {
 
 void Arbiter::keep(std::size_t index, std::int64_t keep_us) {
   Model& model = models_[index];
+  if (model.rules.pinned) return;
   if (model.presence == Presence::loading || model.presence == Presence::loaded) model.keep_us = keep_us;
 }
 
@@ -201,7 +205,7 @@ bool Arbiter::unloads_when_idle(std::size_t index, std::int64_t now_us) const {
   if (!fits(index)) return true;
   if (model.rules.pinned) return false;
   const std::int64_t idle_us = now_us - model.used_us;
-  if (model.keep_us) return *model.keep_us >= 0 && idle_us >= *model.keep_us;
+  if (model.keep_us) return *model.keep_us >= 0 && idle_us >= std::max(*model.keep_us, kKeepLeastUs);
   return model.rules.idle_timeout_us > 0 && idle_us >= model.rules.idle_timeout_us;
 }
 
@@ -258,6 +262,8 @@ void Arbiter::loaded(std::size_t index, std::int64_t now_us, std::int64_t weight
 void Arbiter::load_failed(std::size_t index) {
   Model& model = models_[index];
   model.presence = Presence::unloaded;
+  model.has_cache = model.has_cache && model.keeps_cache;
+  model.keep_us.reset();
   model.wanted_us = model.deadline_us = 0;
 }
 

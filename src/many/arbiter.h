@@ -69,7 +69,8 @@ class Arbiter {
   // No request waits for the model any more.
   void withdrawn(std::size_t model);
   void set_busy(std::size_t model, bool busy, std::int64_t now_us);
-  // Sets Model::keep_us until the next unload. Has no effect on an unloaded model.
+  // Sets Model::keep_us until the next unload. Has no effect on unloaded and pinned models. A model always
+  // stays loaded for at least 1 s without requests.
   void keep(std::size_t model, std::int64_t keep_us);
   // A client wants the memory of this model. Returns an error if the model is not loaded or is busy.
   Result<Action> unload(std::size_t model);

@@ -223,9 +223,13 @@ TEST(Arbiter, AClientSetsHowLongAModelStays) {
   EXPECT_TRUE(m.is(0, Presence::loaded)) << "it is busy";
   EXPECT_TRUE(m.is(1, Presence::loaded)) << "the client overrides the idle timeout";
   m.arbiter.set_busy(0, false, m.now_us);
-  m.run_until(m.now_us + kSecond);
+  const std::int64_t idle_us = m.now_us;
+  m.run_until(idle_us + kSecond * 9 / 10);
+  EXPECT_TRUE(m.is(0, Presence::loaded)) << "a request may be on its way to the engine";
+  m.run_until(idle_us + 2 * kSecond);
   EXPECT_TRUE(m.is(0, Presence::unloaded));
   EXPECT_TRUE(m.is(2, Presence::loaded)) << "it is pinned";
+  EXPECT_FALSE(m.arbiter.models()[2].keep_us) << "reports must not show an end";
   m.load(0);
   m.run_until(m.now_us + 30 * kSecond);
   EXPECT_TRUE(m.is(0, Presence::loaded)) << "the wish ended with the unload";
@@ -266,9 +270,20 @@ TEST(Arbiter, AFailedLoadFreesItsMemory) {
   Machine m = machine(10, equal_models(2));
   m.arbiter.requested(0, m.now_us);
   EXPECT_EQ(m.arbiter.decide(m.now_us).size(), 1u);
+  m.arbiter.keep(0, 0);
   m.arbiter.load_failed(0);
   EXPECT_FALSE(m.arbiter.waiting());
+  EXPECT_FALSE(m.arbiter.models()[0].keep_us) << "the wish ends with the load";
   m.load(1);
+}
+
+TEST(Arbiter, AFailedEngineFreesItsCache) {
+  Machine m = machine(30, equal_models(1, 10, 20));
+  m.keeps_caches = false;
+  m.load(0);
+  EXPECT_EQ(m.arbiter.used_bytes(), 30);
+  m.arbiter.load_failed(0);
+  EXPECT_EQ(m.arbiter.used_bytes(), 0);
 }
 
 TEST(Arbiter, AModelThatIsLargerThanItsEstimateMakesOthersLeave) {
