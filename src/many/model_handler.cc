@@ -61,19 +61,17 @@ void ModelHandler::handle(const ApiKeys& keys, ExchangePtr exchange) {
   if (request.method == "POST" && change_model(path, exchange)) return;
   if (request.body.empty())
     return pass_on(keys, exchange, http::query_value(request.query, "model").value_or(""), 0);
-  const bool taken = intake_.try_post([self = shared_from_this(), &keys, exchange] {
+  const auto protocol = openai::protocol_of(path);
+  const bool taken = intake_.try_post([self = shared_from_this(), &keys, exchange, protocol] {
     const auto done = within_memory([&]() -> Result<> {
       self->read_body(keys, exchange);
       return {};
     });
-    if (!done)
-      exchange->respond(
-          openai::error_response_in(openai::protocol_of(exchange->request().path), done.error()));
+    if (!done) exchange->respond(openai::error_response_in(protocol, done.error()));
   });
   if (!taken)
     exchange->respond(openai::error_response_in(
-        openai::protocol_of(request.path),
-        {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
+        protocol, {ErrorCode::unavailable, "too many requests wait to be parsed: retry later", ""}));
 }
 
 // Pages that need no model.
@@ -97,8 +95,7 @@ std::optional<http::Response> ModelHandler::own_page(std::string_view path) cons
   if (path.starts_with(kCost)) return unread_cost(path.substr(kCost.size()));
   if (!path.starts_with(kModel)) return std::nullopt;
   const std::string name(path.substr(kModel.size()));
-  if (const auto model = table_->find(name))
-    return json_response(model_json(*table_, *model, name, started_at_));
+  if (const auto model = find(name)) return json_response(model_json(*table_, *model, name, started_at_));
   return no_model(path, name);
 }
 
@@ -121,7 +118,7 @@ bool ModelHandler::change_model(std::string_view path, const ExchangePtr& exchan
   const std::size_t verb = load ? kLoad.size() : kUnload.size();
   if (path.size() < verb) return false;
   const std::string name(path.substr(0, path.size() - verb));
-  const auto model = table_->find(name);
+  const auto model = find(name);
   if (!model) {
     exchange->respond(no_model(path, name));
     return true;
@@ -131,7 +128,7 @@ bool ModelHandler::change_model(std::string_view path, const ExchangePtr& exchan
       return exchange->respond(openai::error_response_in(openai::Protocol::openai, result.error()));
     exchange->respond(json_response(model_json(*self->table_, model, name, self->started_at_)));
   };
-  load ? table_->load(*model, call_of(exchange, *model), std::move(done))
+  load ? table_->load(*model, call_of(exchange, *model, 0), std::move(done))
        : table_->unload(*model, std::move(done));
   return true;
 }
@@ -168,12 +165,13 @@ void ModelHandler::obey_keep_alive(const ApiKeys& keys, const ExchangePtr& excha
       table_->keep(*model, 0);
       return exchange->respond({.body = ollama::hold_reply(*shape, hold)});
     }
-    return table_->load(*model, call_of(exchange, *model), [=, table = table_](const Result<>& loaded) {
-      if (!loaded)
-        return exchange->respond(openai::error_response_in(openai::Protocol::ollama, loaded.error()));
-      if (*keep_us) table->keep(*model, **keep_us);
-      exchange->respond({.body = ollama::hold_reply(*shape, hold)});
-    });
+    return table_->load(
+        *model, call_of(exchange, *model, timeout_s), [=, table = table_](const Result<>& loaded) {
+          if (!loaded)
+            return exchange->respond(openai::error_response_in(openai::Protocol::ollama, loaded.error()));
+          if (*keep_us) table->keep(*model, **keep_us);
+          exchange->respond({.body = ollama::hold_reply(*shape, hold)});
+        });
   }
   if (*keep_us) {
     const auto apply = [table = std::weak_ptr(table_), model = *model, us = **keep_us](const void*) {
@@ -187,8 +185,9 @@ void ModelHandler::obey_keep_alive(const ApiKeys& keys, const ExchangePtr& excha
 
 // Before the first load, requests wait in the table, which forgets those whose clients disconnect. Later, the
 // handlers of the routes replace the function.
-Call ModelHandler::call_of(const ExchangePtr& exchange, std::size_t model) const {
+Call ModelHandler::call_of(const ExchangePtr& exchange, std::size_t model, double timeout_s) const {
   Call call{.bytes = static_cast<std::int64_t>(exchange->request().body.size())};
+  if (timeout_s > 0) call.deadline_us = now_us() + static_cast<std::int64_t>(timeout_s * 1e6);
   if (table_->service(model)) return call;
   call.cancelled = std::make_shared<std::atomic<bool>>(false);
   exchange->on_close([table = std::weak_ptr(table_), model, cancelled = call.cancelled](http::CloseReason) {
@@ -201,26 +200,28 @@ void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, con
                            double timeout_s) {
   // As in vLLM, a request without a model gets the first one.
   const auto model = name.empty() ? std::optional<std::size_t>(0) : find(name);
-  const std::string& path = exchange->request().path;
+  const std::string_view path = local_path(exchange->request().path, options_.root_path);
   if (!model) return exchange->respond(no_model(path, name));
   if (auto refusal = refused_by_routes(exchange->request(), table_->source(*model).options.serve))
     return exchange->respond(*std::move(refusal));
-  Call call = call_of(exchange, *model);
-  if (timeout_s > 0) call.deadline_us = now_us() + static_cast<std::int64_t>(timeout_s * 1e6);
-  table_->service_of(*model, call, [&keys, exchange](const Result<std::shared_ptr<Service>>& service) {
-    if (service) return route(*service, keys, exchange);
-    exchange->respond(
-        openai::error_response_in(openai::protocol_of(exchange->request().path), service.error()));
-  });
+  const auto protocol = openai::protocol_of(path);
+  table_->service_of(*model, call_of(exchange, *model, timeout_s),
+                     [&keys, exchange, protocol](const Result<std::shared_ptr<Service>>& service) {
+                       if (service) return route(*service, keys, exchange);
+                       exchange->respond(openai::error_response_in(protocol, service.error()));
+                     });
 }
 
-// Ollama's clients add ":latest" to names.
+// Ollama's clients add ":latest" to names. Reads files only for names that no list has.
 std::optional<std::size_t> ModelHandler::find(std::string_view name) const {
   constexpr std::string_view kTag = ":latest";
-  if (const auto model = table_->find(name)) return model;
-  if (!name.ends_with(kTag)) return std::nullopt;
-  name.remove_suffix(kTag.size());
-  return table_->find(name);
+  const bool tagged = name.ends_with(kTag);
+  const std::string_view untagged = name.substr(0, name.size() - (tagged ? kTag.size() : 0));
+  auto model = table_->find_listed(name);
+  if (!model && tagged) model = table_->find_listed(untagged);
+  if (!model) model = table_->find_in_folders(name);
+  if (!model && tagged) model = table_->find_in_folders(untagged);
+  return model;
 }
 
 http::Response ModelHandler::no_model(std::string_view path, std::string_view name) const {

@@ -37,7 +37,8 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s);
   void obey_keep_alive(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model,
                        double timeout_s);
-  Call call_of(const ExchangePtr& exchange, std::size_t model) const;
+  // timeout_s: 0: no deadline
+  Call call_of(const ExchangePtr& exchange, std::size_t model, double timeout_s) const;
   http::Response unread_cost(std::string_view id) const;
   std::optional<std::size_t> find(std::string_view name) const;
   http::Response no_model(std::string_view path, std::string_view name) const;

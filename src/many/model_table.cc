@@ -16,6 +16,9 @@ namespace {
 constexpr std::chrono::milliseconds kBusyTick{10}, kIdleTick{500};
 constexpr std::int64_t kRefusedUs = 30'000'000;  // time for which requests get the error of a failed load
 constexpr std::size_t kWaitingMax = 1024;        // requests that wait for the first load of a model
+constexpr std::size_t kAdapterNameBytesMax = 1024;
+constexpr std::size_t kMissingMax = 1024;  // number of missing adapters to remember
+constexpr std::int64_t kMissingUs = 1'000'000;
 
 std::int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -95,14 +98,28 @@ void ModelTable::stop() {
     if (entry.loader.joinable()) entry.loader.join();
 }
 
-std::optional<std::size_t> ModelTable::find(std::string_view name) const {
+std::optional<std::size_t> ModelTable::find_listed(std::string_view name) const {
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (std::ranges::find(entries_[i].source.names, name) != entries_[i].source.names.end()) return i;
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (const auto known = service(i); known && known->adapters->find(std::string(name))) return i;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> ModelTable::find_in_folders(std::string_view name) const {
+  if (name.size() > kAdapterNameBytesMax) return std::nullopt;
+  const std::int64_t now = now_us();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto missing = missing_until_us_.find(name);
+    if (missing != missing_until_us_.end() && now < missing->second) return std::nullopt;
+  }
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (const RuntimeOptions& options = entries_[i].source.options; !options.lora_folder.path.empty())
       if (find_in_adapter_folder(options.lora_folder.path, std::string(name), base_names(options))) return i;
+  const std::lock_guard lock(mutex_);
+  if (missing_until_us_.size() >= kMissingMax) missing_until_us_.clear();
+  missing_until_us_.insert_or_assign(std::string(name), now + kMissingUs);
   return std::nullopt;
 }
 
@@ -120,9 +137,19 @@ Result<> ModelTable::wait_for_load(std::size_t model, const Call& call, Done don
     return failure(ErrorCode::resource_exhausted,
                    "{} requests wait for the load of the model, and the limit is {}: retry later",
                    entry.waiting.size(), kWaitingMax);
+  const auto bytes_of = [](const Entry& each) {
+    std::int64_t sum = 0;
+    for (const Waiter& waiter : each.waiting) sum += waiter.call.bytes;
+    return sum;
+  };
+  const std::int64_t of_model = call.bytes + bytes_of(entry), of_model_max = waiting_bytes_max_ / 2;
+  if (of_model > of_model_max)
+    return failure(ErrorCode::resource_exhausted,
+                   "with this request, the requests that wait for the load of the model have {}, and the "
+                   "limit is {}: retry later",
+                   size_text(of_model), size_text(of_model_max));
   std::int64_t bytes = call.bytes;
-  for (const Entry& each : entries_)
-    for (const Waiter& waiter : each.waiting) bytes += waiter.call.bytes;
+  for (const Entry& each : entries_) bytes += bytes_of(each);
   if (bytes > waiting_bytes_max_)
     return failure(ErrorCode::resource_exhausted,
                    "with this request, the requests that wait for the loads of models have {}, and the limit "

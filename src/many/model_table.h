@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,7 +56,8 @@ struct Call {
 class ModelTable {
  public:
   // Maximum bytes of the bodies of all requests that wait for a first load. Half of the budget of all bodies
-  // (http::ServerOptions), so that the other models still get requests.
+  // (http::ServerOptions), so that the other models still get requests. The requests of one model have at
+  // most half of it.
   static constexpr std::int64_t kWaitingBytesMax = std::int64_t{256} << 20;
 
   using Done = EngineClient::Done;
@@ -68,8 +70,11 @@ class ModelTable {
 
   std::size_t size() const { return entries_.size(); }
   const ModelSource& source(std::size_t model) const { return entries_[model].source; }
-  // Finds a model by a served name or the name of an adapter.
-  std::optional<std::size_t> find(std::string_view name) const;
+  // Finds a model by a served name or the name of a loaded adapter.
+  std::optional<std::size_t> find_listed(std::string_view name) const;
+  // Finds a model by the name of an adapter in its folder of adapters. Reads files, and remembers for a
+  // second that no folder has the name.
+  std::optional<std::size_t> find_in_folders(std::string_view name) const;
 
   // Calls `ready` with the service of the model: at once, or after the first load, on any thread. Requests to
   // the service load the model.
@@ -82,8 +87,8 @@ class ModelTable {
   // The client of the call has disconnected. Forgets the call, without calling its function, and does not
   // begin a first load that no other call waits for.
   void cancel(std::size_t model, const std::shared_ptr<std::atomic<bool>>& call);
-  // Unloads the model when it has had no requests for this time. 0: now, or after its requests; negative:
-  // never. Applies until the model is unloaded, in place of its idle timeout. Pinned models stay.
+  // Unloads the model when it has had no requests for this time, but at least 1 s; negative: never. Applies
+  // until the model is unloaded, in place of its idle timeout. Pinned models stay.
   void keep(std::size_t model, std::int64_t keep_us);
   // Unloads the model. Calls `done` when its memory is free, or with an error if the model is not loaded or
   // has unfinished requests.
@@ -140,6 +145,7 @@ class ModelTable {
   std::stop_source first_loads_;  // stopped: no first load may begin or continue
   Arbiter arbiter_;
   std::vector<Entry> entries_;
+  mutable std::map<std::string, std::int64_t, std::less<>> missing_until_us_;  // by name of an adapter
   std::thread thread_;
 };
 

@@ -20,9 +20,11 @@ ModelSource endless(const std::string& name) {
   return source;
 }
 
-// Two models, and memory for one. The first one is loading.
-std::shared_ptr<ModelTable> table_that_loads(std::int64_t waiting_bytes_max = ModelTable::kWaitingBytesMax) {
-  std::vector<ModelSource> sources{endless("a"), endless("b")};
+// `models` models, and memory for one. The first one is loading.
+std::shared_ptr<ModelTable> table_that_loads(std::int64_t waiting_bytes_max = ModelTable::kWaitingBytesMax,
+                                             int models = 2) {
+  std::vector<ModelSource> sources;
+  for (int i = 0; i < models; ++i) sources.push_back(endless(std::string(1, static_cast<char>('a' + i))));
   sources[0].preload = true;
   auto table = ModelTable::open({.memory_bytes = 10}, std::move(sources), waiting_bytes_max).value();
   EXPECT_TRUE(eventually([&] { return table->status()[0].state == "loading"; }));
@@ -69,19 +71,25 @@ TEST(ModelTableTest, ACancelledCallIsForgotten) {
 }
 
 TEST(ModelTableTest, TheBytesOfWaitingRequestsHaveALimit) {
-  const auto table = table_that_loads(1'000'000);
+  const auto table = table_that_loads(1'000'000, 3);
   std::vector<Error> errors;
   const auto note = [&](const auto& service) { errors.push_back(service.error()); };
-  const Call first = cancellable(600'000);
+  const Call first = cancellable(400'000);
   table->service_of(0, first, note);
   EXPECT_TRUE(errors.empty());
-  table->service_of(1, {.bytes = 401'000}, note);
-  ASSERT_EQ(errors.size(), 1u) << "the limit applies to all models together";
+  table->service_of(0, {.bytes = 101'000}, note);
+  ASSERT_EQ(errors.size(), 1u) << "one model has at most half of the bytes";
   EXPECT_EQ(errors[0].code, ErrorCode::resource_exhausted);
-  EXPECT_THAT(errors[0].message, HasSubstr("1.0 MB"));
-  table->cancel(0, first.cancelled);
-  table->service_of(1, {.bytes = 401'000}, note);
+  EXPECT_THAT(errors[0].message, HasSubstr("limit is 0.5 MB"));
+  table->service_of(1, {.bytes = 500'000}, note);
   EXPECT_EQ(errors.size(), 1u);
+  table->service_of(2, {.bytes = 101'000}, note);
+  ASSERT_EQ(errors.size(), 2u) << "the limit applies to all models together";
+  EXPECT_EQ(errors[1].code, ErrorCode::resource_exhausted);
+  EXPECT_THAT(errors[1].message, HasSubstr("1.0 MB"));
+  table->cancel(0, first.cancelled);
+  table->service_of(2, {.bytes = 101'000}, note);
+  EXPECT_EQ(errors.size(), 2u);
   table->stop();
 }
 

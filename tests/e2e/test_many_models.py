@@ -202,6 +202,14 @@ def test_ollamas_keep_alive(tmp_path):
         assert eventually(lambda: metrics(base)['octavo:model_unloads_total{model_name="b"}'] == unloads + 1)
 
 
+def test_a_request_with_keep_alive_may_end_before_the_load(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", "b", "c")) as base:
+        for body in ({"model": "a", "prompt": "Once"}, {"model": "b"}):
+            late = http_client.post(base + "/api/generate", json={"keep_alive": "5m", "timeout": 0.001, **body})
+            assert late.status_code == 503 and "time limit" in late.json()["error"]
+        assert complete(base, "c").status_code == 200, "the table still works"
+
+
 def test_adapters_of_a_folder(tmp_path, monkeypatch):
     folder = tmp_path / "adapters"
     shutil.copytree(ADAPTER, folder / "pirate")
