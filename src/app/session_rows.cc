@@ -81,14 +81,17 @@ std::string session_lines(std::span<const SessionRow> rows, bool heading) {
   return out;
 }
 
-std::string largest_sessions(std::vector<SessionRow> rows) {
+std::string largest_sessions(SessionPage page) {
+  std::vector<SessionRow>& rows = page.rows;
   if (rows.empty()) return "";
+  const std::string read =
+      page.more ? fmt::format("only the first {} sessions were read\n", rows.size()) : "";
   std::ranges::stable_sort(rows, std::greater(), &SessionRow::held_tokens);
   const std::size_t shown = std::min(rows.size(), kLargestMax);
   const std::size_t hidden = rows.size() - shown;
   rows.resize(shown);
   return "\n" + session_lines(rows, true) +
-         (hidden > 0 ? fmt::format("and {} smaller sessions\n", hidden) : "");
+         (hidden > 0 ? fmt::format("and {} smaller sessions\n", hidden) : "") + read;
 }
 
 }  // namespace octavo

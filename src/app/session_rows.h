@@ -35,6 +35,6 @@ Result<SessionPage> read_session_page(std::string_view body);
 std::string session_lines(std::span<const SessionRow> rows, bool heading);
 
 // Returns an empty line and a table of the sessions that hold the most tokens; "" without sessions.
-std::string largest_sessions(std::vector<SessionRow> rows);
+std::string largest_sessions(SessionPage page);
 
 }  // namespace octavo

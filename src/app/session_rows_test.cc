@@ -30,14 +30,16 @@ TEST(SessionRows, AnIdDoesNotControlTheTerminal) {
 
 TEST(SessionRows, TheLargestComeFirst) {
   EXPECT_EQ(largest_sessions({}), "");
-  std::vector<SessionRow> rows;
-  for (int i = 0; i < 12; ++i) rows.push_back({.id = "s" + std::to_string(i), .held_tokens = i + 100.0});
-  const std::string table = largest_sessions(rows);
+  SessionPage page;
+  for (int i = 0; i < 12; ++i) page.rows.push_back({.id = "s" + std::to_string(i), .held_tokens = i + 100.0});
+  const std::string table = largest_sessions(page);
   EXPECT_THAT(table, testing::StartsWith("\nSESSION "));
   EXPECT_LT(table.find("s11 "), table.find("s10 "));
   EXPECT_THAT(table, HasSubstr("s2 "));
   EXPECT_THAT(table, Not(HasSubstr("s1 ")));
   EXPECT_THAT(table, testing::EndsWith("\nand 2 smaller sessions\n"));
+  page.more = true;
+  EXPECT_EQ(largest_sessions(page), table + "only the first 12 sessions were read\n");
 }
 
 }  // namespace

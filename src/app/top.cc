@@ -18,9 +18,12 @@
 #include "base/clock.h"
 #include "fleet/observe/server_pages.h"
 #include "http/url.h"
+#include "openai/session_path.h"
 
 namespace octavo {
 namespace {
+
+constexpr std::string_view kFirstPage = "/v1/sessions?limit=1000";
 
 struct TopCommand {
   std::vector<std::string> urls = {"127.0.0.1:8000"};
@@ -35,14 +38,27 @@ bool may_list_sessions(const std::vector<TopRow>& rows) {
          std::ranges::all_of(rows, [](const TopRow& row) { return row.models.empty(); });
 }
 
-// Returns the sessions of all servers that list them. A router lists those of its workers.
-std::vector<SessionRow> sessions_at(const TopCommand& c) {
-  std::vector<SessionRow> all;
-  for (const auto& [url, body] : fleet::pages_of(c.urls, "/v1/sessions?limit=1000", c.api_key)) {
-    if (!body) continue;
-    if (const auto page = read_session_page(*body))
-      all.insert(all.end(), page->rows.begin(), page->rows.end());
+// Adds the sessions of one server, at most kPagesMax pages. body: the first page.
+void add_sessions(const TopCommand& c, const std::string& url, Result<std::string> body, SessionPage& all) {
+  constexpr int kPagesMax = 10;
+  for (int pages = 1;; ++pages) {
+    const auto page = body ? read_session_page(*body) : std::unexpected(body.error());
+    if (page) all.rows.insert(all.rows.end(), page->rows.begin(), page->rows.end());
+    if (page && !page->more) return;
+    if (!page || pages == kPagesMax) {
+      all.more = all.more || pages > 1;
+      return;
+    }
+    const std::string after = openai::encoded_session_id(page->rows.back().id);
+    body = fleet::pages_of({url}, fmt::format("{}&after={}", kFirstPage, after), c.api_key).at(url);
   }
+}
+
+// Returns the sessions of all servers that list them. A router lists those of its workers.
+SessionPage sessions_at(const TopCommand& c) {
+  SessionPage all;
+  for (const auto& [url, body] : fleet::pages_of(c.urls, kFirstPage, c.api_key))
+    add_sessions(c, url, body, all);
   return all;
 }
 
