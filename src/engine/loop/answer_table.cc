@@ -8,9 +8,12 @@ namespace octavo {
 
 AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
   if (unused_.empty()) {
-    unused_.push_back(answers_.size());
+    // In this order, a failed allocation leaves no index without its answer and account.
+    const AnswerIndex next = answers_.size();
+    accounts_.resize(next + 1);
+    unused_.reserve(accounts_.capacity());
     answers_.emplace_back();
-    accounts_.emplace_back();
+    unused_.push_back(next);
   }
   const AnswerIndex index = unused_.back();
   unused_.pop_back();
