@@ -64,7 +64,6 @@ void Monitor::tick() {
     if (has_left) left_.left(entry.first, now);
     return has_left;
   });
-  for (const std::string& worker : left_.take_forgotten(now)) forget_(worker);
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(cards_, [&](const auto& entry) { return !view->find(entry.first); });
@@ -72,6 +71,8 @@ void Monitor::tick() {
   for (const Member& member : view->members) visit(member, now);
   for (const Member& member : leaving)
     if (!view->find(member.endpoint->name)) visit(member, now);
+  // After the visits, which keep the workers that have returned.
+  for (const std::string& worker : left_.take_forgotten(now)) forget_(worker);
   loop_.after(kTickMs, [this] { tick(); });
 }
 
