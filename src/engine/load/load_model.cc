@@ -311,7 +311,13 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     local.shared_cache = loaded.rank_caches.has_value();
   } else if (ranks == nullptr && options.sessions.imports) {
     // Exported sessions carry this fingerprint. If it is empty, the engine refuses exports and imports.
-    local.fingerprint = fingerprint_of(options, *model, model_fingerprint).value_or("");
+    auto fingerprint = fingerprint_of(options, *model, model_fingerprint);
+    if (!fingerprint)
+      log_error(
+          "sessions are neither exported nor imported, because the model's fingerprint cannot be computed: "
+          "{}",
+          fingerprint.error().message);
+    local.fingerprint = std::move(fingerprint).value_or("");
   }
   TRY(loaded.executor,
       LocalExecutor::create(backend, std::move(model), layout, local, std::move(device_ranks)));
