@@ -318,27 +318,6 @@ TEST_F(ServerTest, BoundsAllBodiesTogether) {
   exchange->respond({});
 }
 
-TEST_F(ServerTest, UnreadResponsesLeaveHalfOfTheBudgetToBodies) {
-  std::vector<std::shared_ptr<Exchange>> held;
-  serve(
-      [&](std::shared_ptr<Exchange> e) {
-        if (e->request().path != "/reserve") return echo(e);
-        held.push_back(e);
-        auto full = e->reserve(250);
-        e->respond(full ? *std::move(full) : Response{});
-      },
-      {.bodies_bytes_max = 1000});
-  EXPECT_EQ(client().get("/reserve")->status, 200);
-  EXPECT_EQ(client().get("/reserve")->status, 200);
-  EXPECT_EQ(client().get("/reserve")->status, 503);
-  EXPECT_EQ(client().post_json("/", std::string(500, 'x'))->status, 200);
-  EXPECT_EQ(client().post_json("/", std::string(501, 'x'))->status, 503) << "both share the budget";
-  held.clear();
-  EXPECT_EQ(client().get("/reserve")->status, 200);
-  EXPECT_EQ(client().post_json("/", std::string(750, 'x'))->status, 200);
-  held.clear();
-}
-
 TEST_F(ServerTest, CanRefuseBeforeTheBodyIsRead) {
   serve(echo, {.admit = [](const Request& r) -> std::optional<Response> {
           if (r.path != "/closed") return std::nullopt;
