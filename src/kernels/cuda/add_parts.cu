@@ -1,7 +1,6 @@
 // The sum of the values of several ranks.
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/views.h"
-#include "kernels/cuda_collectives.h"
 
 namespace octavo {
 namespace cuda {
@@ -21,11 +20,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
-}  // namespace cuda
 
-void cuda_add_parts(Stream& stream, float* sum, const float* parts, std::int64_t count, int ranks, int own) {
-  cuda::launch(cuda::handle_of(stream), cuda::row_grid((count + cuda::kThreads - 1) / cuda::kThreads),
-               cuda::kThreads, 0, cuda::add_parts_kernel, sum, parts, count, ranks, own);
+void add_parts(StreamHandle stream, float* sum, const float* parts, std::int64_t count, int ranks, int own) {
+  launch(stream, row_grid((count + kThreads - 1) / kThreads), kThreads, 0, add_parts_kernel, sum, parts, count,
+         ranks, own);
 }
 
+}  // namespace cuda
 }  // namespace octavo

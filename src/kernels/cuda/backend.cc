@@ -106,6 +106,10 @@ constexpr Ops kCudaOps{.has = has,
 
 void* cuda_stream_handle(Stream& stream) { return cuda::handle_of(stream); }
 
+void cuda_add_parts(Stream& stream, float* sum, const float* parts, std::int64_t count, int ranks, int own) {
+  cuda::add_parts(cuda::handle_of(stream), sum, parts, count, ranks, own);
+}
+
 Result<CudaMemoryHandle> cuda_share(const void* memory) {
   TRY(const cuda::runtime::IpcHandle handle, cuda::runtime::share(const_cast<void*>(memory)));
   return CudaMemoryHandle{handle};

@@ -209,5 +209,8 @@ struct ChooseParams {
 };
 void choose_tokens(StreamHandle stream, const ChooseParams& p);
 
+// See cuda_add_parts().
+void add_parts(StreamHandle stream, float* sum, const float* parts, std::int64_t count, int ranks, int own);
+
 }  // namespace cuda
 }  // namespace octavo
