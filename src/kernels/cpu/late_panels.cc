@@ -40,12 +40,11 @@ bool LatePanels::begin(std::int64_t panel) {
 
 void LatePanels::write(const QuantBand& band, std::int64_t i, std::int64_t panel) {
   band.write(i);
-  check_file();
+  end_read(band, i);
   states_[static_cast<std::size_t>(panel)].store(kWritten, std::memory_order_release);
-  // A few panels together, because each call interrupts the other threads.
-  if (i % kPiece == kPiece - 1 || i == band.layout.panels() - 1)
-    release(*file_, band, i / kPiece * kPiece, i + 1);
-  done_.fetch_add(1, std::memory_order_release);
+  if (done_.fetch_add(1, std::memory_order_release) + 1 < std::ssize(states_)) return;
+  // A read also maps pages before and after it, so some pages are still mapped.
+  for (const QuantBand& each : bands_) release(*file_, each, 0, each.layout.panels());
 }
 
 void LatePanels::begin_product() {
@@ -57,6 +56,13 @@ bool LatePanels::ready(const QuantBand& band, std::int64_t i, std::int64_t panel
   if (panel >= allowed_.load(std::memory_order_relaxed) || !begin(panel)) return false;
   write(band, i, panel);
   return true;
+}
+
+void LatePanels::end_read(const QuantBand& band, std::int64_t i) const {
+  check_file();
+  // A few panels together, because each call interrupts the other threads.
+  if (i % kPiece == kPiece - 1 || i == band.layout.panels() - 1)
+    release(*file_, band, i / kPiece * kPiece, i + 1);
 }
 
 void LatePanels::check_file() const {

@@ -40,8 +40,11 @@ class LatePanels final : public LateWork {
   // Returns whether the panel is written. Writes it if the product may do so, and nobody has begun to.
   bool ready(const QuantBand& band, std::int64_t i, std::int64_t panel);
 
-  // Ends the process if the file was shortened: answers with wrong weights may have been sent. The process
-  // that started this engine starts it again, and then loading reports the error. Call it after each read.
+  // Call it after a read of the rows of panel i of a band. Lets their pages leave the process's memory, so
+  // that it does not hold both the file and the panels. Ends the process if the file was shortened, because
+  // answers with wrong weights may have been sent. The process that started this engine starts it again, and
+  // then loading reports the error.
+  void end_read(const QuantBand& band, std::int64_t i) const;
   void check_file() const;
 
   bool write_some() override;
@@ -51,7 +54,7 @@ class LatePanels final : public LateWork {
   void stop();
 
  private:
-  // Panels whose pages of the file are released together, and that write_some() writes.
+  // Panels that write_some() writes, and whose pages of the file are released together.
   static constexpr std::int64_t kPiece = 8;
   static constexpr std::int64_t kProducts = 8;  // products that may write all panels
   enum State : std::uint8_t { kUnwritten, kBegun, kWritten };

@@ -41,7 +41,7 @@ void for_late_panels(CpuStream& stream, const QuantBand& band, LatePanels& late,
     if (!late.ready(band, panel, first_panel + panel)) {
       std::byte* const copy = stream.scratch(rank, static_cast<std::size_t>(bytes));
       band.write(panel, copy);
-      late.check_file();
+      late.end_read(band, panel);
       panels.data = copy - panel * bytes;
     }
     for (std::int64_t row = 0; row < rows; row += unit_rows)
