@@ -4,8 +4,10 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/.cuda/bin/nvcc)
 elseif(EXISTS /usr/local/cuda/bin/nvcc)
   set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
 endif()
-# Machine code for Ampere, Ada and Hopper, and PTX for what comes later.
-set(CMAKE_CUDA_ARCHITECTURES "80-real;89-real;90a-real;90-virtual" CACHE STRING "CUDA architectures")
+# Machine code for Ampere, Ada, Hopper and Blackwell, and PTX for what comes later. Architectures with an `a` have special
+# instructions. Only those of Hopper are used (wgmma.h).
+set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real;100a-real;103a-real;120a-real;90-virtual"
+    CACHE STRING "CUDA architectures")
 # The runtime is part of the program: a machine needs a driver and no toolkit.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 if(CCACHE)

@@ -11,13 +11,19 @@
 #   tests          operators compared with the reference, model goldens, engines with and without graphs
 #   sanitizer      compute-sanitizer's memcheck and racecheck of the operators
 #   serve          a server with many streams
-#   ranks          ranks that share the GPU: model goldens, and servers in every layout
+#   ranks          ranks that share the GPU, or have a GPU each and NCCL: model goldens, and servers in every layout
+#   cards          the card, and whether the program has machine code for it
+#   numbers        products with quantised weights and KV caches in 8 bits: goldens, and their times
+#   refused        sleep mode; models that this backend refuses, with the reason
+#   host_experts   experts in host memory: the same answer, and the times with more and more layers there
+#   transfer       KV blocks from ranks to a store and to one rank, and from one server to another
 #   guesses        draft tokens of every kind change no answer; their gain
 #   ops            times of every operator
 #   decode         times of a decoding step and its bytes, over batches and contexts, for a Llama-3-8B shape
 #   engine         times of whole engines for Llama-3.2-1B and Llama-3-8B shapes, with and without graphs and overlap
 #   torch          PyTorch's operators at the same shapes
 #   torch_engine   workloads of whole engines in PyTorch, compiled
+#   speed          ops, decode, engine, torch and torch_engine
 #
 #   tools/gpu_check.sh pack
 #
@@ -44,13 +50,14 @@ if [ "${1:-}" = pack ]; then
   # A script starts each program, so that only this program uses the libraries in its folder.
   for program in "${programs[@]}"; do
     strip -o "$place/bin/$program.bin" "build/cuda/$program"
+    # shellcheck disable=SC2016 # the script expands them
     printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/%s.bin" "$@"\n' "$program" >"$place/bin/$program"
     chmod +x "$place/bin/$program"
   done
   # Copies all libraries except the C library, which belongs to the machine.
   (cd build/cuda && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
-  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} tests/data/{models,quantized,drafters,sound} |
+  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,drafters,sound} |
     tar -xf - -C "$place"
   # Copies only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
   (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32)$' | xargs rm -r)
@@ -69,7 +76,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 parts=("$@")
-[ $# -gt 0 ] || parts=(tests sanitizer serve ranks guesses ops decode engine torch torch_engine)
+[ $# -gt 0 ] || parts=(tests cards serve ranks numbers refused host_experts transfer guesses speed sanitizer)
 
 if [ -x bin/octavo ]; then
   bin=bin
@@ -135,23 +142,48 @@ serve() {
   wait $server
   return $answered
 }
-# Prints a greedy answer of a server with the given flags.
+# Prints a greedy answer of a server with the given flags. MODEL: the model (models/demo). ASK: a Python program that
+# gets the answer with complete() (prints the answer once).
 answer() {
   local port=18732 server status=0
-  "$bin/octavo" serve models/demo --device cuda --dtype float32 --host 127.0.0.1 --port $port --max-num-seqs 4 "$@" &
+  "$bin/octavo" serve "${MODEL:-models/demo}" --device cuda --dtype float32 --host 127.0.0.1 --port $port --max-num-seqs 4 "$@" &
   server=$!
-  python3 - $port <<'PYTHON' || status=1
-import json, sys, time, urllib.request
-body = json.dumps({"prompt": "Once upon a time", "max_tokens": 64, "temperature": 0}).encode()
+  python3 - $port "${ASK:-complete()}" <<'PYTHON' || status=1
+import json, subprocess, sys, time, urllib.request
+
+base = f"http://127.0.0.1:{sys.argv[1]}"
+prompt = "Once upon a time, " + "there was a river and a mountain, and " * 12
+
+
+def send(path, **fields):
+    request = urllib.request.Request(base + path, json.dumps(fields).encode(), {"Content-Type": "application/json"})
+    return urllib.request.urlopen(request, timeout=60).read()
+
+
+def metric(name):
+    lines = urllib.request.urlopen(base + "/metrics").read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
+def complete():
+    text = json.loads(send("/v1/completions", prompt=prompt, max_tokens=64, temperature=0))["choices"][0]["text"]
+    print("answer:", json.dumps(text))
+
+
+def used_mib():
+    found = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True)
+    return found.stdout.split()
+
+
 for _ in range(600):
     try:
-        request = urllib.request.Request(f"http://127.0.0.1:{sys.argv[1]}/v1/completions", body, {"Content-Type": "application/json"})
-        print("answer:", json.dumps(json.load(urllib.request.urlopen(request, timeout=60))["choices"][0]["text"]))
+        urllib.request.urlopen(base + "/health")
         break
     except OSError:
         time.sleep(0.1)
 else:
-    sys.exit("no answer")
+    sys.exit("the server is not ready")
+exec(sys.argv[2])
 PYTHON
   kill $server
   wait $server || status=1
@@ -159,13 +191,71 @@ PYTHON
 }
 # In every layout, the answer is that of one rank.
 ranks() {
-  local layout one found
+  local layout one found flags
   one=$(answer | grep '^answer:') || return
   for layout in '-tp 2' '-pp 2' '-tp 2 -pp 2' '-dp 2'; do
-    found=$(answer $layout | grep '^answer:') || return
+    read -ra flags <<<"$layout"
+    found=$(answer "${flags[@]}" | grep '^answer:') || return
     echo "$layout: $found"
     [ "$found" = "$one" ] || return
   done
+}
+# The card; the program runs on it without compiling PTX.
+card() {
+  nvidia-smi --query-gpu=name,compute_cap,memory.total,driver_version --format=csv || true
+  "$bin/octavo" doctor | grep -E '^(gpu|nccl) '
+  CUDA_DISABLE_PTX_JIT=1 "$bin/octavo" generate models/demo --device cuda --max-tokens 4 -p "One two three"
+}
+# The times of products in every format, and of decode steps with KV caches of 8 bits.
+number_times() {
+  "$bin/octavo" bench ops --device cuda --repeats 5 --filter 'Llama-3-8B' | grep -Ei 'fp8|int8|int4|mxfp4|q[2-8]_|bf16'
+  for dtype in auto fp8 int8_per_token_head; do
+    echo "KV cache: $dtype"
+    "$bin/octavo" bench latency models/demo --device cuda --kv-cache-dtype $dtype --batch-size 16 --input-len 512 --output-len 64 \
+      --num-iters-warmup 2 --num-iters 3
+  done
+}
+# Sleep frees the memory of the KV cache, and the answers stay the same.
+sleeps() {
+  local one found
+  one=$(answer | grep '^answer:') || return
+  found=$(ASK='complete(); print("awake:", used_mib()); send("/sleep?level=1"); print("asleep:", used_mib()); send("/wake_up"); complete()' \
+    answer --server-dev-mode --enable-sleep-mode) || return
+  echo "$found"
+  [ "$(echo "$found" | grep '^answer:')" = "$one"$'\n'"$one" ]
+}
+# Models that the backend refuses, with the reason. Each must be refused by name, and none may crash.
+refusals() {
+  local model text
+  for model in tests/data/models/{t5,whisper,deepseek_v4}*; do
+    [ -e "$model/config.json" ] || continue
+    text=$("$bin/octavo" generate "$model" --device cuda --max-tokens 1 -p a 2>&1 | tail -1)
+    echo "$(basename "$model"): $text"
+    case $text in *"does not support"*|*"not supported"*|*token*) ;; *) return 1 ;; esac
+  done
+}
+# A mixture of experts with experts in host memory has the same answer; the times.
+host_experts() {
+  local layers one found
+  one=$(MODEL=models/demo-moe answer | grep '^answer:') || return
+  for layers in 1 2 1000; do
+    found=$(MODEL=models/demo-moe answer --n-cpu-moe $layers | grep '^answer:') || return
+    [ "$found" = "$one" ] || return
+    "$bin/octavo" bench latency models/demo-moe --device cuda --n-cpu-moe $layers --batch-size 1 --input-len 512 --output-len 64 \
+      --num-iters-warmup 2 --num-iters 3
+  done
+}
+# Two ranks store the blocks of a prompt, and one rank loads them.
+stores() {
+  local folder one found
+  folder=$(mktemp -d)
+  local tier='{"kv_connector": "SharedStorageConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"load_always": true, "shared_storage_path": "'$folder'"}}'
+  one=$(answer | grep '^answer:') || return
+  ASK=$'complete()\nwhile not metric("vllm:kv_tier_stored_blocks_total"): time.sleep(0.1)' answer -tp 2 --kv-transfer-config "$tier" || return
+  found=$(ASK='complete(); print("hits:", metric("vllm:external_prefix_cache_hits_total"))' answer --kv-transfer-config "$tier") || return
+  echo "$found"
+  rm -rf "$folder"
+  [ "$(echo "$found" | grep '^answer:')" = "$one" ] && ! echo "$found" | grep -q 'hits: 0'
 }
 # Runs all kinds of proposers at the same time, each in a process.
 guesses() {
@@ -179,19 +269,27 @@ guesses() {
 }
 # The demo model's answers to random tokens, with and without draft tokens.
 drafts() {
+  local method flags
   for batch in 1 16; do
     for method in '' '{"method": "ngram", "num_speculative_tokens": 4}' '{"model": "models/demo-draft", "num_speculative_tokens": 4}' \
       '{"method": "eagle3", "model": "models/demo-eagle3", "num_speculative_tokens": 3}'; do
       echo "batch $batch ${method:-none}"
+      flags=()
+      [ -z "$method" ] || flags=(--speculative-config "$method")
       "$bin/octavo" bench latency models/demo --device cuda --batch-size $batch --input-len 32 --output-len 128 --num-iters-warmup 3 --num-iters 5 \
-        ${method:+--speculative-config "$method"}
+        "${flags[@]}"
     done
   done
 }
-export -f serve answer ranks guesses drafts shards
+export -f serve answer ranks card number_times sleeps refusals host_experts stores guesses drafts shards
 export bin out
 
+# `speed` runs the parts that only measure.
+expanded=()
 for part in "${parts[@]}"; do
+  if [ "$part" = speed ]; then expanded+=(ops decode engine torch torch_engine); else expanded+=("$part"); fi
+done
+for part in "${expanded[@]}"; do
   case $part in
     tests)
       step operators 150 bash -c "shards '$bin/kernels_test' '*/cuda:*Cuda*:-CudaStreams.*'"
@@ -214,6 +312,23 @@ for part in "${parts[@]}"; do
     ranks)
       step rank_goldens 150 "$bin/model_test" --gtest_filter='*ShardOnGpus*:StagedGroup.*'
       step ranks 200 bash -c ranks
+      ;;
+    cards)
+      step card 30 bash -c card
+      ;;
+    numbers)
+      step number_goldens 90 "$bin/model_test" --gtest_filter='*QuantizedGolden.Cuda*:*GgufGolden*'
+      step number_times 120 bash -c number_times
+      ;;
+    refused)
+      step sleeps 60 bash -c sleeps
+      step refusals 60 bash -c refusals
+      ;;
+    host_experts)
+      step host_experts 150 bash -c host_experts
+      ;;
+    transfer)
+      step stores 120 bash -c stores
       ;;
     guesses)
       step guesses 150 bash -c guesses

@@ -38,6 +38,7 @@ tarball() {
   $patchelf --set-rpath "\$ORIGIN/../lib" "$out/work/$name/bin/octavo"
   $patchelf --set-rpath "\$ORIGIN" "$out/work/$name"/lib/*
   tar -C "$out/work" -czf "$out/$name.tar.gz" "$name"
+  (cd / && "$out/work/$name/bin/octavo" doctor | grep -E '^(gpu|nccl) ')
   (cd / && "$out/work/$name/bin/octavo" generate -p 'One rainy morning in' --max-tokens 16)  # away from the checkout's demo model
 }
 

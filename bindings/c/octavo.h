@@ -143,8 +143,9 @@ typedef struct {
   size_t count;
 } octavo_outputs;
 
-/* Returns all new outputs. If there is no new output, waits at most timeout_ms for one; NULL: none arrived.
- * Concurrent calls run one after the other. The caller must free the result with octavo_outputs_free. */
+/* Returns all new outputs. If there is no new output, waits at most timeout_ms for one, and returns NULL if
+ * none arrives. Concurrent calls run one after the other. The caller must free the result with
+ * octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
 /* Returns details of the output at `index`: a JSON object with "kv_transfer_params" and "num_preemptions", if
@@ -182,7 +183,7 @@ typedef struct {
   int32_t sleep_level; /* 0: awake; see octavo_sleep */
 } octavo_stats;
 
-/* Writes the first `bytes` bytes: pass sizeof(octavo_stats). */
+/* Writes the first `bytes` bytes of the statistics to `stats`. Pass sizeof(octavo_stats). */
 OCTAVO_API void octavo_get_stats(const octavo_engine *engine, octavo_stats *stats, size_t bytes);
 
 /* Writes the engine's metrics as on /metrics of `octavo serve` (Prometheus text format): at most `capacity`
@@ -190,7 +191,7 @@ OCTAVO_API void octavo_get_stats(const octavo_engine *engine, octavo_stats *stat
 OCTAVO_API int32_t octavo_metrics(const octavo_engine *engine, char *text, size_t capacity, size_t *text_bytes,
                                   octavo_error *error);
 
-/* Drops every cached prefix that no running request uses. */
+/* Drops every cached prefix. Running requests keep their blocks. */
 OCTAVO_API void octavo_reset_prefix_cache(octavo_engine *engine);
 
 /* Frees memory until octavo_wake_up. Level 1 frees the KV cache; level 2 also frees the weights, which

@@ -12,8 +12,8 @@
  *
  * No function throws, exits or calls back. Vocabularies and grammars are immutable and thread-safe; one
  * matcher is used by one thread at a time. Texts are UTF-8 with an explicit length, unless the comment says
- * otherwise. A grammar keeps its vocabulary alive, and a matcher its grammar. While octavo_grammar_abi()
- * returns the same number, only functions are added.
+ * otherwise. A grammar keeps its vocabulary alive, and a matcher keeps its grammar alive. While
+ * octavo_grammar_abi() returns the same number, only functions are added.
  */
 #ifndef OCTAVO_GRAMMAR_H
 #define OCTAVO_GRAMMAR_H
@@ -129,8 +129,9 @@ OCTAVO_GRAMMAR_API size_t octavo_matcher_accepted(const octavo_matcher* matcher)
 /* Writes at most `capacity` bytes of the text that must follow; `bytes` receives the total number. */
 OCTAVO_GRAMMAR_API void octavo_matcher_forced_text(octavo_matcher* matcher, char* out, size_t capacity,
                                                    size_t* bytes);
-/* Return 1 if the text may end here, and if an end-of-text token was accepted. */
+/* Returns 1 if the text may end here, otherwise 0. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_can_terminate(octavo_matcher* matcher);
+/* Returns 1 if an end-of-text token was accepted, otherwise 0. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_is_terminated(const octavo_matcher* matcher);
 
 #ifdef __cplusplus

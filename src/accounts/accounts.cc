@@ -148,16 +148,16 @@ void Accounts::log(const AccessEntry& entry) const {
     line["answers"] = entry.answers;
   }
   const std::string text = json::serialize(line) + "\n";
-  if (write(log_, text.data(), text.size()) < 0) return;  // a full disk must not end answers
+  if (write(log_, text.data(), text.size()) < 0) return;  // an answer must not fail because the disk is full
 }
 
-std::string compute_metrics(std::span<const EngineStats> engines) {
+std::string compute_metrics(std::span<const EngineStats> engines, std::string_view model_name) {
   std::string out;
   const auto counter = [&](std::string_view name, std::string_view help, std::int64_t CostStats::* value) {
     fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} counter\n", name, help, name);
     for (const EngineStats& engine : engines)
-      fmt::format_to(std::back_inserter(out), "{}{{engine=\"{}\"}} {}\n", name, engine.engine,
-                     static_cast<double>(engine.costs.*value) / 1e9);
+      fmt::format_to(std::back_inserter(out), "{}{{model_name=\"{}\",engine=\"{}\"}} {}\n", name, model_name,
+                     engine.engine, static_cast<double>(engine.costs.*value) / 1e9);
   };
   counter("octavo_engine_compute_seconds_total", "Time of the engine's steps.", &CostStats::compute_ns);
   counter("octavo_engine_unassigned_seconds_total",

@@ -20,10 +20,10 @@
 
 namespace octavo {
 
-// Price of each cost unit, from a file that the operator gives.
+// Price of each cost unit, from the operator's price file.
 struct Prices {
   std::string currency;
-  std::array<double, kCostUnits> per_unit{};  // by CostUnit
+  std::array<double, kCostUnits> per_unit{};  // index: CostUnit
 
   double money(const AnswerCost& cost) const;
 };
@@ -32,20 +32,20 @@ struct Prices {
 Result<Prices> read_prices(const boost::json::value& file);
 Result<Prices> read_prices_file(const std::string& path);
 
-// Returns {"output_tokens": 3, ..} without the units that are 0. If `prices` is not null, also has "money"
-// and "currency".
+// Returns {"output_tokens": 3, ..} without the units that are 0. If `prices` is not null, adds "money" and
+// "currency".
 boost::json::object cost_json(const AnswerCost& cost, const Prices* prices);
 
 // Request header with the tenant's name. `octavo route` adds this header when it forwards a request to a
 // worker.
 inline constexpr std::string_view kTenantHeader = "X-Octavo-Tenant";
-// Tenant of clients that have neither a key nor a tenant name.
+// Tenant of clients that send neither an API key nor a tenant's name.
 inline constexpr std::string_view kAnonymous = "anonymous";
 
-// Returns a label that does not reveal the client's key: "tenant-" and the first 12 digits of
-// batches::owner_of.
+// Returns a tenant label that does not reveal the client's API key: "tenant-" and the first 12 digits of
+// batches::owner_of(client).
 std::string hashed_tenant(std::string_view client);
-// Returns at most 64 characters of a tenant's name, with "_" for all but printable ASCII characters.
+// Returns at most 64 characters of a tenant's name. Replaces all characters except printable ASCII by "_".
 std::string tenant_label(std::string_view name);
 
 // Costs by tenant. Any thread may call the functions.
@@ -57,7 +57,7 @@ class TenantCosts {
 
   explicit TenantCosts(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // `requests` is the number of requests that end with this cost.
+  // requests: 1 if the request ends with this cost, 0 if it continues.
   void add(std::string_view tenant, const AnswerCost& cost, int requests);
   // Returns the counters PREFIX_tenant_* with the label `tenant`, in Prometheus' text format.
   std::string metrics(const std::optional<Prices>& prices) const;
@@ -114,7 +114,7 @@ class Accounts {
   int log_ = -1;  // file descriptor of the access log; -1: not open
 };
 
-// Returns the counters of each engine's compute time, in Prometheus' text format.
-std::string compute_metrics(std::span<const EngineStats> engines);
+// Returns the counters of each engine's compute time, in Prometheus' text format. `model_name` is escaped.
+std::string compute_metrics(std::span<const EngineStats> engines, std::string_view model_name);
 
 }  // namespace octavo

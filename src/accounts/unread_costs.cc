@@ -19,7 +19,7 @@ UnreadCosts::Open UnreadCosts::open(const std::string& id) const {
 void UnreadCosts::put(const std::string& id, const AnswerCost& cost) {
   const std::lock_guard lock(state_->mutex);
   const auto [entry, is_new] = state_->costs.try_emplace(id);
-  entry->second += cost;  // a response with tools on servers is several generations
+  entry->second += cost;  // a response whose tools run on MCP servers has several generations
   if (!is_new) return;
   state_->ids.push_back(id);
   if (state_->ids.size() <= kMost) return;

@@ -1,5 +1,5 @@
-// Costs of requests whose response could not report them: the client disconnected, or the response has no
-// place for a cost (NDJSON). The router that sent the request reads the cost later.
+// Costs that a response could not report, because the client disconnected, or because the response's format
+// has no field for a cost (NDJSON). The router that sent the request reads the cost later.
 #pragma once
 
 #include <deque>
@@ -14,24 +14,26 @@
 
 namespace octavo {
 
-// Request header of a router: the id with which it can read the cost, `GET /octavo/cost/ID`. The router
-// chooses a new random id for each request, so that no client can read the costs of another.
+// Request header with an id that the router chooses. With it, the router can later read the request's cost:
+// `GET /octavo/cost/ID`. The id is random and new for each request, so that no client can read the costs of
+// another.
 inline constexpr std::string_view kCostIdHeader = "X-Octavo-Cost-Id";
 inline constexpr std::size_t kCostIdBytesMax = 64;
 
 // Any thread may call the functions.
 class UnreadCosts {
  public:
-  // While a copy of it exists, the request may still get costs.
+  // While a copy of an Open exists, more costs may be added to its id.
   using Open = std::shared_ptr<const void>;
 
-  // Maximum number of costs; above it, the oldest is forgotten.
+  // Maximum number of stored costs. Above it, the oldest cost is dropped.
   static constexpr std::size_t kMost = 4096;
 
-  // A request with several generations opens its id for each of them, and for the time between them.
+  // If a request has several generations, each of them opens the id, and the request itself keeps it open
+  // between them.
   Open open(const std::string& id) const;
   void put(const std::string& id, const AnswerCost& cost);
-  // Returns the cost and forgets it. Returns nullopt while the id is open, and if it is unknown.
+  // Removes and returns the cost of an id. Returns nullopt if the id is unknown or still open.
   std::optional<AnswerCost> take(std::string_view id);
 
  private:

@@ -86,8 +86,8 @@ constexpr AutoscalerFlag kLoadFlags[] = {
     {"--share", flag::to<&AutoscalerFlags::share>, "Minimum fraction of requests within the SLO",
      flag::range(0.01, 1.0)},
     {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>,
-     "Minimum number of replicas. With 0, all replicas stop without requests, and one starts for the first "
-     "request that waits in a router's queue (--queue-size)",
+     "Minimum number of replicas. With 0, the last replica stops if there are no requests, and one starts "
+     "when a request waits in a router's queue (--queue-size)",
      flag::range(0, kReplicasMost)},
     {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "Maximum number of replicas",
      flag::range(1, kReplicasMost)},

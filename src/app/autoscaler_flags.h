@@ -31,8 +31,8 @@ struct AutoscalerSetup {
   std::int64_t interval_us;
 };
 
-// foresees: also offers predictors that know the future load of a trace. predictor: must outlive the
-// subcommand.
+// foresees: whether to also offer predictors that know the future load of a trace. predictor: must outlive
+// the subcommand.
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor);
 
 // Parsing sets `flags`, which must outlive the subcommand.

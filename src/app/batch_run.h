@@ -17,7 +17,7 @@ struct BatchRequest {
 };
 
 struct BatchShape {
-  // random prompt tokens, so that prompts have no common prefix
+  // number of prompt tokens; they are random, so that prompts have no common prefix
   int input_len = 0;
   int output_len = 0;
   double temperature = 1.0;

@@ -210,7 +210,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
   // Cached bytes of a step: on average, half of the output is cached. Ignores sliding windows, which cache
   // less.
-  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
+  const double cached_bytes = static_cast<double>(info.cache.bytes) / info.num_blocks /
                               c.runtime.engine.cache.block_size *
                               (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
   const double bytes_per_step = static_cast<double>(times.weight_bytes) + cached_bytes;
@@ -242,7 +242,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   fmt::print("{:.0f} steps of {} sequences, {:.1f} us each\n", all.steps, batch_size,
              bytes_per_step / rate * 1e6);
   if (on_host) print_parts(all, result);
-  fmt::print("{:.3f} GB of weights and cache a step: {:.1f} GB/s, {:.2f} of plain {} ({:.2f} to {:.2f})\n",
+  fmt::print("{:.3f} GB of weights and cache per step: {:.1f} GB/s, {:.2f} of plain {} ({:.2f} to {:.2f})\n",
              bytes_per_step * 1e-9, rate * 1e-9, share, on_host ? "reading" : "copying", shares.front(),
              shares.back());
   std::fflush(stdout);

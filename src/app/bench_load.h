@@ -58,7 +58,7 @@ Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions&
 // requests. Returns invalid_argument with the server's message.
 Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target);
 
-// Result of one run, which shows a progress bar: what was measured, and the figures. For due_us, see
+// Result of measure_load(): the responses, and the figures. The run shows a progress bar. For due_us, see
 // run_load().
 struct MeasuredLoad {
   traffic::LoadResult run;

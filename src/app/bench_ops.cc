@@ -35,7 +35,7 @@ double median(std::vector<double> values) {
 
 // Medians of one case. Fractions are relative to limits that were measured just before.
 struct Finding {
-  double seconds;  // for each call
+  double seconds;  // time of one call
   double least_seconds;
   double of_bandwidth;
   double of_peak;
@@ -158,8 +158,8 @@ Result<> bench_ops(const OpsCommand& command) {
 void add_bench_ops(CLI::App& bench, Outcome& outcome) {
   auto options = std::make_shared<OpsCommand>();
   CLI::App* ops = bench.add_subcommand("ops",
-                                       "Measure the time of every operator, as a percentage of the machine's "
-                                       "memory bandwidth or peak arithmetic");
+                                       "Measure the speed of every operator, as a percentage of the "
+                                       "machine's memory bandwidth or peak arithmetic");
   ops->add_option("--device", options->device, "Device to measure: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
@@ -172,8 +172,8 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
   ops->add_option("--isa", options->isa,
                   "Instruction set, such as avx2 (default: the fastest one that the processor supports)");
   ops->add_option("--filter", options->filter,
-                  "Measure only operators whose line contains this text, such as 'int4' or 'decode'; with "
-                  "several texts, all of them");
+                  "Measure only operators whose line contains this text, such as 'int4' or 'decode'; of "
+                  "several texts, the line must contain all");
   ops->add_option("--repeats", options->repeats, "Number of runs per operator; the median is reported")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -128,7 +128,8 @@ Result<> run_calibrate(CalibrateCommand& c) {
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
-  // Every third measurement is not used for the fit. Its error estimates that of other steps.
+  // Every third measurement is not used for the fit. The error of the fit on these measurements estimates its
+  // error on other steps.
   std::vector<TimedStep> fitted, held_out;
   ProgressBar bar("measuring", "cells", 1);
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -13,14 +13,14 @@ namespace octavo {
 
 // images: data URLs, placed before the text.
 boost::json::object user_message(std::string_view text, const boost::json::array& images);
-// The answer, as the next request contains it.
+// Returns the answer as a message of the next request.
 boost::json::object assistant_message(const Turn& turn);
 boost::json::object tool_message(const boost::json::value& call, std::string_view result);
 
 // Returns an image as a data URL. Returns an error if the file is missing, too large, or not PNG, JPEG or
 // WebP.
 Result<std::string> image_url(const std::string& path);
-// Reads a JSON list of tools, as in requests. An element may also be a function object alone.
+// Reads a JSON list of tools, as in requests. An element may also be only the function object of a tool.
 Result<boost::json::array> read_tools_file(const std::string& path);
 
 }  // namespace octavo

@@ -18,7 +18,7 @@ class ChatScreen {
   void change(Piece::Kind kind, bool new_call);
 
   bool styled_;
-  bool shown_ = false;  // some of this answer is visible
+  bool shown_ = false;  // whether a piece of this answer was shown
   Piece::Kind kind_ = Piece::Kind::text;
 };
 

@@ -16,7 +16,7 @@ struct Piece {
   enum class Kind { thought, text, call };
   Kind kind;
   std::string_view text;
-  // text is the name of a new tool call; its arguments follow
+  // whether `text` is the name of a new tool call, whose arguments follow
   bool begins_call = false;
 };
 

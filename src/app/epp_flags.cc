@@ -31,7 +31,7 @@ constexpr SwitchFlag kSwitches[] = {
     {"--enable-grpc-stream-metrics", false, "llm_d_epp_request_running counts the streams"},
     {"--enable-pprof", false, "there is no profiler in Go's format"},
     {"--health-checking", true, "gRPC health checks are always answered"},
-    {"--metrics-endpoint-auth", false, "/metrics needs no token: restrict access to its port if necessary"},
+    {"--metrics-endpoint-auth", false, "/metrics needs no token; if necessary, restrict access to its port"},
     {"--tracing", false, "--otlp-traces-endpoint turns traces on"},
     {"--zap-devel", false, "the log has only one format"}};
 
@@ -107,7 +107,8 @@ Result<> set_level(const EppFlags& flags) {
 void add_epp_flags(CLI::App& command, EppFlags& flags) {
   command.add_option("-v,--v", flags.verbosity, "Verbosity of the log; from 4 on, it contains debug lines")
       ->group(kGroup);
-  command.add_option("--zap-log-level", flags.level, "Level of the log: debug, info or error")->group(kGroup);
+  command.add_option("--zap-log-level,--log-level", flags.level, "Level of the log: debug, info or error")
+      ->group(kGroup);
   add_page_flags(command, flags);
   for (const MetricFlag& flag : kMetrics)
     command

@@ -24,8 +24,8 @@ struct EppFlags {
 
 void add_epp_flags(CLI::App& command, EppFlags& flags);
 
-// Applies the log level and the metric names, and logs each flag without effect. Returns an error for a
-// flag without which the server is less safe than the user expects.
+// Applies the log level and the metric names, and logs each flag without effect. Returns an error for a flag
+// if Octavo would be less safe than the flag promises.
 Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& config);
 
 }  // namespace octavo

@@ -43,7 +43,8 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-// A list with more values than this is not shown here, because the description of the flag names the values.
+// If a flag has more values than this, the help does not list them, because the flag's description names
+// them.
 constexpr std::size_t kChoicesMax = 40;
 
 // Returns "{a,b}" for "TEXT:{a,b}", or "" if any value is valid.

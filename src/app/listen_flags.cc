@@ -22,7 +22,7 @@ constexpr FlagRow<int> kGraceFlag[] = {
      "Seconds that running requests have to finish after a signal to stop", flag::range(0, 3600)},
 };
 
-// name: as in VLLM_LOGGING_LEVEL, in any case.
+// name: as in VLLM_LOGGING_LEVEL, in upper or lower case.
 std::optional<LogLevel> log_level_named(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name == "debug" || name == "notset") return LogLevel::debug;

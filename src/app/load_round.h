@@ -23,8 +23,8 @@ struct RoundPlan {
   std::size_t number;
 };
 
-// Each round has different prompts, so that none is in the prefix cache. Round 0 first sends one request,
-// and returns its error.
+// Each round has different prompts, so that none is in the prefix cache. Round 0 first sends one request, and
+// returns its error if the request fails.
 Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, const traffic::Goodput& slo,
                                 const LoadTarget& target);
 

@@ -63,7 +63,7 @@ std::vector<std::string> advice(const Machine& m) {
     out.push_back("processor: " + m.lacking + "; only --device reference runs on this processor");
   if (m.huge_pages == "never")
     out.emplace_back(
-        "huge pages: huge pages are off, so large models read weights more slowly: echo madvise > "
+        "huge pages: off, so large models read weights more slowly: echo madvise > "
         "/sys/kernel/mm/transparent_hugepage/enabled");
   if (m.governor == "powersave")
     out.emplace_back(

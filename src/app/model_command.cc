@@ -1,4 +1,5 @@
-// octavo model inspect MODEL: describes a model. octavo model convert IN OUT: converts it.
+// octavo model inspect MODEL: describes a model. octavo model convert IN OUT: converts it. octavo model
+// architectures: lists the supported ones.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "local/find_model.h"
 #include "local/progress.h"
 #include "model/convert.h"
+#include "model/families/families.h"
 #include "model/inspect.h"
 
 namespace octavo {
@@ -69,11 +71,20 @@ void add_convert(CLI::App& model, Outcome& outcome) {
   });
 }
 
+void add_architectures(CLI::App& model) {
+  model.add_subcommand("architectures", "Print the values of `architectures` in config.json that are supported")
+      ->callback([] {
+        for (const Family& family : families())
+          fmt::print("{}{}\n", family.architecture, family.text_only ? " (text only)" : "");
+      });
+}
+
 }  // namespace
 
 void add_model(CLI::App& program, Outcome& outcome) {
   CLI::App* model = program.add_subcommand("model", "Inspect and convert checkpoints");
   model->require_subcommand(1);
+  add_architectures(*model);
   add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
       "inspect", "Print the layers of a checkpoint, its parameters, memory, KV bytes per token and roofline");
@@ -81,7 +92,8 @@ void add_model(CLI::App& program, Outcome& outcome) {
   command->add_option(
       "model,--model", flags->model,
       "Folder of the checkpoint, a GGUF file, or a model of the Hub (default: the demo model)");
-  command->add_flag("--plan", flags->plan, "Print the layers and the memory of each rank in this layout:");
+  command->add_flag("--plan", flags->plan,
+                    "Print the layers and the memory of each rank; the next flags set the layout");
   RankPlanOptions& ranks = flags->ranks;
   const auto add_size = [&](const char* flag, int& size, const char* text) {
     command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();

@@ -56,7 +56,7 @@ Result<ListedModel> read_model(const json::value& value, std::size_t number) {
   return model;
 }
 
-// Returns whether the file is not the first part of a split GGUF file.
+// Returns whether the file is a part of a split GGUF file, but not its first part.
 bool is_later_part(const std::string& name) {
   const std::size_t of = name.rfind("-of-");
   return of != std::string::npos && of >= 5 && name.substr(of - 5, 5) != "00001";

@@ -24,7 +24,8 @@ constexpr std::string_view kNoGrpc = "workers are reached over HTTP and parse th
 constexpr std::string_view kWorkersStore =
     "workers store responses, and the router sends each id to the worker that has it";
 
-constexpr std::string_view kTokenizes = "each prompt is tokenized once, on threads beside the event loops";
+constexpr std::string_view kTokenizes =
+    "each prompt is tokenised once, on threads outside of the event loops";
 constexpr std::string_view kTierCredits =
     "--kv-overlap-score-weight weighs cached blocks of every tier alike";
 constexpr std::string_view kEventSources =
@@ -46,7 +47,7 @@ constexpr OtherFlag kOtherFlags[] = {
     {"--prometheus-host", Takes::one, "GET /metrics uses --host"},
     {"--prometheus-port", Takes::one, "GET /metrics uses --port"},
     {"--log-dir", Takes::one, "the log goes to standard error"},
-    {"--disable-health-check", Takes::nothing, "--health-check-endpoint sets the path of health checks"},
+    {"--disable-health-check", Takes::nothing, "the router always checks the health of its workers"},
     {"--rate-limit-tokens-per-second", Takes::one, "--tenants limits the number of requests per second"},
     {"--chat-template", Takes::one, "the chat template comes from --tokenizer-path"},
     {"--reasoning-parser", Takes::one, kNoGrpc},

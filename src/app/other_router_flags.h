@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-// A flag accepts its values and logs what to use in Octavo, or is an error.
+// Each of these flags either logs what to use in Octavo instead, or is an error.
 void add_other_router_flags(CLI::App& command);
 
 }  // namespace octavo

@@ -139,8 +139,8 @@ constexpr PickFlag kPickServerFlags[] = {
     {"--drain-timeout", flag::to<&PickCommand::times, &PickTimes::drain>,
      "Time that open streams have to end after SIGTERM"},
     {kTracesFlag, flag::to<&PickCommand::traces_endpoint>,
-     "URL of a collector that gets a span for each decision (OTLP over HTTP, as JSON): "
-     "http://HOST:4318/v1/traces"},
+     "URL of a collector (OTLP) that gets a span for each decision: http://HOST:4318/v1/traces or "
+     "grpc://HOST:4317"},
 };
 
 void add_pick_flags(CLI::App& command, PickCommand& c) {

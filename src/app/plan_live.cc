@@ -164,7 +164,7 @@ std::vector<std::string> connector_names() {
 }
 
 std::string connectors_text() {
-  std::string text = "Program that scales the fleet";
+  std::string text = "How to scale the fleet";
   for (const auto& one : kConnectors) text += fmt::format("; {}: {}", one.name, one.summary);
   return text;
 }

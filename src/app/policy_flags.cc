@@ -34,12 +34,14 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
      "For cache_aware: minimum fraction of the prompt that a replica must have received before",
      flag::range(0.0, 1.0)},
     {"--balance-abs-threshold", flag::to<&PolicyOptions::balance_abs_threshold>,
-     "For cache_aware: a replica is overloaded if it has this number of requests more than the least loaded "
-     "replica, and --balance-rel-threshold holds too",
+     "For cache_aware: a replica is overloaded if its number of requests minus that of the least loaded "
+     "replica "
+     "is above this limit, and --balance-rel-threshold holds too",
      NotNegative{}},
     {"--balance-rel-threshold", flag::to<&PolicyOptions::balance_rel_threshold>,
-     "For cache_aware: a replica is overloaded if it has this factor times the requests of the least loaded "
-     "replica, and --balance-abs-threshold holds too",
+     "For cache_aware: a replica is overloaded if its number of requests is more than this factor times that "
+     "of "
+     "the least loaded replica, and --balance-abs-threshold holds too",
      flag::range(1.0, 1e6)},
     {"--kv-overlap-score-weight", flag::to<&PolicyOptions::kv_overlap_score_weight>,
      "For kv_aware: number of blocks by which a cached block lowers the cost; 0: cached blocks do not count",

@@ -52,10 +52,11 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
   for (const Stage& stage : stages) {
     if (layout.pipeline > 1) spec.stage = stage;
     const ModelFigures figures = model_figures(spec);
-    text += fmt::format("  stage {:<3} layers {:>3} to {:<3} weights {:.1f} MiB, KV cache {:.2f} KiB a token",
-                        stage.index, spec.first_layer(), spec.end_layer() - 1,
-                        figures.weight_bytes / whole * static_cast<double>(checkpoint.bytes()) / kMiB,
-                        figures.kv_bytes_per_token / 1024);
+    text +=
+        fmt::format("  stage {:<3} layers {:>3} to {:<3} weights {:.1f} MiB, KV cache {:.2f} KiB per token",
+                    stage.index, spec.first_layer(), spec.end_layer() - 1,
+                    figures.weight_bytes / whole * static_cast<double>(checkpoint.bytes()) / kMiB,
+                    figures.kv_bytes_per_token / 1024);
     for (std::size_t i = 0; device != nullptr && i < std::size(kRankBatches); ++i) {
       const std::int64_t us = decode_us(figures, *device, kRankBatches[i]);
       together[i] += us;
@@ -65,7 +66,7 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
   }
   for (std::size_t i = 0; device != nullptr && i < std::size(kRankBatches); ++i)
     text +=
-        fmt::format("  decode of {:<3} at {} tokens on {}: {:.2f} ms to a token, a step every {:.2f} ms\n",
+        fmt::format("  decode of {:<3} at {} tokens on {}: {:.2f} ms per token, a new step every {:.2f} ms\n",
                     kRankBatches[i], kContext, options.device, static_cast<double>(together[i]) / 1e3,
                     static_cast<double>(slowest[i]) / 1e3);
   return text;

@@ -29,8 +29,8 @@ constexpr FlagRow<RegistrationFlags> kRegistrationFlags[] = {
      "kv_producer or kv_consumer, both otherwise",
      OneOf{"auto|both|prefill|decode"}},
     {"--register-lease-secs", flag::to<&RegistrationFlags::lease_s>,
-     "Seconds after which etcd removes the entry of a server that has stopped. The server renews its entries "
-     "three times in this period",
+     "Seconds after which etcd removes the entry of a server that no longer renews it. The server renews its "
+     "entries three times in this period",
      flag::range(2, 3'600)},
 };
 
@@ -49,8 +49,8 @@ fleet::Role role_of(const std::string& name, const KvTransferOptions& transfer) 
   return transfer.produces ? fleet::Role::prefill : fleet::Role::decode;
 }
 
-// Returns the address at which subscribers reach a bound endpoint, with the host "*", or "" if it is not
-// reachable.
+// Returns the address at which subscribers reach a bound endpoint, or "" if it is not reachable. The host of
+// a TCP address is "*".
 std::string subscribed(const std::string& endpoint, int rank) {
   constexpr std::string_view kTcp = "tcp://";
   if (endpoint.empty()) return "";

@@ -58,7 +58,7 @@ class Replay {
   }
 
  private:
-  static constexpr std::size_t kJobsMax = 1024;  // requests in the engine
+  static constexpr std::size_t kJobsMax = 1024;  // maximum number of requests in the engine
 
   struct Job {
     std::string location;

@@ -223,8 +223,8 @@ constexpr RouterFlag kFailureFlags[] = {
 
 constexpr RouteFlag kClientFlags[] = {
     {kTracesFlag, flag::to<&RouteCommand::traces_endpoint>,
-     "URL of a collector that gets a span for each request and for each call to a worker (OTLP over HTTP, as "
-     "JSON): http://HOST:4318/v1/traces"},
+     "URL of a collector (OTLP) that gets a span for each request and for each call to a worker: "
+     "http://HOST:4318/v1/traces or grpc://HOST:4317"},
     {"--api-key",
      flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
      "API keys for clients. The router sends the first key to replicas when it reads their health and "

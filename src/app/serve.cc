@@ -1,14 +1,11 @@
 // octavo serve: serves a model over HTTP.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <ranges>
-#include <string_view>
 #include <vector>
 
 #include "app/commands.h"
@@ -27,23 +24,6 @@
 
 namespace octavo {
 namespace {
-
-// Enables vLLM's lora_filesystem_resolver, unless VLLM_PLUGINS is set and does not contain it.
-void take_adapter_folder(RuntimeOptions& options) {
-  const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
-  const std::string plugins = environment("VLLM_PLUGINS");
-  const auto is_resolver = [](auto name) {
-    return std::ranges::equal(name, std::string_view("lora_filesystem_resolver"));
-  };
-  if (folder.empty() ||
-      (!plugins.empty() && std::ranges::none_of(plugins | std::views::split(','), is_resolver)))
-    return;
-  if (!options.engine.lora.enabled || !options.serve.features.change_adapters)
-    return log_warning(
-        "VLLM_LORA_RESOLVER_CACHE_DIR has no effect: loading adapters from this folder needs --enable-lora "
-        "and --allow-runtime-lora-updating");
-  options.lora_folder = folder;
-}
 
 // Reads the rank of this process from the variables of mpirun (Open MPI, MPICH or Slurm).
 Result<> take_mpi(EngineOptions& options) {
@@ -118,8 +98,8 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
-  // Whether this host has engines of another host's server. If no flag sets the index of its first engine,
-  // this host has ranks of an engine.
+  // true: this host runs engines of another host's server. A headless host without the two flags runs ranks
+  // of an engine.
   const bool has_engines_of_another =
       c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
@@ -137,7 +117,7 @@ Result<> serve(ServeCommand& c) {
   TRY_VOID(take_kv_environment(c, environment));
   if (c.child.runs_engine) return run_engine(std::move(c.runtime), c.child.rank, has_engines_of_another);
   if (c.models.given()) return serve_models(c);
-  take_adapter_folder(c.runtime);
+  take_adapter_folder({&c.runtime});
   TRY_VOID(take_processors(engine, c.numa, environment));
   if (engine.parallel.mpi && engine.parallel.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
   if (engine.parallel.nodes.count > 1 && engine.parallel.nodes.rank > 0) return run_host_of_ranks(engine);
@@ -150,7 +130,7 @@ Result<> serve(ServeCommand& c) {
   signals.wait([&] {
     for (const Serving& serving : servings) serving.runtime->engine->log_state();
   });
-  // routers stop sending requests
+  // makes routers stop sending requests
   for (Serving& serving : servings) serving.registration.reset();
   log_info("stopping: running requests may take up to {} s to end", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);

@@ -117,10 +117,11 @@ constexpr ServeFlag kReplyFlags[] = {
      "Seconds after which a session of --sagemaker-sessions expires",
      flag::range(1, 31'536'000),
      {.environment = "SAGEMAKER_SESSIONS_EXPIRATION"}},
-    {"--enable-session-import", flag::to<features_of, &ServeFeatures::session_import>,
-     "Serve /v1/sessions/{id}/import. An imported file decides the content of cached prefixes, so enable it "
-     "only "
-     "if all clients are trusted"},
+    {"--enable-session-import",
+     flag::to<&RuntimeCommand::runtime, &RuntimeOptions::engine, &EngineOptions::sessions,
+              &SessionLimits::imports>,
+     "Serve /v1/sessions/{id}/export and import. An imported file decides the content of cached prefixes, so "
+     "enable it only if all clients are trusted"},
     {"--fingerprint-mode", flag::to<&ServeCommand::fingerprint, &Fingerprint::mode>,
      "Content of system_fingerprint: full or hash (version and configuration), custom (--fingerprint-value), "
      "or none",
@@ -219,7 +220,7 @@ constexpr ServeFlag kLogFlags[] = {
      flag::range(0.1, 86'400.0),
      {.environment = "VLLM_LOG_STATS_INTERVAL"}},
     {"--enable-log-requests", flag::to<observe_of, &ObserveOptions::log_requests>,
-     "Log one line per request; --log-level debug adds the prompt"},
+     "Log one line per accepted request and per error response; --log-level debug adds the prompt"},
     {"--max-log-len", flag::to<observe_of, &ObserveOptions::max_log_len>,
      "Maximum number of bytes of a prompt in the log (default: no limit)", flag::range(0, 1 << 30)},
     {"--log-format", flag::parsed<take_log_format>,

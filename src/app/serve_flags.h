@@ -34,7 +34,7 @@ struct Lists {
 struct ModelsOptions {
   std::string source;               // file or folder; "": none
   std::vector<std::string> others;  // models after the first on the command line
-  std::int64_t memory_bytes = 0;    // of all models together; 0: 90 % of the available memory
+  std::int64_t memory_bytes = 0;    // memory for all models together; 0: 90 % of the available memory
   int slice_s = 5;
   bool given() const { return !source.empty() || !others.empty(); }
 };

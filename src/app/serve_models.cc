@@ -16,6 +16,7 @@
 #include "base/host_memory.h"
 #include "base/log.h"
 #include "base/size_text.h"
+#include "http/body_budget.h"
 #include "local/kv_environment.h"
 #include "local/vllm_variables.h"
 #include "many/model_handler.h"
@@ -61,7 +62,8 @@ Result<> check_model_flags(const ServeCommand& c) {
 // Returns the options of one model: the flags of this process, then those of the model.
 Result<std::unique_ptr<ServeCommand>> options_of(const std::vector<std::string>& flags) {
   std::vector<std::string> arguments = command_line();
-  arguments.erase(arguments.begin(), std::min(arguments.begin() + 2, arguments.end()));  // octavo serve
+  // removes "octavo serve"
+  arguments.erase(arguments.begin(), std::min(arguments.begin() + 2, arguments.end()));
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   auto c = std::make_unique<ServeCommand>();
   CLI::App command("", "serve");
@@ -123,6 +125,7 @@ Result<ModelSource> source_of(const ListedModel& listed, const ServeCommand& ser
   if (source.names.empty()) source.names = runtime.served_model_names = {runtime.engine.model.dir};
   source.served = source.names.size();
   for (const LoraModule& adapter : runtime.lora_modules) source.names.push_back(adapter.name);
+  runtime.lora_folder.base_name = runtime.engine.model.dir;
   TRY_VOID(find_models(runtime.engine, runtime.hub));
   source.rules = {.weight_bytes = estimated_weight_bytes(runtime.engine.model),
                   .pinned = listed.pinned,
@@ -186,6 +189,14 @@ Result<> serve_models(ServeCommand& c) {
   TRY(auto server, ApiServer::start(c.runtime.serve.access.api_keys, c.http));
   TRY(std::vector<ModelSource> sources, sources_of(c, memory));
   const std::size_t count = sources.size();
+  std::vector<RuntimeOptions*> models;
+  for (ModelSource& source : sources) models.push_back(&source.options);
+  take_adapter_folder(models);
+  // One budget for the unfinished requests of all models.
+  const AdmissionOptions& admission = c.runtime.serve.admission;
+  const auto bytes =
+      std::make_shared<http::BodyBudget>(static_cast<std::uint64_t>(admission.request_bytes_max));
+  for (RuntimeOptions* const model : models) model->serve.admission.shared_bytes = bytes;
   TRY(auto table, many::ModelTable::open({.memory_bytes = memory, .slice_us = c.models.slice_s * 1'000'000LL},
                                          std::move(sources)));
   const auto handler = std::make_shared<many::ModelHandler>(table, c.runtime.serve);

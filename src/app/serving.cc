@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "app/engine_command.h"
 #include "app/environment.h"
@@ -51,6 +54,27 @@ Result<> complete_options(ServeCommand& c) {
   return {};
 }
 
+void take_adapter_folder(const std::vector<RuntimeOptions*>& models) {
+  const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
+  const std::string plugins = environment("VLLM_PLUGINS");
+  const auto is_resolver = [](auto name) {
+    return std::ranges::equal(name, std::string_view("lora_filesystem_resolver"));
+  };
+  if (folder.empty() ||
+      (!plugins.empty() && std::ranges::none_of(plugins | std::views::split(','), is_resolver)))
+    return;
+  bool used = false;
+  for (RuntimeOptions* const model : models)
+    if (model->engine.lora.enabled && model->serve.features.change_adapters) {
+      model->lora_folder.path = folder;
+      used = true;
+    }
+  if (!used)
+    log_warning(
+        "VLLM_LORA_RESOLVER_CACHE_DIR has no effect: loading adapters from this folder needs --enable-lora "
+        "and --allow-runtime-lora-updating");
+}
+
 Result<Serving> start_serving(ServeCommand& c) {
   TRY_VOID(complete_options(c));
   log_vllm_variables(environ);
@@ -80,14 +104,14 @@ Result<Serving> start_serving(ServeCommand& c) {
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
   if (c.http.reuse_port) TRY_VOID(listen());
-  // Stops the batches here, because the server does so only if open() was called.
+  // Starts the batches only here, because the server stops them only if open() was called.
   if (store)
     serving.runtime->service->batches =
         batches::start(std::move(store), batches::serve_host(serving.runtime->service));
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {} of weights, {} KV blocks ({}), context of {} tokens", engine.architecture,
-           size_text(engine.weight_bytes), engine.num_blocks, size_text(engine.cache_bytes),
+           size_text(engine.weight_bytes), engine.num_blocks, size_text(engine.cache.bytes),
            engine.max_model_len);
   log_info("ready on {} after {:.2f} s", serving.server->address(),
            static_cast<double>(now_us() - started) * 1e-6);

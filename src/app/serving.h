@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "app/serve_flags.h"
 #include "fleet/discover/registration.h"
@@ -22,6 +23,10 @@ Result<> complete_options(ServeCommand& c);
 
 // Returns the API keys of flags and environment.
 std::vector<std::string> api_keys_of(const ServeCommand& c);
+
+// Enables vLLM's lora_filesystem_resolver with the folder VLLM_LORA_RESOLVER_CACHE_DIR for the models that
+// may load adapters at run time, unless VLLM_PLUGINS is set and does not contain it.
+void take_adapter_folder(const std::vector<RuntimeOptions*>& models);
 
 // Listens, and responds 503 while the model loads. Returns when the model is loaded.
 Result<Serving> start_serving(ServeCommand& c);

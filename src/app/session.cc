@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/commands.h"
+#include "app/session_rows.h"
 #include "http/client.h"
 #include "http/url.h"
 #include "openai/session_path.h"
@@ -74,48 +75,16 @@ std::string path_of(const std::string& session, std::string_view action) {
   return fmt::format("{}/{}/{}", openai::kSessionsPath, openai::encoded_session_id(session), action);
 }
 
-double number_in(const json::object& session, std::string_view name) {
-  const json::value* value = session.if_contains(name);
-  return value && value->is_number() ? value->to_number<double>() : 0;
-}
-
-std::string text_in(const json::object& session, std::string_view name) {
-  const json::value* value = session.if_contains(name);
-  return value && value->is_string() ? std::string(value->get_string()) : "";
-}
-
-std::string duration(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.0f} h", seconds / 3600);
-}
-
 Result<> list_sessions(const SessionOptions& o) {
-  constexpr std::string_view kRow = "{:<36} {:<9} {:>8} {:>8} {:>5} {:>8} {:>8} {:>8}\n";
   TRY(SessionServer server, SessionServer::connect(o));
-  fmt::print(kRow, "SESSION", "STATE", "TOKENS", "HELD", "HIT%", "TURNS", "AGE", "LAST");
   for (std::string after;;) {
-    const std::string page = after.empty() ? "" : "&after=" + openai::encoded_session_id(after);
+    const std::string rest = after.empty() ? "" : "&after=" + openai::encoded_session_id(after);
     TRY(const http::Response response,
-        server.call("GET", fmt::format("{}?limit=1000{}", openai::kSessionsPath, page)));
-    boost::system::error_code wrong;
-    const json::value body = json::parse(response.body, wrong);
-    const json::object* list = wrong ? nullptr : body.if_object();
-    const json::value* data = list ? list->if_contains("data") : nullptr;
-    if (!data || !data->is_array())
-      return failure(ErrorCode::io, "{} returned no list of sessions: is it an Octavo server?", o.url);
-    for (const json::value& each : data->get_array()) {
-      if (!each.is_object()) continue;
-      const json::object& s = each.get_object();
-      const json::value* usage = s.if_contains("usage");
-      const double prompt = usage && usage->is_object() ? number_in(usage->get_object(), "prompt_tokens") : 0;
-      const double hits = prompt > 0 ? number_in(usage->get_object(), "cached_tokens") / prompt : 0;
-      after = text_in(s, "id");
-      fmt::print(kRow, after, text_in(s, "state"), number_in(s, "tokens"), number_in(s, "held_tokens"),
-                 fmt::format("{:.0f}", 100 * hits), number_in(s, "turns"),
-                 duration(number_in(s, "age_seconds")), duration(number_in(s, "idle_seconds")));
-    }
-    const json::value* more = list->if_contains("has_more");
-    if (data->get_array().empty() || !more || !more->is_bool() || !more->get_bool()) return {};
+        server.call("GET", fmt::format("{}?limit=1000{}", openai::kSessionsPath, rest)));
+    TRY(const SessionPage page, read_session_page(response.body));
+    fmt::print("{}", session_lines(page.rows, after.empty()));
+    if (!page.more) return {};
+    after = page.rows.back().id;
   }
 }
 
@@ -167,9 +136,10 @@ Result<> import_session(const SessionOptions& o) {
   }
   boost::system::error_code not_json;
   const json::value answer = json::parse(last.body, not_json);
-  const bool whole = !not_json && answer.is_object() && text_in(answer.get_object(), "state") == "retained";
-  if (!whole) return invalid("file", "{} is incomplete: its last parts are missing", o.path);
-  fmt::print("{}: {} tokens\n", o.session, number_in(answer.get_object(), "held_tokens"));
+  const SessionRow session = answer.is_object() ? read_session(answer.get_object()) : SessionRow();
+  if (session.state != "retained")
+    return invalid("file", "{} is incomplete: its last parts are missing", o.path);
+  fmt::print("{}: {} tokens\n", o.session, session.held_tokens);
   return {};
 }
 
@@ -178,10 +148,10 @@ CLI::App* session_command(CLI::App& parent, const std::string& name, const std::
   CLI::App* command = parent.add_subcommand(name, help);
   command->add_option("--url", options->url, "Server or router, as HOST:PORT or http(s)://HOST:PORT")
       ->capture_default_str();
-  command->add_option("--api-key", options->api_key, "API key to send, whose sessions are used")
+  command->add_option("--api-key", options->api_key, "API key to send; it identifies the tenant")
       ->envname("OCTAVO_API_KEY");
   command->add_option("--client", options->client,
-                      "Header of --client-header of the server, as NAME: VALUE, that names the tenant");
+                      "Header that names the tenant, as NAME: VALUE (see --client-header of the server)");
   if (name == "list") return command;
   command->add_option("session", options->session, "Name of the session")->required();
   command->add_option("file", options->path, "Path of the file")->required();

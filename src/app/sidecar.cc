@@ -70,8 +70,8 @@ constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
      "Maximum seconds for a prefill request; after this time the decode engine computes the prompt",
      flag::range(1, 86'400)},
     {kTracesFlag, flag::to<&SidecarCommand::traces_endpoint>,
-     "URL of a collector that gets a span for each request and for each call to an engine (OTLP over HTTP, "
-     "as JSON): http://HOST:4318/v1/traces"},
+     "URL of a collector (OTLP) that gets a span for each request and for each call to an engine: "
+     "http://HOST:4318/v1/traces or grpc://HOST:4317"},
 };
 
 Result<> run(SidecarCommand& c) {

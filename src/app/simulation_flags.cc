@@ -104,8 +104,8 @@ SchedulerOptions& scheduler_of(SimulationFlags& c) { return c.options.scheduler;
 
 constexpr SimulationFlag kTrafficFlags[] = {
     {"--trace", flag::to<&SimulationFlags::trace>,
-     "Recorded requests: a file in Mooncake's format, a JSON object a line, or a folder of `octavo serve "
-     "--record`"},
+     "Recorded requests: a file in Mooncake's format (one JSON object per line), or a folder of `octavo "
+     "serve --record`"},
     {"--traffic", flag::to<&SimulationFlags::traffic>,
      "JSON file with rate, lengths and number of turns of sessions to generate, instead of a trace"},
     {"--trace-block-size", flag::to<&SimulationFlags::trace_block_size>,

@@ -28,7 +28,7 @@ struct SimulationFlags {
 // Parsing sets `flags`, which must outlive the subcommand.
 void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
 void add_replica_flags(CLI::App& command, SimulationFlags& flags);
-// Flags of separate prefill replicas, except their number.
+// Adds the flags of separate prefill replicas, except their number.
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& flags);
 
 // Computes timing and cache size of decode and prefill replicas from the figures of model and device,

@@ -62,7 +62,7 @@ Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags
   }
   if (!flags.file.empty()) {
     auto file = fleet::poll_file(flags.file);
-    if (!file) return invalid("worker-file", "{}: {}", flags.file, file.error().message);
+    if (!file) return invalid("worker-file", "{}: {}", file.error().field, file.error().message);
     sources.push_back(*std::move(file));
   }
   if (!flags.dns.empty()) {

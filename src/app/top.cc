@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/session_rows.h"
 #include "app/top_frame.h"
 #include "base/clock.h"
 #include "fleet/observe/server_pages.h"
@@ -26,6 +28,23 @@ struct TopCommand {
   double interval_s = 2;
   bool once = false;
 };
+
+// In a server with many models, the request for the list would load a model.
+bool may_list_sessions(const std::vector<TopRow>& rows) {
+  return std::ranges::any_of(rows, [](const TopRow& row) { return row.load && row.load->sessions > 0; }) &&
+         std::ranges::all_of(rows, [](const TopRow& row) { return row.models.empty(); });
+}
+
+// Returns the sessions of all servers that list them. A router lists those of its workers.
+std::vector<SessionRow> sessions_at(const TopCommand& c) {
+  std::vector<SessionRow> all;
+  for (const auto& [url, body] : fleet::pages_of(c.urls, "/v1/sessions?limit=1000", c.api_key)) {
+    if (!body) continue;
+    if (const auto page = read_session_page(*body))
+      all.insert(all.end(), page->rows.begin(), page->rows.end());
+  }
+  return all;
+}
 
 // Runs until a signal or, with --once, for one interval.
 Result<> top(const TopCommand& c) {
@@ -52,8 +71,9 @@ Result<> top(const TopCommand& c) {
       const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
       const std::string frame = top_frame(rows, static_cast<double>(now_at_us - last_us) * 1e-6,
                                           std::chrono::duration<double>(since_1970).count());
+      const std::string sessions = may_list_sessions(rows) ? largest_sessions(sessions_at(c)) : "";
       // On a terminal, each frame replaces the previous one.
-      fmt::print("{}{}{}", screen ? "\x1b[H\x1b[J" : "", frame, screen || c.once ? "" : "\n");
+      fmt::print("{}{}{}{}", screen ? "\x1b[H\x1b[J" : "", frame, sessions, screen || c.once ? "" : "\n");
       std::fflush(stdout);
       if (c.once) return {};
     }

@@ -32,7 +32,8 @@ using traffic::KnobSearch;
 // A setting is better if its rate is at least this multiple of the best rate.
 constexpr double kBetter = 1.03;
 // The best settings of a search are measured again, because the best of many noisy measurements is often an
-// outlier: at most kFinalists settings with at least kNear of the best rate, kFinalRounds times in turns.
+// outlier. At most kFinalists settings with at least kNear of the best rate are measured kFinalRounds times
+// in turns.
 constexpr double kNear = 0.85;
 constexpr std::size_t kFinalists = 3, kFinalRounds = 3;
 constexpr int kConfirmations = 3;                        // runs in a row that must meet the SLO
@@ -125,7 +126,7 @@ class Tuner {
                    "much; raise --seconds or lower --share");
   }
 
-  // Measures every setting of the grid, and then the best ones in turns with the tuned setting.
+  // Measures every setting of the grid. Then measures the best ones and the tuned setting in turns.
   Result<> compare_with_grid() {
     for (const KnobSearch::Setting& setting : search_.grid()) {
       TRY(TunedTrial trial, try_flags(flags_of(setting), c_.first_rate, 0));
@@ -179,8 +180,8 @@ class Tuner {
                        r.good_share * 100, r.figure("p99_ttft_ms"), r.figure("p99_tpot_ms"));
   }
 
-  // Finds the highest rate of a setting, which begins with the rate `first`. Stops after one run if `best` is
-  // not 0 and the setting is not better.
+  // Finds the highest rate of a setting, starting at the rate `first`. Stops after one run if `best` is not 0
+  // and the setting is not better.
   Result<TunedTrial> try_flags(std::vector<GivenFlag> flags, double first, double best) {
     TunedTrial trial{.flags = std::move(flags), .rate = 0, .reason = {}};
     auto tuned = start(trial.flags);

@@ -22,13 +22,13 @@ struct TuneResult {
   std::vector<std::string> slo;
   double share = 0;  // fraction of requests that must meet the SLO
   std::vector<TunedTrial> trials;
-  std::vector<TunedTrial> grid;  // with --exhaustive
+  std::vector<TunedTrial> grid;  // all settings of the grid, only with --exhaustive
   // set with --exhaustive: the tuned setting and the best settings of the grid, measured in turns; best first
   std::vector<TunedTrial> finals;
   TunedTrial best;
-  // the best setting at the best rate
+  // runs of the best setting at the best rate
   std::vector<LoadRound> confirmed;
-  // the best setting at other rates
+  // runs of the best setting at other rates
   std::vector<LoadRound> curve;
 };
 

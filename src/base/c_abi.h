@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-// Copies the text and a terminating 0. Truncates it if `out` is too small.
+// Copies the text and a terminating '\0'. Truncates the text if `out` is too small.
 inline void copy_text(std::string_view text, std::span<char> out) {
   const std::size_t bytes = std::min(text.size(), out.size() - 1);
   std::memcpy(out.data(), text.data(), bytes);

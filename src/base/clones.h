@@ -1,5 +1,5 @@
-// Compiles a function for several instruction sets; the loader selects one at program start. Not active
-// under sanitizers, which are initialized after that.
+// Compiles a function for several instruction sets; the loader selects one at program start. Not active under
+// sanitizers, because they are initialized after the loader selects.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

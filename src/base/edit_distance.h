@@ -9,7 +9,7 @@ namespace octavo {
 
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// Returns the `most` known names that are most similar, the most similar one first.
+// Returns at most `most` known names, the most similar one first.
 std::vector<std::string_view> nearest_names(std::string_view name, std::vector<std::string_view> known,
                                             std::size_t most);
 // Returns the known name if `name` seems to be a typing error of it, otherwise "".

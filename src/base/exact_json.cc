@@ -58,7 +58,7 @@ Digits digits_of(std::string_view number) {
 
 // Returns true if the shortest text of the double is the same number.
 bool holds(double value, std::string_view text) {
-  // An integer of more than 64 bits.
+  // An integer that arrives here has more than 64 bits, so it stays text.
   if (text.find_first_of(".eE") == std::string_view::npos) return false;
   if (!std::isfinite(value)) return false;
   return digits_of(text) == digits_of(fmt::format("{}", value));

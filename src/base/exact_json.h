@@ -15,7 +15,7 @@ namespace octavo {
 inline constexpr std::size_t kExactJsonDepthMax = 256;
 
 // Parses the value at the start of the text. taken: receives the number of bytes read; after an error, the
-// number of bytes before it.
+// number of bytes before the error.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
                                     std::size_t& taken, boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);

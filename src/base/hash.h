@@ -14,7 +14,7 @@ struct Hash128 {
   auto operator<=>(const Hash128&) const = default;
 };
 
-// The bits of a Hash128 are uniform, so some of them suffice for hash tables.
+// For hash tables. The bits of a Hash128 are uniform, so its low half is a good hash.
 struct HashOfHash {
   std::size_t operator()(const Hash128& h) const { return static_cast<std::size_t>(h.low); }
 };

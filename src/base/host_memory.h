@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// bytes
+// All sizes are in bytes.
 struct HostMemory {
   std::uint64_t machine = 0;  // 0: unknown
   std::optional<std::uint64_t> limit =

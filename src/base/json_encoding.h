@@ -1,5 +1,5 @@
-// Detects the encoding of JSON text. Like Python's json module, it detects UTF-8, UTF-16 and UTF-32 by a
-// byte order mark, or by zero bytes in the first two characters.
+// Detects the encoding of JSON text. Like Python's json module, it detects UTF-8, UTF-16 and UTF-32 by a byte
+// order mark, or by bytes with the value 0 in the first two characters.
 #pragma once
 
 #include <string>

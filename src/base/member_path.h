@@ -19,7 +19,7 @@ constexpr auto& follow(From& object) {
   return follow<Rest...>(std::invoke(First, object));
 }
 
-// Type of a path from an Object to a Value, whatever its members are.
+// A path from an Object to a Value. All such paths have the same type.
 template <class Object, class Value>
 struct MemberPath {
   const Value& (*of_constant)(const Object&);

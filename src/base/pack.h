@@ -106,7 +106,7 @@ class Unpacker {
   explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   bool good() const { return good_; }
-  bool complete() const { return good_ && bytes_.empty(); }  // all bytes are read
+  bool complete() const { return good_ && bytes_.empty(); }  // whether all bytes were read
 
   void get(bool& value) {
     std::uint8_t byte = 0;
@@ -228,7 +228,7 @@ struct Of<T> {
   static constexpr std::uint64_t add(std::uint64_t hash) { return Of<typename Packed<T>::As>::add(hash); }
 };
 
-// Hashes a number for the template, and the types of its arguments.
+// Hashes kTemplate, the number of a class template, and the types of the template's arguments.
 template <std::uint64_t kTemplate, class... Held>
 struct OfHeld {
   static constexpr std::uint64_t add(std::uint64_t hash) {

@@ -78,7 +78,7 @@ TEST(Pack, AVectorIsNoLongerThanItsBytes) {
   EXPECT_TRUE(numbers.empty());
 }
 
-// The same struct with one change each.
+// Structs that each differ from Inner in one thing.
 struct OneMore {
   std::int32_t a;
   std::string b;

@@ -5,7 +5,8 @@
 
 namespace octavo {
 
-// at(i): value i in ascending order. count must be positive. Interpolates linearly, as numpy does.
+// at(i) must return the value with index i in ascending order. count must be positive. Interpolates linearly,
+// as numpy does.
 template <class At>
 double percentile(std::uint64_t count, double percent, At&& at) {
   const double rank = percent / 100 * static_cast<double>(count - 1);

@@ -84,7 +84,7 @@ Result<> bind_thread(std::span<const int> processors) {
 }
 
 void shorten_slice() {
-  const int nice = getpriority(PRIO_PROCESS, 0);  // of the calling thread
+  const int nice = getpriority(PRIO_PROCESS, 0);  // nice value of the calling thread
   if (nice < 0 || sched_getscheduler(0) != SCHED_OTHER) return;
   // First version of the kernel's struct sched_attr.
   struct {

@@ -11,7 +11,7 @@
 namespace octavo {
 
 // Parses a list such as "0-3,8", as the kernel and numactl write it. The result is sorted. Returns
-// invalid_argument otherwise.
+// invalid_argument if the text is not such a list.
 Result<std::vector<int>> read_processor_list(std::string_view text);
 
 // Returns the usable processors of each NUMA node; the index is the number of the node. Returns an empty

@@ -16,7 +16,7 @@ class Sha256 {
   ~Sha256();
 
   void add(std::span<const std::byte> bytes);
-  // 64 lower-case hexadecimal digits; call add() before, not after it
+  // Returns 64 lower-case hexadecimal digits. Do not call add() afterwards.
   std::string hex();
 
  private:

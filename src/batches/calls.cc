@@ -32,8 +32,8 @@ constexpr Action kActions[] = {
     {"GET", "/v1/messages/batches/{id}/results", message_batch_results},
 };
 
-// Matches a path with a pattern such as "/v1/files/{id}". Returns the id in the path, "" if the pattern has
-// no id, and nullopt if the path does not match.
+// Matches a path with a pattern such as "/v1/files/{id}". Returns the id in the path, or "" if the pattern
+// has no {id}. Returns nullopt if the path does not match.
 std::optional<std::string> match(std::string_view form, std::string_view path) {
   constexpr std::string_view kId = "{id}";
   const std::size_t at = form.find(kId);

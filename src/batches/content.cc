@@ -13,7 +13,8 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
   FileStream(HostPtr host, std::shared_ptr<http::Exchange> exchange, std::ifstream file)
       : host_(std::move(host)), exchange_(std::move(exchange)), file_(std::move(file)) {}
 
-  // Sends pieces until the client's buffer is full. Runs on a worker thread, never on two threads at once.
+  // Sends pieces until the connection's send buffer is full. Runs on one of the host's threads, never on two
+  // at once.
   void send() {
     std::string piece(kPieceBytes, '\0');
     while (!exchange_->wait_writable(

@@ -11,7 +11,7 @@
 namespace octavo::batches {
 
 // Sends the file in pieces, at the speed of the client's connection. Returns an io error if the file cannot
-// be opened; no response has been sent in this case.
+// be opened. Then it has sent no response.
 Result<> send_file(const HostPtr& host, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type);
 

@@ -16,7 +16,7 @@ class Host {
  public:
   virtual ~Host() = default;
 
-  // Answers the request of a line. If the status is 429 or 503, the line is retried.
+  // Answers the request of a line. If the response has status 429 or 503, LineRunner retries the line.
   virtual void send(const std::shared_ptr<http::Exchange>& exchange) = 0;
   // Returns headers for the requests of lines, in addition to Content-Type.
   virtual http::Headers line_headers() const { return {}; }
@@ -34,7 +34,7 @@ using HostPtr = std::shared_ptr<Host>;
 
 // Returns the owner of a tenant's files and batches, or "" if the host does not distinguish clients.
 std::string owner_of(std::string_view tenant);
-// Returns Request::peer for the requests of an owner's batches.
+// Returns the value of Request::peer for the lines of an owner's batches.
 inline std::string line_peer(std::string_view owner) { return "batch:" + std::string(owner); }
 
 }  // namespace octavo::batches

@@ -19,12 +19,11 @@ struct Line {
   std::shared_ptr<const std::string> body;  // JSON object
 };
 
-// Parses a line. Sets custom_id even if another field is invalid. Returns invalid_argument with the name of
-// the invalid field.
+// Parses a line. Sets custom_id even if another field is invalid. If a field is invalid, returns
+// invalid_argument with its name.
 Result<Line> read_line(const std::string& text, std::string& custom_id);
 
-// Returns a line of the output file, in vLLM's format. If `status` is 0, `body` is an error that occurred
-// before a response was received.
+// Returns a line of the output file, in vLLM's format. status, body: as in LineAnswer.
 std::string output_line(const std::string& custom_id, std::int64_t status, const std::string& body);
 
 std::string random_hex();

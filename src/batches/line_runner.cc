@@ -15,7 +15,8 @@ namespace {
 constexpr int kTriesAlone = 100;
 constexpr std::int64_t kRetryUs = 50'000, kRetryMostUs = 10'000'000;
 
-// Returns whether the line's own `timeout` field ended the request. A retry would end in the same way.
+// Returns whether the error's `param` is "timeout": the line's own `timeout` field ended the request. A retry
+// would end in the same way.
 bool is_own_timeout(const std::string& body) {
   boost::system::error_code bad;
   const boost::json::value parsed = parse_exact_json(body, bad);

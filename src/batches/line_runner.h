@@ -30,9 +30,9 @@ class LineRunner {
     http::Response response;
   };
 
-  // `origin` decides how often a line with status 429 or 503 is retried. A background origin retries
-  // without a limit, and at growing intervals after 503. Other origins retry at most 100 times while no
-  // other line runs. A line that its own `timeout` has ended is not retried.
+  // `origin` decides how often a line with status 429 or 503 is retried. With Origin::background there is no
+  // limit, and the intervals grow after each 503. With another origin, the runner gives up after 100 tries in
+  // a row while no other line runs. A 503 that the line's own `timeout` field caused is not retried.
   LineRunner(HostPtr host, http::Request::Origin origin);
   ~LineRunner();
 
@@ -40,7 +40,7 @@ class LineRunner {
   // Returns the lines that have ended. If no line has ended, first waits for a line, for wake(), or for
   // `ms` milliseconds.
   std::vector<Ended> wait(int ms);
-  // close() and close_all() end running lines. wait() does not return these lines.
+  // close() and close_all() abort running lines. wait() does not return these lines.
   void close(const std::string& batch);
   void close_all();
   void wake();
@@ -48,8 +48,8 @@ class LineRunner {
   int open() const { return static_cast<int>(open_.size()); }
 
  private:
-  // Responses of ended lines. Callbacks share this object, because a callback can run after the runner is
-  // destroyed.
+  // Responses of ended lines. The callbacks also own this object, because a callback can run after the runner
+  // is destroyed.
   struct Arrivals {
     std::mutex mutex;
     std::condition_variable changed;
@@ -74,7 +74,8 @@ class LineRunner {
   std::map<std::uint64_t, Open> open_;
   std::uint64_t last_id_ = 0;
   int retrying_ = 0;
-  int tries_alone_ = 0;  // refused tries, while no other line was running, since a line last ended
+  int tries_alone_ = 0;  // tries with status 429 or 503 while no other line was running; 0 again whenever a
+                         // line ends
 };
 
 }  // namespace octavo::batches

@@ -46,7 +46,7 @@ json::object message_batch_json(const Batch& batch) {
                    {"cancel_initiated_at", date_json(batch.cancelling_at)},
                    {"archived_at", nullptr},
                    {"results_url", nullptr}};
-  // The URL is relative to the client's base URL, because a gateway may change the server's address.
+  // The URL has no host, because clients behind a gateway use a different address.
   if (batch.ended()) out["results_url"] = fmt::format("/v1/messages/batches/{}/results", batch.id);
   return out;
 }
@@ -107,7 +107,7 @@ Result<> create_message_batch(Call& call) {
   batch.total = static_cast<std::int64_t>(count);
   auto added = call.store.add_batch(std::move(batch));
   if (!added) {
-    (void)call.store.discard_file(file.id);  // the file is hidden, so clients cannot delete it
+    (void)call.store.discard_file(file.id);  // clients cannot see or delete a file with purpose kMessages
     return std::unexpected(added.error());
   }
   batch = *std::move(added);

@@ -54,7 +54,8 @@ json::object batch_json(const Batch& batch) {
   return out;
 }
 
-// Returns an error unless the route takes one JSON request and returns one JSON response.
+// Returns an error unless batches can use the endpoint: an OpenAI route under /v1 or /v2 that generates text
+// or pools.
 Result<> check_endpoint(const std::string& endpoint) {
   std::string known;
   for (const openai::Route& route : openai::routes()) {

@@ -9,9 +9,9 @@ namespace octavo::batches {
 
 // All times are in seconds since 1970. 0: the event has not happened.
 struct StoredFile {
-  std::int64_t number = 0;  // index in the order of creation
+  std::int64_t number = 0;  // 1, 2, ... in the order of creation
   std::string id{};
-  std::string owner{};  // hash of the client; "" if the server does not distinguish clients
+  std::string owner{};  // owner_of() of the client; "" if the server does not distinguish clients
   std::string filename{};
   std::string purpose{};
   std::int64_t bytes = 0;
@@ -40,7 +40,7 @@ inline constexpr std::string_view kFailed = "failed";
 inline constexpr std::int64_t kWindowS = 24 * 3'600;
 
 struct Batch {
-  std::int64_t number = 0;  // index in the order of creation
+  std::int64_t number = 0;  // 1, 2, ... in the order of creation
   std::string id{};
   std::string owner{};
   std::string protocol{};
@@ -51,7 +51,7 @@ struct Batch {
   std::string error_file{};
   std::string metadata{};          // JSON object, or "" if the client gave none
   std::string errors{};            // JSON array, or "" if there are no errors
-  std::int64_t output_keep_s = 0;  // lifetime of the output files in seconds; 0: no limit
+  std::int64_t output_keep_s = 0;  // lifetime of the output files in seconds; 0: unlimited
   std::int64_t created_at = 0;
   std::int64_t in_progress_at = 0;
   std::int64_t cancelling_at = 0;
@@ -72,7 +72,7 @@ struct LineAnswer {
   std::string batch{};
   std::int64_t line = 0;  // line number in the input file, from 1
   std::string custom_id{};
-  // HTTP status, or 0 if the line is not a valid request; `body` is then the error
+  // HTTP status; 0: the line is not a valid request, and `body` is the error
   std::int64_t status = 0;
   std::string body{};
 };

@@ -19,14 +19,13 @@ class ServeHost final : public Host {
     exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
   }
 
-  // Lines and clients together may use three quarters of the engine's sequences. Above this limit, no new
-  // line starts.
+  // No new line starts while lines and clients together use three quarters of the engine's sequences (most_).
   bool has_room(int running, const std::string&) const override {
     const auto service = service_.lock();
     return service && running < most_ && service->admission.used().answers < most_;
   }
 
-  // The client's address does not identify a tenant, because addresses change.
+  // Without API keys and a tenant header, all clients are one tenant (""), because an address may change.
   std::string tenant_of(const http::Request& request) const override {
     const auto service = service_.lock();
     if (!service) return "";
@@ -40,7 +39,7 @@ class ServeHost final : public Host {
   }
 
  private:
-  const std::weak_ptr<Service> service_;  // The service owns this object, so a shared_ptr would be a cycle.
+  const std::weak_ptr<Service> service_;  // The service owns this object, so a shared_ptr would form a cycle.
   const int most_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace octavo::batches {
 
-// Starts the worker thread, which also continues the unfinished batches of the store.
+// Starts the worker thread, which also continues the store's unfinished batches.
 std::unique_ptr<BatchApi> start(std::unique_ptr<Store> store, HostPtr host);
 
 HostPtr serve_host(const std::shared_ptr<Service>& service);

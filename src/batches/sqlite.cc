@@ -45,7 +45,7 @@ Result<Sqlite> Sqlite::open(const std::string& path) {
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   Sqlite database(opened);
   if (code != SQLITE_OK) return sqlite_failure(opened);
-  // If the process is killed, no committed data is lost.
+  // With these settings, no committed data is lost if the process is killed.
   TRY_VOID(database.script(
       "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
       "BEGIN EXCLUSIVE; COMMIT"));

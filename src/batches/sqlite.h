@@ -103,7 +103,7 @@ class Sqlite {
     return {};
   }
 
-  // Runs `work` in a transaction. Rolls the transaction back if `work` returns an error.
+  // Runs `work` in a transaction, which is rolled back if `work` returns an error.
   template <class Work>
   Result<> together(Work&& work) {
     TRY_VOID(script("BEGIN IMMEDIATE"));

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version of the tables, stored as SQLite's user_version. A file with another version is refused. The order
-// of the columns is the order of the structs' fields.
+// Version of the tables, stored as SQLite's user_version. A file with another version is refused. The columns
+// have the order of the fields in records.h.
 constexpr int kSchema = 1;
 constexpr const char* kTables = R"(
   CREATE TABLE IF NOT EXISTS files (number INTEGER PRIMARY KEY, id TEXT UNIQUE, owner TEXT, filename TEXT, purpose TEXT,
@@ -157,7 +157,8 @@ Result<Page<Record>> Store::page(const std::string& table, const std::string& co
                                  const std::string& owner, const std::string& kind, const PageOf& page) {
   const bool back = !page.before.empty();
   const std::string& anchor = back ? page.before : page.after;
-  const bool ascending = page.oldest_first != back;  // the page before a record is read in reverse order
+  const bool ascending = page.oldest_first != back;  // a page that ends before a record is read in reverse
+                                                     // order
   std::string rest = table + " WHERE owner = ? AND " + condition;
   std::int64_t number = 0;
   if (!anchor.empty()) {
@@ -316,7 +317,7 @@ Result<> Store::add_answers(std::span<const LineAnswer> answers) {
     return {};
   });
   if (!done) return done;
-  std::map<std::string, std::int64_t> bytes;  // bytes of answers, by batch
+  std::map<std::string, std::int64_t> bytes;  // bytes of the new answers of each batch
   for (const LineAnswer& answer : answers) bytes[answer.batch] += std::ssize(answer.body);
   for (const auto& [batch, more] : bytes) {
     TRY(const std::vector<Batch> found, database_.select<Batch>("batches WHERE id = ?", batch));

@@ -19,14 +19,14 @@
 namespace octavo::batches {
 
 inline constexpr std::int64_t kFilesMax = 10'000;
-inline constexpr std::int64_t kLinesMax = 50'000;  // limit per batch
+inline constexpr std::int64_t kLinesMax = 50'000;  // maximum number of lines in one batch
 inline constexpr std::int64_t kUnfinishedMax = 1'000;
-// If several clients share the store, each client may use 1/kClientPart of every limit.
+// If several clients share the store, each client may use 1/kClientPart of each limit.
 inline constexpr std::int64_t kClientPart = 4;
 
 struct PageOf {
-  std::string after{};   // id of the record before the page; "": the page starts with the first record
-  std::string before{};  // id of the record after the page; if set, `after` is ignored
+  std::string after{};   // id of the last record before the page; "": the page starts with the first record
+  std::string before{};  // id of the first record after the page; if it is set, `after` is ignored
   std::int64_t limit = 20;
   bool oldest_first = false;
 };
@@ -45,37 +45,38 @@ std::int64_t unix_time();
 // Any thread may call these functions. All of them can also return an io error.
 class Store {
  public:
-  // Opens the store and creates its folder. `bytes_max` limits the bytes of all files and answers.
-  // `clients` is true if several clients share the store. Returns an io error on "batch-dir" if another
-  // server uses the folder.
+  // Opens the store and creates its folder. bytes_max: maximum size of all files and answers together.
+  // clients: whether several clients share the store. If another server uses the folder, returns an io error
+  // with field "batch-dir".
   static Result<std::unique_ptr<Store>> open(const std::string& folder, std::int64_t bytes_max, bool clients);
 
   std::string path_of(const std::string& file_id) const { return files_ + "/" + file_id; }
 
-  // Returns resource_exhausted if the owner may not store another answer.
+  // Returns resource_exhausted if there is no space for more answers of this owner.
   Result<> check_space(const std::string& owner);
 
-  // Adds a file. Returns resource_exhausted if the store has kFilesMax files, if the content does not fit,
-  // or if the owner has used its part of either limit.
+  // Adds a file. Returns resource_exhausted if the store has kFilesMax files, if the content exceeds
+  // bytes_max, or if either limit for one client is exceeded.
   Result<StoredFile> add_file(StoredFile file, std::string_view content);
-  // The functions below return not_found if the owner has no such record.
+  // file() to batches() return not_found if the owner has no record with the id.
   Result<StoredFile> file(const std::string& owner, const std::string& id);
   // Deletes a file. Returns invalid_argument if an unfinished batch uses the file.
   Result<> remove_file(const std::string& owner, const std::string& id);
-  // Deletes a file that no batch reads. The file may be hidden (kMessages).
+  // Deletes a file that no batch reads, even if its purpose is kMessages.
   Result<> discard_file(const std::string& id);
-  // Lists the files that are not hidden, in pages. If `purpose` is "", lists files of all purposes.
+  // Returns a page of the owner's files. purpose: only files with this purpose; "": all files except those
+  // with purpose kMessages.
   Result<Page<StoredFile>> files(const std::string& owner, const std::string& purpose, const PageOf& page);
 
-  // Adds the batch and sets its number. Returns resource_exhausted if kUnfinishedMax batches are
-  // unfinished, or if the owner has used its part of this limit.
+  // Adds the batch and sets its number. Returns resource_exhausted if kUnfinishedMax batches are unfinished,
+  // or if the owner has reached the limit for one client.
   Result<Batch> add_batch(Batch batch);
   Result<Batch> batch(const std::string& owner, std::string_view protocol, const std::string& id);
   Result<Page<Batch>> batches(const std::string& owner, std::string_view protocol, const PageOf& page);
   // Returns the unfinished batches, oldest first.
   Result<std::vector<Batch>> unfinished();
-  // Changes a batch in one transaction, and returns the new record. If `change` returns an error, nothing
-  // changes.
+  // Changes a batch in one transaction, and returns the new record. If `change` returns an error, the batch
+  // stays as it was.
   Result<Batch> change(const std::string& id, const std::function<Result<>(Batch&)>& change);
   // Adds records for the output files, ends the batch, and deletes its stored answers, because the output
   // files contain them.
@@ -100,8 +101,7 @@ class Store {
     std::string_view remedy;
     std::int64_t most;
   };
-  // Returns resource_exhausted if `more` would exceed the limit. `used` is the current amount of all
-  // owners.
+  // Returns resource_exhausted if `more` would exceed the limit. used: current amount of all owners together.
   Result<> within(const Limit& limit, std::int64_t used, std::int64_t used_by_owner, std::int64_t more) const;
   Result<> count_answers();
   Result<> remove_leftovers();

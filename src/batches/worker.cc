@@ -220,7 +220,7 @@ void Worker::take(std::vector<LineRunner::Ended> ended) {
   save_answers();
 }
 
-// Until this function succeeds, no line starts and no batch ends.
+// While answers cannot be saved, no line starts and no batch ends.
 void Worker::save_answers() {
   if (unsaved_.empty()) return;
   const auto saved = store_->add_answers(unsaved_);

@@ -16,8 +16,8 @@
 
 namespace octavo::batches {
 
-// Starts batches in the order of their creation. When all lines of a batch have started, starts lines of
-// the next batch. A line starts only if the host has capacity, except that one line may always run.
+// Starts batches in the order of their creation. When all lines of a batch have started, starts lines of the
+// next batch. A line starts only if Host::has_room() is true or no other line is running.
 class Worker {
  public:
   Worker(std::shared_ptr<Store> store, HostPtr host);
@@ -31,12 +31,12 @@ class Worker {
  private:
   struct Active {
     Batch batch;
-    // the input file; open while the batch has lines that have not started
+    // the input file; nullopt before the first line starts and after the last one has started
     std::optional<LineReader> lines{};
     std::set<std::int64_t> answered{};
     int open = 0;
     bool exhausted = false;
-    std::string_view end = kCompleted;  // status of the batch after its last line
+    std::string_view end = kCompleted;  // status that the batch gets after its last line
     std::string errors{};               // JSON array of errors, if `end` is kFailed
   };
 

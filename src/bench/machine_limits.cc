@@ -38,7 +38,7 @@ double seconds(clockid_t clock) {
     }                                                          \
   }
 
-// Each function returns its number of operations.
+// The functions that measure arithmetic return their number of operations.
 #if defined(__x86_64__)
 #define OCTAVO_REGISTER "v"
 
@@ -84,8 +84,8 @@ __attribute__((target("avx512f,avx512vnni"))) double quads_512() {
   OCTAVO_CHAINS(24, _mm512_dpbusd_epi32(c[j], a, a))
   return double{kRounds} * 24 * 128;
 }
-// Multiplies tiles of zeros. There are four tiles of sums, so that the latency of the instruction does not
-// limit the speed.
+// Multiplies tiles whose values are all 0. There are four tiles of sums, so that the latency of the
+// instruction does not limit the speed.
 #define OCTAVO_TILES(instruction)                                                                          \
   cpu::MatrixTilesInUse in_use(&cpu::kAmxTiles);                                                           \
   in_use.shape(2 * cpu::kMatrixRows, cpu::kMatrixBytes);                                                   \

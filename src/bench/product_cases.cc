@@ -36,8 +36,8 @@ Arithmetic arithmetic_of(const ProductFormat& format) {
   return format.dtype == DType::f32 || format.dtype == DType::f16 ? Arithmetic::f32 : Arithmetic::bf16;
 }
 
-// Matrix rows of random bytes between 0x30 and 0x37, with which every number and every scale is normal in
-// any format.
+// Matrix rows of random bytes between 0x30 and 0x37, with which every number and every scale is a normal
+// floating-point number in any format.
 class RandomRows {
  public:
   RandomRows(const ProductFormat& format, std::int64_t cols) {

@@ -133,7 +133,7 @@ void rank_cases(const Rows& r) {
 }
 
 Result<> embed_case(const Rows& r) {
-  // The table is zero, because its values do not change the time.
+  // All values of the table are 0, because the values do not change the time.
   std::vector<std::uint16_t> zeros(size(kTokens[3] * r.s.dim));
   const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], r.s.dim})};
   TRY(const WeightPtr table, r.backend.ops.prepare(*r.backend.device, {std::span(&part, 1), DType::bf16}));
@@ -226,7 +226,7 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
       if (!visitor.wanted(c)) continue;
       c.calls = 4;
       std::vector<float> normal(size(count));
-      // Nearly normal numbers, like logits: sums of four uniform numbers.
+      // Like logits, the numbers are nearly normally distributed: sums of four uniform numbers.
       for (std::int64_t i = 0; i < count; ++i) {
         float sum = 0;
         const std::uint64_t bits = random_bits(7, static_cast<std::uint64_t>(i));

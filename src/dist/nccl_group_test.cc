@@ -1,4 +1,4 @@
-// Tests with a fake NCCL library (testing/nccl_fake.cc), whose values are in host memory.
+// Tests with a stand-in for NCCL (testing/nccl_stand_in.cc), whose values are in host memory.
 #include "dist/nccl_group.h"
 
 #include <filesystem>
@@ -19,11 +19,14 @@ class HostDevice final : public NcclDevice {
     memory_.resize(std::max(memory_.size(), bytes));
     return memory_.data();
   }
-  void add_parts(float* sum, const float* parts, std::size_t count, int parts_count) override {
+  void add_parts(float* sum, const float* parts, std::size_t count, int ranks, int own) override {
+    const auto part = [&](int rank, std::size_t i) {
+      return rank == own ? sum[i] : parts[static_cast<std::size_t>(rank) * count + i];
+    };
     for (std::size_t i = 0; i < count; ++i) {
-      sum[i] = parts[i];
-      for (int part = 1; part < parts_count; ++part)
-        sum[i] += parts[static_cast<std::size_t>(part) * count + i];
+      float total = part(0, i);
+      for (int rank = 1; rank < ranks; ++rank) total += part(rank, i);
+      sum[i] = total;
     }
   }
 
@@ -31,15 +34,15 @@ class HostDevice final : public NcclDevice {
   std::vector<std::byte> memory_;
 };
 
-std::shared_ptr<const NcclLibrary> fake() {
-  return NcclLibrary::open(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libnccl_fake.so")
-      .value();
+std::shared_ptr<const NcclLibrary> stand_in() {
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return NcclLibrary::open(folder / "nccl_stand_in/libnccl.so.2").value();
 }
 
 // Runs `body` on each rank; ranks are threads. The host group reports that rank `lost_rank` is dead; -1: no
 // rank.
 void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int lost_rank = -1) {
-  const auto nccl = fake();
+  const auto nccl = stand_in();
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank)
@@ -50,8 +53,7 @@ void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int lost_r
         return {};
       };
       SharedMemoryGroup host(memory.bytes(), {.rank = rank, .size = size, .check = check, .spin = false});
-      HostDevice device;
-      const auto group = NcclGroup::create(nccl, device, host).value();
+      const auto group = NcclGroup::create(nccl, std::make_unique<HostDevice>(), host).value();
       is_lost = rank == lost_rank;
       body(*group);
     });
@@ -71,6 +73,24 @@ TEST(NcclGroup, SumsAreAddedInTheOrderOfRanks) {
 TEST(NcclGroup, ManyRoundsOfAllKindsDoNotMeet) { fine(group_checks::rounds_of_all_kinds_do_not_meet, 3); }
 
 TEST(NcclGroup, MessagesMayBeLarge) { fine(group_checks::messages_may_be_large, 2); }
+
+// The bytes of all rows are gathered as if each row was gathered alone.
+void rows_are_gathered(ProcessGroup& group) {
+  constexpr std::size_t kRows = 5, kBytes = 12;
+  const std::size_t starts[] = {0, 7, 7, kBytes};
+  std::vector<std::byte> rows(kRows * kBytes), expected;
+  for (std::size_t i = 0; i < rows.size(); ++i) expected.push_back(static_cast<std::byte>(i));
+  const auto own = static_cast<std::size_t>(group.rank());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (i % kBytes >= starts[own] && i % kBytes < starts[own + 1]) rows[i] = expected[i];
+  group.gather_rows(rows, kBytes, starts, 0);
+  if (group.rank() == 0) {
+    EXPECT_EQ(rows, expected);
+  }
+  group.barrier();
+}
+
+TEST(NcclGroup, RowsAreGathered) { fine(rows_are_gathered, 3); }
 
 TEST(NcclGroup, PartsOfAllSizesAreGathered) {
   for (const int size : {1, 2, 4}) fine(group_checks::parts_of_all_sizes_are_gathered, size);
@@ -97,7 +117,7 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
 }
 
 TEST(NcclLibrary, WhatIsNotThereIsSaid) {
-  EXPECT_EQ(fake()->version(), "2.21.5");
+  EXPECT_EQ(stand_in()->version(), "2.21.5");
   const auto none = NcclLibrary::open("libnccl_of_nobody.so.2");
   EXPECT_EQ(none.error().code, ErrorCode::unsupported);
   const auto other = NcclLibrary::open("libc.so.6");

@@ -20,8 +20,10 @@ struct RankLayout {
   int stage(int rank) const { return pipeline - 1 - rank / tensor; }
   int part(int rank) const { return rank % tensor; }
 
-  // Returns the ranks of each group: first a group of all ranks, then a group per stage, then a group for
-  // each pair of ranks that have the same part in adjacent stages.
+  // Returns the ranks of each group, in this order:
+  // - the group of all ranks;
+  // - a group for each stage;
+  // - a group for each pair of ranks that have the same part() in adjacent stages.
   std::vector<std::vector<int>> groups() const;
 };
 

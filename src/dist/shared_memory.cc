@@ -49,8 +49,8 @@ Result<> set_size(int fd, std::size_t bytes) {
   return {};
 }
 
-// Reserves the pages of a file in a file system with a limit. Without this, the process would be killed at
-// the first use of a page for which there is no space, also if other programs use the space later.
+// Reserves the pages of a file in a file system with a limit. Otherwise, the process would be killed when it
+// first uses a page for which the file system has no space left.
 Result<> reserve(int fd, std::size_t bytes) {
   struct statvfs system{};
   if (fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return {};  // no limit
@@ -106,9 +106,9 @@ Result<SharedMemory> SharedMemory::of_file(const std::string& path) {
   if (!S_ISREG(status.st_mode) || system.f_type != TMPFS_MAGIC)
     return failure(ErrorCode::invalid_argument, "{} is not a file in memory: use a path in /dev/shm", path);
   if (status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return failure(
-        ErrorCode::invalid_argument,
-        "{} is accessible to other users: it contains prompts, so it needs this user and mode 0600", path);
+    return failure(ErrorCode::invalid_argument,
+                   "{} contains prompts: it must belong to the user of this process and have mode 0600",
+                   path);
   // After a server was killed, its children may hold the lock for a short time.
   for (int waited_ms = 0; flock(memory.fd_, LOCK_EX | LOCK_NB) != 0; waited_ms += kLockMs) {
     if (errno != EWOULDBLOCK && errno != EINTR)

@@ -1,5 +1,5 @@
-// Memory that processes of one host share. It is an anonymous file (memfd), which is freed when its last
-// user ends.
+// Memory that processes of one host share: an anonymous file (memfd), which is freed when its last user ends,
+// or a file on tmpfs (of_file).
 #pragma once
 
 #include <cstddef>

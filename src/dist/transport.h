@@ -25,11 +25,11 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sends and receives messages, and returns when all messages are complete. Each list contains a rank at
-  // most once. Messages between two ranks keep their order and their sizes. A message that arrives before a
-  // call expects it is stored for a later call, so two ranks that both send first do not block each other.
-  // timeout_ms is the maximum time without progress; 0: unlimited. Returns unavailable if a rank is dead or
-  // does not respond.
+  // Sends and receives messages, and returns when all messages are complete. `sends` and `receives` each
+  // contain a rank at most once. Messages between two ranks keep their order and their sizes. A message that
+  // no call expects yet is stored for a later call. So two ranks that both send first do not block each
+  // other. timeout_ms is the maximum time without progress; 0: unlimited. Returns unavailable if a rank is
+  // dead or does not respond.
   virtual Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives,
                             int timeout_ms) = 0;
 

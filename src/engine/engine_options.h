@@ -26,7 +26,7 @@ struct LoraOptions {
   // Adapter that a prompt with media uses: folder of the adapter by type of media.
   std::map<std::string, std::string> by_media{};
 
-  // Returns the number of adapters in memory. All of them can be in one batch.
+  // Returns the number of adapters for which there is memory. All of them can be in one batch.
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
 };
 
@@ -69,8 +69,8 @@ struct ModelOptions {
   // auto, hf, safetensors or pt: reads the files of the folder. dummy: generates weights (weights/dummy.h).
   std::string load_format = "auto";
   std::string dtype = "auto";  // data type of the weights; auto: the data type of the checkpoint
-  // none, int8 or int4: quantises unquantised matrices while loading. Another method's name is accepted if
-  // the checkpoint uses that method.
+  // int8 or int4: quantises unquantised matrices while loading. none: keeps them unquantised. Another
+  // method's name is accepted if the checkpoint uses that method.
   std::string quantization = "none";
   std::string hf_overrides;  // JSON object whose fields replace fields of config.json
   // maximum number of tokens of a sequence; nullopt: the limit of the model
@@ -93,6 +93,10 @@ struct DeviceOptions {
   // Fraction of the device memory for weights, workspaces and KV cache. Ignored on devices without separate
   // memory.
   double gpu_memory_utilization = 0.9;
+  // GPUs: weights in host memory (HostWeights). Number of layers with their experts there, or -1 (auto), and
+  // GiB of further weights.
+  int expert_layers_on_host = 0;
+  double weights_on_host_gb = 0;
   // Number of CPU compute threads of all engines and ranks together. 0: one for each processor that this
   // process may use.
   int threads = 0;
@@ -124,7 +128,7 @@ struct ParallelOptions {
 
 struct KvCacheOptions {
   std::string dtype = "auto";  // auto: the data type of the activations
-  // If num_blocks is not set, the number of blocks follows from memory_bytes.
+  // If num_blocks is not set, it is computed from memory_bytes.
   std::int64_t memory_bytes = 0;  // 0: depends on the available memory
   std::optional<int> num_blocks;
   int block_size = 16;
@@ -132,8 +136,8 @@ struct KvCacheOptions {
   bool enable_prefix_caching = true;
   bool survives_engine =
       true;  // true: if the engine process is killed, the next engine process reuses the blocks (KeptCache)
-  // File in memory for the blocks, so that the next server reuses them. Empty: the blocks are freed when
-  // the server ends.
+  // File for the blocks on a file system in memory (such as /dev/shm), so that the next server reuses the
+  // blocks. Empty: the blocks are freed when the server ends.
   std::string memory_file;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
   // Recurrent layers: number of tokens between two saved states in the prefix cache; a multiple of the
@@ -149,7 +153,7 @@ struct MediaLimits {
 
 struct EngineOptions {
   int index = 0;
-  // number of engines in servers with a lower rank; added to the index in EngineInfo::index
+  // number of engines in servers with a lower rank; EngineInfo::index is first_index + index
   int first_index = 0;
   std::uint64_t seed = 0;  // seed for requests without a seed
   ModelOptions model;

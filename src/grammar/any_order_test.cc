@@ -24,7 +24,7 @@ std::uint32_t random_index(std::uint64_t& seed, std::size_t n) {
   return static_cast<std::uint32_t>((seed >> 33) % n);
 }
 
-// Compares all orders of all selections with the meaning of the keywords.
+// Checks all orders of all subsets of the members.
 TEST(AnyOrder, EveryOrderOfMembers) {
   const std::vector<std::string> names{"ab", "a", "abc", "zz"};  // the schema does not list the last one
   for (unsigned required = 0; required < 8; ++required)
@@ -81,7 +81,7 @@ TEST(AnyOrder, TheSchemasOrderOnRequest) {
   EXPECT_FALSE(accepts(grammar, R"({"b":1,"a":2})"));
 }
 
-// First the maximum number of members in any order, then one more: those must have the schema's order.
+// Up to kAnyOrderMax members may have any order. With one more, they must have the schema's order.
 TEST(AnyOrder, ManyMembers) {
   for (const std::size_t count : {kAnyOrderMax, kAnyOrderMax + 1}) {
     std::string properties, required, reversed;
@@ -167,7 +167,8 @@ TEST(AnyOrder, TheLastMemberIsForced) {
   EXPECT_EQ(matcher.jump_forward(), R"(":2,"a":1})");
 }
 
-// A required member that no text matches, too many members, and too few members.
+// Schemas with a required member that no text matches, with too many required members, or with too few
+// possible members.
 TEST(AnyOrder, ObjectsThatCannotBe) {
   for (const std::string_view schema :
        {R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{}},"required":["a"]})",

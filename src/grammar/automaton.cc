@@ -135,8 +135,8 @@ bool matches(const Automaton& automaton, std::string_view text) {
 
 namespace {
 
-// Builds the minimal automaton of sorted words. register_ has all finished states; the states of the last
-// word may still change.
+// Builds the minimal automaton of words, which are added in sorted order. register_ has all finished states.
+// The states of the last added word may still change.
 class WordAutomaton {
  public:
   WordAutomaton() { states_.push_back({}); }
@@ -162,8 +162,8 @@ class WordAutomaton {
   }
 
  private:
-  // Finishes the states of the last word after its first `depth` bytes: equal states in register_ replace
-  // them.
+  // Finishes the states of the last word that are after its first `depth` bytes. Each is replaced by an equal
+  // state of register_, or added to register_ if it has none.
   void close(std::size_t depth) {
     while (path_.size() - 1 > depth) {
       const StateId state = path_.back();
@@ -183,8 +183,8 @@ class WordAutomaton {
   std::vector<State> states_;
   std::vector<StateId> path_{0};
   std::string last_;
-  KeyTable register_;                // signatures of registered states
-  // state with each signature; index: number of the signature in register_
+  KeyTable register_;  // signatures of the registered states
+  // for each signature in register_, the state that has it
   std::vector<StateId> registered_;
   std::vector<std::uint32_t> key_;
 };

@@ -1,6 +1,6 @@
-// Finite automata, to which grammar rules are converted. An edge reads bytes, calls a rule, or reads a
-// whole token. An automaton whose edges only read bytes describes a regular language; the set operations at
-// the end of this file need such automata.
+// Finite automata, to which grammar rules are converted. An edge reads one byte, calls a rule, or reads one
+// special token. An automaton whose edges only read bytes describes a regular language. Only such automata
+// can be used for the set operations at the end of this file.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ struct Edge {
   auto operator<=>(const Edge&) const = default;
 };
 
-// Edges of a state. The inline size is 2, because most states are inside literal text and have one edge.
+// Edges of a state. Up to two edges need no heap memory: most states are inside literal text and have one
+// edge.
 using Edges = boost::container::small_vector<Edge, 2>;
 
 struct State {
@@ -37,8 +38,8 @@ struct State {
   Edges edges;
 };
 
-// State 0 is the start state. There are no epsilon edges. deterministic: the byte ranges of a state are
-// disjoint, and no call or token occurs twice at a state.
+// An automaton without epsilon edges. State 0 is the start state. deterministic: the byte ranges of a state
+// are disjoint, and no call or token occurs twice at a state.
 struct Automaton {
   std::vector<State> states;
   bool deterministic = true;
@@ -57,20 +58,21 @@ struct Nfa {
   void bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to);
 };
 
-// Removes the epsilon edges. The result is deterministic and minimal. If that needs more than states_max
-// states or too much work, the result is nondeterministic. work: number of nodes that the call may visit;
-// reduced by the visited ones. Returns nullopt if even a nondeterministic result needs more work.
+// Removes the epsilon edges. The result is deterministic and minimal. If such a result would need more than
+// states_max states or too much work, the result is nondeterministic. work: number of nodes that the call may
+// visit; the call subtracts the number of visited nodes. Returns nullopt if even a nondeterministic result
+// needs more work.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 
 // Merges equivalent states. The automaton must be deterministic.
 Automaton minimize(const Automaton& automaton);
 
-// Removes states that the start cannot reach and states from which no text can end. Keeps the start state.
+// Removes states that cannot be reached from the start, and states from which no accepting state can be
+// reached. Keeps the start state.
 Automaton trim(const Automaton& automaton);
 
-// Finds the incoming edges of each state for which wanted(from, edge) is true. The states must outlive this
-// object.
+// For each state, the incoming edges for which wanted(from, edge) is true. `states` must outlive this object.
 class Incoming {
  public:
   struct Source {
@@ -101,8 +103,8 @@ class Incoming {
   std::vector<Source> sources_;
 };
 
-// Orders the states so that every edge leads to an earlier state. Returns an empty list if there is a
-// cycle.
+// Orders the states so that every edge leads to a state that is earlier in the list. Returns an empty list if
+// there is a cycle.
 std::vector<StateId> reverse_topological(const Automaton& automaton);
 
 // --- Regular languages: deterministic automata that read only bytes ---
@@ -114,7 +116,8 @@ std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine
 bool is_empty(const Automaton& automaton);
 bool matches(const Automaton& automaton, std::string_view text);
 
-// Sorts the strings and returns the size of their trie in bytes. This is the cost of automaton_of().
+// Sorts the strings and returns the number of bytes in their trie. The time of automaton_of() is proportional
+// to it.
 std::size_t trie_bytes(std::vector<std::string>& strings);
 
 // Returns the minimal automaton of a finite set of strings (Daciuk et al. 2000). Sorts the strings.

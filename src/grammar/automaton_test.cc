@@ -32,7 +32,8 @@ std::vector<std::string> texts(std::size_t length) {
   return all;
 }
 
-// Compares all pairs of states. States from which no text can end are not counted.
+// Returns the number of different states by comparing all pairs. Does not count states that lead to no
+// accepting state.
 std::size_t distinct_states(const Automaton& automaton) {
   const std::size_t n = automaton.states.size(), dead = n;
   const auto next = [&](std::size_t state, char letter) -> std::size_t {
@@ -75,7 +76,7 @@ TEST(Automaton, MinimizedIsSmallestAndTheSame) {
   }
 }
 
-// A chain that ends in a cycle. With one round of refinement per state, minimization would take minutes.
+// A cycle of 60,000 states. If refinement needed one round for each state, minimization would take minutes.
 TEST(Automaton, LongChainsBehindACycleAreMinimized) {
   constexpr StateId kStates = 60'000;
   Automaton chain;

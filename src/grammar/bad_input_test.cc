@@ -1,4 +1,5 @@
-// Deep, huge or contradictory inputs give an error or a grammar within the limits, and need little stack.
+// Deep, huge or contradictory inputs must give an error or a grammar within the limits, and must need little
+// stack.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -150,7 +151,7 @@ TEST(BadInput, Explosions) {
           R"("d{}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/d{}"}},"y":{{"$ref":"#/$defs/d{}"}}}}}},)",
           i, (i * 7 + 1) % 60, (i * 11 + 3) % 60);
     EXPECT_TRUE(compile(GrammarKind::json_schema, mutual + R"("z":{}},"$ref":"#/$defs/d0"})"));
-    // The merge of two recursive schemas visits every pair once.
+    // Merging two recursive schemas must visit each pair of schemas only once.
     EXPECT_TRUE(compile(GrammarKind::json_schema,
                         R"({"$defs":{"a":{"type":"object","properties":{"x":{"$ref":"#/$defs/b"}}},
       "b":{"type":"object","properties":{"x":{"$ref":"#/$defs/c"}}},"c":{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}}},
@@ -159,7 +160,7 @@ TEST(BadInput, Explosions) {
   });
 }
 
-// Each part alone is accepted. All together take too long to read or to build.
+// Each part alone would be accepted. All parts together take too long to read or to build.
 TEST(BadInput, ManyHardParts) {
   on_small_stack([] {
     const auto refused = [](GrammarKind kind, std::string text, std::string_view why) {
@@ -224,7 +225,6 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(GrammarKind::ebnf, rules, "in rule ");
 }
 
-// Realistic schemas are within the limits.
 TEST(BadInput, HonestSchemasFitTheBudgets) {
   const auto fits = [](const std::string& schema) {
     const auto grammar = compile(GrammarKind::json_schema, schema);
@@ -267,7 +267,7 @@ TEST(BadInput, HonestSchemasFitTheBudgets) {
   fits(object(100, same(fmt::format(R"({{"allOf":[{{"enum":[{}]}},{{"pattern":"1"}}]}})", words))));
 }
 
-// The work is limited, and no wrong token is allowed.
+// The work for an ambiguous grammar is limited, and masks never allow a wrong token.
 TEST(BadInput, Ambiguity) {
   on_small_stack([] {
     const auto grammar = compile(GrammarKind::ebnf, "root ::= root root root | \"a\" | \"\"");
@@ -279,7 +279,7 @@ TEST(BadInput, Ambiguity) {
   });
 }
 
-// A mask that needs more than the maximum work is an error. After a rollback, masks work again.
+// A mask that needs more work than kWorkMax is an error. After a rollback, masks can be computed again.
 TEST(BadInput, TooManyReadings) {
   on_small_stack([] {
     const auto grammar =
@@ -304,7 +304,7 @@ TEST(BadInput, TooManyReadings) {
   });
 }
 
-// The tables have a valid hash but invalid indices.
+// Stored tables with a valid hash but invalid indices must be refused.
 TEST(BadInput, StoredTablesThatNoGrammarHas) {
   // size of the header's last field, and number of hashed bytes
   constexpr std::size_t kHash = 32, kTables = 48;

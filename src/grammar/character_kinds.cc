@@ -67,7 +67,7 @@ TextBelow text_below(std::span<const TrieNode> trie) {
     path.push_back(i);
     const Utf8Rest before = rests[parents[i]];
     if (before.left == 0) {
-      // A token may end after this byte. The byte then counts as the largest kind that begins with it.
+      // A token may end after this byte. Then the incomplete character counts as kind_of(byte).
       own[i] = kind_of(byte).empty() ? kNoKind : kind_of(byte);
       rests[i] = kind_of(byte).empty() ? Utf8Rest{} : utf8_rest(byte);
     } else {

@@ -1,6 +1,7 @@
-// Divides characters into kinds: each printable ASCII character, and groups of all others. If an automaton
-// continues after all characters of certain kinds, one operation allows all tokens that consist of these
-// kinds. llguidance precomputes "slices" of the vocabulary for the same purpose.
+// Divides characters into kinds. Each printable ASCII character is one kind; the other characters are divided
+// into groups, each of which is one kind. If an automaton can read all characters of certain kinds, one
+// operation allows all tokens that consist of these kinds. llguidance precomputes "slices" of the vocabulary
+// for the same purpose.
 #pragma once
 
 #include <bit>
@@ -29,26 +30,27 @@ struct KindSet {
   bool operator==(const KindSet&) const = default;
 };
 
-// Position inside a UTF-8 character: the range of the next byte, and the number of missing bytes (0:
-// between characters).
+// Position inside a UTF-8 character: the range of the next byte, and in `left` the number of missing bytes
+// (0: between characters).
 struct Utf8Rest {
   std::uint8_t low, high, left;
   bool operator==(const Utf8Rest&) const = default;
 };
 
-// Returns the kind of most characters that begin with this byte, or an empty set if no character does. A
-// few second bytes change the kind; the overload with two bytes considers them.
+// Returns the kind of most characters that begin with this byte, or an empty set if no character begins with
+// it. For a few characters the second byte changes the kind; only the overload with two bytes considers this.
 KindSet kind_of(std::uint8_t first_byte);
 KindSet kind_of(std::uint8_t first_byte, std::uint8_t second_byte);
 Utf8Rest utf8_rest(std::uint8_t first_byte);
 inline bool begins_character(char byte) { return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80; }
 
-// For each trie node, describes the rest of all tokens below the node: their bytes after the node.
+// For each trie node, describes the rests of all tokens below the node. A rest is the token's bytes after the
+// node.
 struct TextBelow {
-  // Kinds of all characters in these rests. The last character of a token may be incomplete. The set includes
-  // kNoKind if the rest has bytes that are not UTF-8, or if the node is inside a character.
+  // Kinds of all characters in the rests. The last character of a token may be incomplete. The set includes
+  // kNoKind if a rest has bytes that are not UTF-8, or if the node is inside a character.
   std::vector<KindSet> kinds;
-  // largest number of characters in one of these rests; 255: 255 or more
+  // number of characters in the longest rest; 255: 255 or more
   std::vector<std::uint8_t> characters;
 };
 inline constexpr KindSet kNoKind = KindSet::of(127);

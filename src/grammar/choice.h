@@ -1,4 +1,4 @@
-// Grammar of guided_choice: the text is one element of a list.
+// Returns the grammar of guided_choice: the output must be one of these texts.
 #pragma once
 
 #include <string>

@@ -36,7 +36,8 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::begin(
     Tables tables, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
   std::shared_ptr<const CompiledGrammar> compiled(
       new CompiledGrammar(std::move(tables), std::move(vocabulary), parser_bytes_max));
-  // Computes the start configuration. Returns an error if no text matches the grammar.
+  // Computes the start configuration. Returns an error if this takes too much work, because the grammar is
+  // too ambiguous.
   ParseStates& states = compiled->table_->states();
   states.accepting(states.start());
   if (states.exhausted())

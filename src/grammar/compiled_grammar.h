@@ -1,5 +1,5 @@
-// A grammar compiled for one vocabulary. Requests with the same grammar share it. Matchers fill its caches
-// on demand; its meaning never changes.
+// A grammar compiled for one vocabulary. Requests with the same grammar share it. Matchers fill its caches on
+// demand; the language never changes.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace octavo::grammar {
 
 class CompiledGrammar {
  public:
-  // parser_bytes_max: memory limit for the parser states and masks that all matchers share. Above the limit
-  // they are deleted, and each matcher parses its text again.
+  // parser_bytes_max: memory limit for the parser states and masks that all matchers share. Above this limit,
+  // they are all deleted, and each matcher parses its text again.
   static Result<std::shared_ptr<const CompiledGrammar>> compile(Grammar grammar,
                                                                 std::shared_ptr<const Vocabulary> vocabulary,
                                                                 std::size_t parser_bytes_max = 32u << 20);
@@ -34,7 +34,8 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::size_t state_count() const { return tables_.states.size(); }
-  // Returns the current size of tables, parser states and masks. Does not wait for a lock.
+  // Returns the size in bytes of tables, parser states and masks when a matcher last used the grammar. Does
+  // not wait for a lock.
   std::size_t byte_size() const;
 
  private:
@@ -51,11 +52,12 @@ class CompiledGrammar {
                                                               std::shared_ptr<const Vocabulary> vocabulary,
                                                               std::size_t parser_bytes_max);
 
-  // Returns the memory limit for the parser. A rule in any order (AnyOrder) needs states that depend on the
-  // text, so the limit grows with the longest text. mutex_ must be locked.
+  // Returns the memory limit in bytes for the parser. Rules with parts in any order (AnyOrder) need new
+  // states for each text, so with such rules the limit grows with the longest text. mutex_ must be locked.
   std::size_t parser_bytes_allowed(std::size_t text_tokens) const;
 
-  // Matchers fill the members below while mutex_ is locked. Configuration ids are valid within one epoch.
+  // Matchers change the members below while mutex_ is locked. epoch_ changes when table_ is deleted;
+  // configuration ids are valid within one epoch.
   mutable std::mutex mutex_;
   mutable std::unique_ptr<MaskTable> table_;
   mutable std::uint64_t epoch_ = 0;

@@ -5,8 +5,8 @@
 
 namespace octavo::grammar {
 
-// A rule comes before the rules that it calls. So one pass from the last rule to the first decides all
-// rules except those in call cycles.
+// Most rules have lower ids than the rules that they call. So a pass from the last rule to the first decides
+// most rules, and further passes decide the others.
 DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     : g_(grammar), rule_lives_(grammar.rules.size(), false), expr_lives_(grammar.exprs.size(), false) {
   for (RuleId rule = 0; rule < first; ++rule) rule_lives_[rule] = true;
@@ -21,11 +21,11 @@ DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     }
     if (!changed || !dead) return;
   }
-  // The pass above did not decide rules in call cycles. They count as alive.
+  // After kPassesMax passes, some rules in call cycles are still undecided. Reports no rule as dead.
   rule_lives_.assign(rule_lives_.size(), true);
 }
 
-// Decides children before their parents. Not recursive, because expressions may be deep.
+// Decides children before their parents. Uses a list instead of recursion, because expressions may be deep.
 void DeadEnds::look_at(RuleId rule) {
   std::vector<std::pair<ExprId, bool>> work{{g_.rules[rule].body, false}};
   while (!work.empty()) {
@@ -94,8 +94,7 @@ std::vector<bool> DeadEnds::to_accepting(const Graph& graph) const {
   return spread(graph.nodes, arcs, graph.accepting);
 }
 
-// Returns the dead arc without which the graph would be alive, if there is only one; otherwise the first
-// dead arc.
+// Returns a dead arc that alone makes the graph dead, or otherwise the first reachable dead arc.
 std::optional<ExprId> DeadEnds::dead_arc(const Graph& graph) const {
   const std::vector<bool> before = from_start(graph), after = to_accepting(graph);
   std::optional<ExprId> first;

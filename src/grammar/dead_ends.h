@@ -1,5 +1,5 @@
-// Finds rules that match no text, for error messages. A rule or expression that matches no text is called
-// dead.
+// Finds rules that match no text, for error messages. Here, "dead" means that a rule or an expression matches
+// no text.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ class DeadEnds {
 
   bool is_dead(RuleId rule) const { return !rule_lives_[rule]; }
 
-  // The dead rules from a given rule to the cause. Each rule requires the next one. endless: the last rule
-  // requires an earlier one, so its texts would be infinite.
+  // A list of dead rules: the first one is given, each rule requires the next one, and the last one is the
+  // cause. endless: the last rule requires an earlier rule of the list, so its texts would be infinite.
   struct Chain {
     std::vector<RuleId> rules;
     bool endless = false;
@@ -28,12 +28,13 @@ class DeadEnds {
   bool lives(const Expr& expr) const;
   bool lives(const Graph& graph) const;
   bool lives(const AnyOrder& parts) const;
-  // to_accepting() returns for each node whether arcs that are not dead lead from it to an accepting node.
-  // from_start() returns the same for arcs from the start to the node.
+  // to_accepting() returns for each node whether a path without dead arcs leads from it to an accepting node.
+  // from_start() returns for each node whether such a path leads to it from the start.
   std::vector<bool> to_accepting(const Graph& graph) const;
   std::vector<bool> from_start(const Graph& graph) const;
   std::optional<ExprId> dead_arc(const Graph& graph) const;
-  // Returns the dead part that makes the expression dead. nullopt: the expression itself is the cause.
+  // Returns the subexpression that makes a dead expression dead, or nullopt if the expression itself is the
+  // cause.
   std::optional<ExprId> dead_part(const Expr& expr) const;
 
   const Grammar& g_;

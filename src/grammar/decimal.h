@@ -23,7 +23,7 @@ struct Decimal {
   Decimal negated() const;
   // Returns nullopt unless the value is an integer from 0 to 10^9.
   std::optional<std::uint32_t> count() const;
-  // Returns the digits of value * 10^scale, or nullopt if it is not an integer.
+  // Returns the digits of |value| * 10^scale, or nullopt if the product is not an integer.
   std::optional<std::string> scaled(std::size_t scale) const;
 
   std::strong_ordering operator<=>(const Decimal& other) const;

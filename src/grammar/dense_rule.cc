@@ -10,9 +10,9 @@ namespace octavo::grammar {
 
 namespace {
 constexpr std::size_t kEntriesMax = 1u << 20;
-// copying this number of tokens takes as long as visiting one trie node
+// number of tokens that can be copied in the time of visiting one trie node
 constexpr std::size_t kCopiedPerNode = 16;
-// finding the safe texts of a state takes as long as visiting this number of trie nodes
+// number of trie nodes that can be visited in the time of finding the safe texts of one state
 constexpr std::uint32_t kNodesPerState = 128;
 }
 
@@ -81,16 +81,17 @@ bool DenseRule::Safe::allows(KindSet text, std::size_t characters) const {
   return text.without(kinds[std::clamp<std::size_t>(characters, 1, kinds.size()) - 1]).empty();
 }
 
-// Computes Safe (see the header) once for each state.
+// Computes and caches Safe (dense_rule.h) for each state.
 class DenseRule::SafeTexts {
  public:
   SafeTexts(const DenseRule& rule, const Tables& tables)
       : rule_(rule), tables_(tables), onwards_(rule.bytes_.size()), safe_(rule.bytes_.size()) {}
 
-  // Returns whether every text with these kinds and at most this number of characters is safe after
-  // `state`. Returns false if finding that out takes longer than a visit of the text's trie nodes.
+  // Returns true if every text with these kinds and at most this number of characters is safe after `state`.
+  // nodes: number of trie nodes that the answer would save; returns false if finding the answer takes longer
+  // than visiting them.
   bool allow(std::uint32_t state, KindSet kinds, std::size_t characters, std::uint32_t nodes) {
-    // Returns false inside a character, because no such text is safe.
+    // A text that begins inside a character is never safe.
     if (!(kinds & kNoKind).empty()) return false;
     if (!safe_[state]) {
       if (nodes < kNodesPerState) return false;
@@ -107,9 +108,9 @@ class DenseRule::SafeTexts {
     return *onwards_[state];
   }
 
-  // Follows all characters from `state`. A state that some kinds lead to may exclude other kinds, as after
-  // '\\' in a JSON string. If such a state would exclude at least as many kinds as lead to it, the result
-  // leaves out the kinds that lead to it.
+  // Follows all characters from `state`. Some kinds may lead to a state that excludes other kinds, such as
+  // the state after '\\' in a JSON string. If the number of excluded kinds is not smaller than the number of
+  // kinds that lead to that state, the result leaves out the latter.
   Safe make(std::uint32_t state) {
     Safe safe;
     KindSet kinds = onward(state).lives;
@@ -131,7 +132,7 @@ class DenseRule::SafeTexts {
       }
     }
     safe.unbounded = states.size() <= kStatesMax;
-    // A state that is reached last may exclude kinds, so texts with one more character have fewer safe kinds.
+    // The last round may have removed kinds, so the remaining kinds are added for one more character.
     if (safe.unbounded) safe.kinds.push_back(kinds);
     return safe;
   }
@@ -261,7 +262,8 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct StatePair {
-    std::uint32_t node, here, there;  // trie node, and the states that the two start states reach at it
+    std::uint32_t node, here, there;  // trie node, and the states that are reached there from `state` and
+                                      // from `other`
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);
@@ -279,7 +281,8 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t n = nodes[i];
-      // Skips subtrees whose tokens have at most `alike` bytes: the two states treat these tokens alike.
+      // Skips subtrees whose tokens have at most `alike` bytes, because these tokens have the same result in
+      // both states.
       if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
@@ -317,8 +320,9 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   StateMask out;
   out.may_end = true;
   out.open_by_path = true;
-  // Accepted tokens: sorted[first, end). A token begins `repeats` repetitions, and in a subtree, where each
-  // character is a repetition, one more for each character after `characters`.
+  // Accepted tokens sorted[first, end). `repeats` repetitions begin in each token. If `subtree` is true, each
+  // character is one repetition, so another repetition begins with each character after the first
+  // `characters`.
   struct Accepted {
     std::size_t first, end;
     std::uint32_t repeats, characters;
@@ -367,7 +371,7 @@ std::optional<DenseRule::OpenNodes> DenseRule::open_after_repeats(const Tables& 
                                                                   const ByteSet& wanted,
                                                                   std::size_t most) const {
   const TextBelow& text = vocabulary.text_below();
-  // necessary condition for a node to have a wanted byte below it
+  // A node can have a wanted byte below it only if it has one of these kinds below it.
   KindSet kinds;
   wanted.for_each([&](std::uint8_t byte) { kinds |= byte < 0x80 ? kind_of(byte) : KindSet::all(); });
   OpenNodes out;

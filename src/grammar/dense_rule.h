@@ -1,5 +1,5 @@
-// Transition table of a rule without calls. Inside strings, most tokens are allowed; the table makes the
-// walk through the trie of the vocabulary fast.
+// Transition table of a rule without calls. It makes masks fast for states that allow most tokens, such as
+// states inside strings.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +19,37 @@ class DenseRule {
   // automaton is nondeterministic or too large.
   static std::optional<DenseRule> make(const Tables& tables, StateId first, StateId end);
 
-  // Returns true if no text of the rule is empty or a prefix of another text. Repetitions of the rule are
-  // then unambiguous.
+  // Returns true if no text of the rule is empty and none is a prefix of another one. Then a text can be
+  // divided into repetitions of the rule in only one way.
   bool prefix_free() const { return prefix_free_; }
 
-  // Returns nullopt if the mask needs more than `most` trie nodes.
+  // Returns the mask of a state, or nullopt if it needs more than `most` trie nodes.
   std::optional<StateMask> mask(const Tables& tables, const Vocabulary& vocabulary, StateId state,
                                 std::size_t most) const;
 
-  // Returns the state that nearly every byte leads to, both from `state` and from the hub itself. Example:
-  // the inside of a string in which some names are excluded. Returns nullopt if there is no such state.
+  // Returns a state (the hub) to which many bytes lead from `state`, and nearly all bytes lead from the hub
+  // itself. Example: the inside of a string that must differ from some names. Returns nullopt if there is no
+  // hub.
   std::optional<StateId> hub(const Tables& tables, StateId state) const;
 
-  // Returns the number of bytes, at most `bytes_max`, for which two states accept the same continuations
-  // and can end at the same positions (after the first byte). The result can be too small if the search is
-  // long. Adds the visited nodes to `cost` and stops above `most`.
+  // Returns the largest n <= bytes_max for which both states accept the same continuations of n bytes, and
+  // the rule can end at the same positions in them (after the first byte). The result can be too small if the
+  // search takes too long. Adds the search's work in trie nodes to `cost`, and stops when `cost` is above
+  // `most`.
   std::size_t alike(StateId a, StateId b, std::size_t bytes_max, std::size_t most, std::size_t& cost) const;
 
-  // Returns the mask of a state as a difference from the mask of `other`. `alike` is the result of alike():
-  // shorter texts need no check.
+  // Returns the mask of a state as a difference from the mask of `other`. alike: result of alike() for both
+  // states; tokens of at most this number of bytes need no check.
   std::optional<StateMask> mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state,
                                      StateId other, std::shared_ptr<const StateMask> of_other,
                                      std::size_t alike, std::size_t most) const;
 
-  // Returns the mask of an unbounded repetition of the rule. It includes the number of repetitions in each
-  // token. Requires prefix_free().
+  // Returns the mask of an unbounded repetition of the rule, with the number of repetitions in each token.
+  // Requires prefix_free().
   std::optional<StateMask> repeated(const Tables& tables, const Vocabulary& vocabulary, StateId start,
                                     std::size_t most) const;
 
-  // Trie nodes at which a repetition may end, so that text after the rule may follow.
+  // Trie nodes at which a repetition may end, so that the text after the rule may begin there.
   struct OpenNodes {
     struct Node {
       std::uint32_t node, repeats;  // trie node, and number of complete repetitions before it
@@ -55,7 +57,8 @@ class DenseRule {
     std::vector<Node> nodes;
     std::size_t visited = 0;
   };
-  // Returns the nodes whose byte is in `wanted`, or nullopt if it needs more than `most` trie nodes.
+  // Returns those nodes whose byte is in `wanted`, or nullopt if the search needs more than `most` trie
+  // nodes.
   std::optional<OpenNodes> open_after_repeats(const Tables& tables, const Vocabulary& vocabulary,
                                               StateId start, const ByteSet& wanted, std::size_t most) const;
 
@@ -64,7 +67,7 @@ class DenseRule {
 
   StateId first_ = 0;
   int classes_ = 0;
-  // The states that one character leads to, by kind.
+  // The states to which one character leads, by the character's kind.
   struct Onward {
     struct Target {
       std::uint32_t state;
@@ -74,18 +77,18 @@ class DenseRule {
     KindSet lives;
     std::vector<Target> targets;
   };
-  // kinds[n - 1]: kinds of which any text of n characters can follow without reaching the end of the rule.
-  // unbounded: the last element is also valid for longer texts.
+  // kinds[n - 1]: any n characters of these kinds can follow without reaching the end of the rule. unbounded:
+  // the last element is also valid for more characters.
   struct Safe {
     std::vector<KindSet> kinds;
     bool unbounded = false;
     bool allows(KindSet text, std::size_t characters) const;
   };
   class SafeTexts;
-  // Position in a text of repetitions.
+  // Position in a text that consists of repetitions.
   struct Repeats {
     std::uint32_t state, repeats, characters;
-    bool complete;  // whether a repetition ends here
+    bool complete;  // whether a repetition ends at this position
   };
   Repeats repeat(const Tables& tables, std::uint32_t start, const Repeats& at, std::uint8_t byte) const;
   // Calls visit(state, kind) for each state that a character of the kind leads to. The state is kNowhere if
@@ -93,7 +96,7 @@ class DenseRule {
   template <class Visit>
   void for_each_character(const Tables& tables, std::uint32_t state, Visit&& visit) const;
   Onward onward(const Tables& tables, std::uint32_t state) const;
-  // Returns the kinds of which every single character is a complete text of the rule.
+  // Returns the kinds for which each character alone is a complete text of the rule.
   KindSet whole_texts(const Tables& tables, std::uint32_t start) const;
   std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
     return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];

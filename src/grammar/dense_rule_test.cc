@@ -15,7 +15,7 @@ namespace octavo::grammar {
 namespace {
 
 constexpr std::string_view kLetters = "abc";
-constexpr std::size_t kAll = 1u << 20;  // more than the nodes of the trie
+constexpr std::size_t kAll = 1u << 20;  // limit above the number of trie nodes
 
 Automaton random_pattern(std::mt19937& random) {
   for (;;) {
@@ -108,7 +108,7 @@ TEST(DenseRule, MasksNearOthersAreThoseWalkedInFull) {
   EXPECT_GT(wholly, 0u);
 }
 
-// Tries all texts.
+// Computes DenseRule::alike() by trying all texts.
 std::size_t alike_by_trying(const Automaton& automaton, StateId a, StateId b, std::size_t bytes_max) {
   const auto next = [&](StateId state, char letter) {
     if (state != kNoState)
@@ -166,7 +166,7 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
   for (StateId s = 0; s < 40; ++s)
     chain.states.push_back({false, {{Symbol::bytes, '"', '"', 0, 40}, letters(s + 1)}});
   chain.states.push_back({true, {}});
-  // Few characters can follow '\\', and 'a' to 'm' lead to another state than 'n' to 'z'.
+  // escape: only few characters can follow '\\'. halves: 'a' to 'm' lead to another state than 'n' to 'z'.
   escape.states = {{false, {byte('"', 1), byte('\\', 2), letters(0)}}, {true, {}}, {false, {byte('n', 0)}}};
   const auto halves = [](StateId first, StateId second) {
     return Edges{{Symbol::bytes, '"', '"', 0, 2},
@@ -191,7 +191,7 @@ TEST(DenseRule, AllTokensBelowANodeAreTakenAtOnce) {
   }
 }
 
-// Characters of several bytes, tokens that end or begin inside them, and bytes that are not text.
+// The tokens have characters of several bytes, end or begin inside characters, or are not UTF-8.
 TEST(DenseRule, MasksOfAnyCharactersAreThoseOfTryingEachToken) {
   const auto vocabulary = testing::byte_vocabulary({"ab",
                                                     "abc",

@@ -18,13 +18,13 @@ void Nfa::bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to) {
 
 namespace {
 
-// Follows epsilon edges from a set of nodes. The result contains `accept` and all nodes with other edges.
-// It is sorted.
+// Follows epsilon edges from a set of nodes. Returns those reached nodes that are `accept` or have other
+// edges, sorted.
 class Closure {
  public:
   Closure(const Nfa& nfa, StateId accept) : nfa_(nfa), accept_(accept), seen_(nfa.nodes.size(), 0) {}
 
-  // Returns the closure of the set `from`, valid until the next call.
+  // Returns the nodes that are reached from the set `from`. Valid until the next call.
   std::span<const StateId> of(std::span<const StateId> from) {
     ++round_;
     stack_.assign(from.begin(), from.end());
@@ -111,7 +111,7 @@ class Moves {
     }
   }
 
-  // Adds the byte range [low, high], which all these edges read.
+  // Adds the byte range [low, high] with the targets of these edges, which all read this range.
   void add_run(unsigned low, unsigned high, std::span<const Edge> edges) {
     const auto begin = static_cast<std::ptrdiff_t>(targets_.size());
     for (const Edge& edge : edges) targets_.push_back(edge.target);
@@ -200,7 +200,8 @@ std::optional<Automaton> without_epsilon(const Nfa& nfa, StateId start, StateId 
 
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work) {
-  // Half of the work may be used for the deterministic result; the rest is kept for a nondeterministic one.
+  // Half of the work may be used for a deterministic result; the other half remains for a nondeterministic
+  // result.
   std::size_t subsets = work / 2;
   work -= subsets;
   auto automaton = subset_construction(nfa, start, accept, states_max, subsets);

@@ -54,7 +54,7 @@ class EbnfParser : NotationReader {
     while (is_name(peek())) ++at_;
     return text_.substr(start, at_ - start);
   }
-  // Returns true if a name and ::= follow, which begin the next definition.
+  // Returns true if the next definition (a name and ::=) begins here.
   bool at_definition() {
     const std::size_t start = at_;
     const bool yes = !name().empty() && (skip(), text_.substr(at_).starts_with("::="));

@@ -3,7 +3,7 @@
 //   root  ::= "yes" | "no" tail{0,3}     # a comment
 //   tail  ::= [a-z0-9_] | [^\n] | . | (root)* | "\x41\u00e9"? | <|end|> | <[128001]>
 //
-// Names are letters, digits, - and _. <...> is one special token, by its text or by its number.
+// Names consist of letters, digits, - and _. <...> is one special token, by its text or by its id.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace octavo::grammar {
 
-// Adds the rules and returns the rule `root`. Errors name `field`, line and column.
+// Adds the rules and returns the rule `root`. Errors have field `field`, and contain line and column.
 Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_view field);
 
 }  // namespace octavo::grammar

@@ -240,8 +240,8 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target});
   } else if (keyword == "allOf") {
-    // Schemas are taken from the end of the list, so the first schema is added last: its properties come
-    // first in the output.
+    // Schemas are taken from the end of the list, so the first schema is added last. Then its properties are
+    // the first in the output.
     for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
   } else if (keyword == "not") {
     after_others(branch, {&value, Kind::fails});
@@ -294,8 +294,8 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
   return choose(branch, schema, keyword, std::move(choices));
 }
 
-// For each i, one choice: branch i holds and all other branches fail. A branch that is disjoint from branch i
-// fails anyway, so it needs no `fails` goal.
+// For each i, adds one choice: subschema i holds and all other subschemas fail. A subschema that is disjoint
+// from subschema i fails anyway, so it needs no `fails` goal.
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
   if (n > kAlternativesMax)

@@ -1,5 +1,5 @@
-// Converts goals (conditions on a value) to facts: plain conjunctions without combinators. A keyword that
-// allows a choice, such as anyOf, splits the current branch. SchemaReader uses this class.
+// Converts goals (conditions on a value) to facts, which are plain conjunctions without combinators. A
+// keyword that allows a choice, such as anyOf, splits the current branch. SchemaReader uses this class.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ class FactsBuilder {
 
   Result<std::vector<Facts>> build(const Goals& goals);
 
-  // Returns the goal that failed in the first branch for which no value exists.
+  // Returns the goal that made the first dead branch dead. A branch is dead if no value satisfies it.
   const std::optional<Goal>& death() const { return death_; }
 
  private:
@@ -25,20 +25,21 @@ class FactsBuilder {
     Facts facts;
     Goals todo, done;
     bool dead = false;
-    // true: some goals hold only because a schema inside a `not` must fail
+    // true: some goals of the branch must hold only because a schema inside a `not` must fail
     bool doubly_negated = false;
   };
 
-  // Adds the schemas that a single goal's references lead to to whole_.
+  // Fills whole_. If there is only one goal, follows its references.
   Result<void> find_whole(const Goals& goals);
-  // Handles `true` as the value of unevaluatedProperties or unevaluatedItems in a subschema.
+  // Handles unevaluatedProperties or unevaluatedItems in a subschema if its value is `true`.
   void evaluates_all(Facts& facts, std::string_view keyword);
   // Returns the schema that applies to items that no schema of the branch evaluates.
   Json unevaluated_item(const Branch& branch) const;
   Result<void> finish_unevaluated(Branch& branch);
-  // Remembers which schemas contribute facts, for error messages.
+  // Sets Facts::about to the schema unless it is already set to a schema without $ref.
   static void speaks(Facts& facts, const Json& schema);
-  // Adds a goal that must fail. It is processed after all other goals, because they show how it can fail.
+  // Adds a schema that must fail. It is processed after all other goals, because they restrict how it can
+  // fail.
   static void after_others(Branch& branch, const Goal& goal);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
@@ -69,7 +70,8 @@ class FactsBuilder {
                         std::string_view keyword) const;
   Result<void> is_above(std::uint32_t& min, const Json& schema, std::string_view keyword) const;
 
-  // The branch continues with the first list of goals. Each other list gets a copy of the branch.
+  // choices: alternative lists of goals. The branch continues with the first list; each other list gets a
+  // copy of the branch.
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
                       std::vector<Goals> choices);
 
@@ -85,7 +87,8 @@ class FactsBuilder {
   SchemaReader& reader_;
   std::optional<Goal> death_;
   std::vector<Branch> open_;
-  // schemas that contain all schemas of the goals
+  // If there is only one goal: its schema. If that only contains a $ref, also the schema that it refers to,
+  // and so on.
   std::vector<const Json*> whole_;
   std::size_t branches_ = 1;
 };

@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Keywords whose failure a grammar can express, and the types of values for which each can fail.
+// Keywords whose failure a grammar can express. types: types of values for which the keyword can fail.
 struct Negatable {
   std::string_view keyword;
   unsigned types = kAnyType;
@@ -44,7 +44,7 @@ constexpr Negatable kNegatable[] = {{"type"},
                                     {"properties", kObject}};
 
 bool is_negatable(const Json& schema, std::string_view keyword) {
-  // If `items` is a list, or follows prefixItems, it does not apply to all items.
+  // If `items` is an array, or is beside prefixItems, it does not apply to all items.
   if (keyword == "items" && (schema.find("items")->is(Json::Kind::array) || schema.find("prefixItems")))
     return false;
   if (keyword == "contains" && (schema.find("minContains") || schema.find("maxContains"))) return false;
@@ -59,8 +59,8 @@ std::size_t parts_of(const Json& value, std::string_view keyword) {
 
 }  // namespace
 
-// Returns true if a value with these facts can fail the keyword, or its part `index`. Does not look into
-// subschemas.
+// Returns true if a value with these facts can fail the keyword, or element `index` of its value. Does not
+// look into subschemas.
 Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                                     std::size_t index) const {
   const unsigned failing = std::ranges::find(kNegatable, keyword, &Negatable::keyword)->types;
@@ -82,15 +82,14 @@ Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std:
   });
 }
 
-// Requires a member that the schema does not list. Only members that other schemas list can be written; the
-// result is exact if these schemas allow no others.
+// Adds choices that require a member that the schema does not list. A choice can only name members that other
+// schemas list. The result is exact if these other schemas allow no further members.
 Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& schema,
                                             std::vector<Goals>& choices) {
   const Json* listed = schema.find("properties");
   const auto outside = [&](std::string_view name) { return !listed || !reader_.member(*listed, name); };
   if (facts.types == kObject && std::ranges::any_of(facts.required, outside)) {
-    // The object then has the required member, which already fails the keyword, so there is nothing more to
-    // require.
+    // A required member is not in `properties`, so the keyword already fails. The choice needs no goal.
     choices.emplace_back();
     return true;
   }
@@ -114,8 +113,8 @@ Result<bool> FactsBuilder::additional_fails(const Facts& facts, const Json& sche
   return closed;
 }
 
-// Requires that a keyword fails. If a grammar cannot express the failure of some keywords, it uses the
-// others. The result then has fewer values, but never wrong ones.
+// Requires that at least one keyword of the schema fails. Uses only keywords whose failure a grammar can
+// express. So some valid values may be missing, but no invalid ones are added.
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.check(&schema));
   speaks(branch.facts, schema);
@@ -154,7 +153,8 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
     return reader_.refuse(
         &schema, *left_out,
         "cannot be negated by 'not', 'oneOf' or 'if'; remove it, or add 'required' or 'type' to its schema");
-  // With too many choices, it takes only a missing member, which needs the fewest facts.
+  // With too many choices, uses only one: a missing required member, if possible, because it needs the fewest
+  // facts.
   if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
     const auto missing =
         std::ranges::find_if(choices, [](const Goals& goals) { return goals[0].keyword == "required"; });
@@ -188,7 +188,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   return {};
 }
 
-// Handles keywords that apply only to certain types.
+// Handles limits that apply only to values of certain types.
 Result<void> FactsBuilder::limit_fails(Branch& branch, const Json& schema, std::string_view keyword,
                                        std::size_t index) {
   Facts& facts = branch.facts;
@@ -246,8 +246,7 @@ Result<void> FactsBuilder::combinator_fails(Branch& branch, const Json& schema, 
   if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
-    // The branch leaves out values for which two schemas of the oneOf hold, although they would fail the
-    // oneOf, too.
+    // A oneOf also fails for values for which two of its schemas hold. The branch leaves out these values.
     reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {

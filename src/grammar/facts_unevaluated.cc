@@ -58,14 +58,14 @@ Json FactsBuilder::unevaluated_item(const Branch& branch) const {
   if (choices.items.size() == 1 || reader_.dialect_ < Dialect::draft2020) return std::move(choices.items[0]);
   Json item = empty_object();
   item.members.emplace_back("anyOf", std::move(choices));
-  // made() returns the same schema for equal texts, so equal schemas have the same offset, by which goals are
-  // compared.
+  // made() returns the same schema for equal texts. So equal schemas have the same offset, and goals (which
+  // are compared by offset) are equal.
   return *reader_.made(std::move(item));
 }
 
-// Makes a schema for the values that the schemas of this branch do not evaluate. If another branch of an
-// anyOf also holds and evaluates more values, those are left out. Schemas inside a negation evaluate
-// nothing.
+// Makes a schema for the members and items that the schemas of this branch do not evaluate. If another
+// subschema of an anyOf also holds and evaluates more of them, such values are left out. Schemas inside a
+// negation evaluate nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
   for (const auto& [schema, keyword] : {std::pair(facts.unevaluated.properties, "unevaluatedProperties"),
@@ -93,7 +93,8 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     facts.objects.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
-  // Up to draft 2019-09, `items` may be a list; additionalItems then applies to the items after it.
+  // Up to draft 2019-09, `items` may be an array. Then additionalItems applies to the items after those of
+  // the array.
   const bool all_items = std::ranges::any_of(facts.arrays, [](const Json* s) {
     const Json* items = s->find("items");
     return items && (!items->is(Json::Kind::array) || s->find("additionalItems"));

@@ -11,9 +11,9 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles the fuzzer's grammar and runs the remaining bytes as operations on a matcher. Aborts if a mask
-// differs from a check of every token, if a rollback differs from a new parse, or if the matcher rejects
-// forced bytes.
+// Compiles the fuzzer's grammar. Each byte of `operations` is an operation on a matcher. Aborts if a mask
+// differs from a check of every token, if the state after a rollback differs from a new parse, or if the
+// matcher rejects forced bytes.
 inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12",
                                                   "\\n", "\xC3\xA9", "\xA9\"", "}}", "[]", "true,", "a\":1"},
@@ -34,7 +34,7 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
       taken.pop_back();
     }
     std::vector<std::int32_t> words(vocabulary->mask_words());
-    if (!matcher.fill_mask(words)) return;  // an error: no token may follow, or the text is too ambiguous
+    if (!matcher.fill_mask(words)) return;  // no token can follow, or the text is too ambiguous
     const auto mask = mask_of(matcher, *vocabulary);
     if (op % 8 == 0 && checks++ < 6) CHECK(mask == brute_force_mask(matcher, *vocabulary));
     if (op % 8 == 1) {

@@ -52,8 +52,8 @@ std::array<unsigned, 4> utf8(std::uint32_t c, int length) {
   return out;
 }
 
-// Splits a range of code points whose UTF-8 has the same length into ranges in which each byte varies
-// independently.
+// Splits a range of code points, whose UTF-8 forms all have `length` bytes, into ranges in which each byte
+// varies independently.
 void utf8_runs(Grammar& g, std::uint32_t low, std::uint32_t high, int length, std::vector<ExprId>& out) {
   for (int i = 1; i < length; ++i) {
     const std::uint32_t mask = (1u << (6 * i)) - 1;
@@ -176,7 +176,7 @@ bool NfaBuilder::build(ExprId id, StateId from, StateId to) {
   } else if (const auto* call = std::get_if<Call>(&node)) {
     nfa.nodes[from].edges.push_back({Symbol::call, 0, 0, call->rule, to});
   } else if (std::holds_alternative<AnyOrder>(node)) {
-    return false;  // automata cannot express these
+    return false;  // an automaton cannot express AnyOrder
   } else {
     const TokenAtom& atom = std::get<Token>(node).atom;
     auto it = std::ranges::find(*tokens, atom);

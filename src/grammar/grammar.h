@@ -52,8 +52,8 @@ struct ByteSet {
   }
 };
 
-// A special token such as <|eot_id|>, which is not part of the text. Grammars name it by its text or by its
-// id.
+// A special token such as <|eot_id|>, which is not part of the text. A grammar names it by its text, or by
+// its id if `id` is not -1.
 struct TokenAtom {
   std::string text;
   std::int32_t id = -1;
@@ -67,7 +67,7 @@ struct Sequence {
   std::vector<ExprId> parts;
 };
 struct Choice {
-  std::vector<ExprId> branches;  // empty: no text matches
+  std::vector<ExprId> branches;  // if empty, no text matches
 };
 struct Repeat {
   ExprId body;
@@ -83,7 +83,7 @@ struct Leaf {
   std::shared_ptr<const Automaton> automaton;  // its edges only read bytes
 };
 // An automaton whose edges are expressions. Node 0 is the start. For some rules, such as objects with
-// optional members, it is smaller than sequences and choices.
+// optional members, a Graph is smaller than an expression of sequences and choices.
 struct Graph {
   struct Arc {
     std::uint32_t from, to;
@@ -94,12 +94,12 @@ struct Graph {
   std::uint32_t nodes = 1;
 };
 
-// Parts in any order with separators between them. Each part occurs at most once; `others` may occur
-// several times. It must be the whole body of a rule, because the parser stores the set of parts that it
-// has read. All expressions are calls of rules that match no empty text.
+// Parts in any order with separators between them. Each part occurs at most once; `others` may occur several
+// times. An AnyOrder must be the whole body of a rule, because the parser stores for each rule the set of
+// parts that it has read. All expressions here are calls of rules that do not match the empty text.
 struct AnyOrder {
   std::vector<ExprId> parts;
-  std::vector<bool> required;  // for each part
+  std::vector<bool> required;  // required[i]: whether parts[i] must occur
   std::optional<ExprId> others;
   ExprId separator;
   // limits on the number of parts, including `others`; min >= 1; max: kUnbounded for no limit
@@ -113,7 +113,7 @@ struct Expr {
 
 // The text of a rule is its body, repeated `min` to `max` times.
 struct Rule {
-  // position in the source, for error messages; "": messages use the names of the rules that call this rule
+  // position in the source, for error messages; "": messages use the name of a rule that calls this rule
   std::string name;
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;
@@ -140,12 +140,12 @@ struct Grammar {
   ExprId token(TokenAtom atom);
   ExprId leaf(Automaton automaton);
   ExprId graph(Graph graph);
-  // Adds a rule that reads these parts, and returns a call of it.
+  // Adds a rule with these parts as its body, and returns a call of the rule.
   ExprId any_order(AnyOrder parts);
   ExprId empty() { return literal(""); }
   ExprId nothing() { return choice({}); }
 
-  // Returns the UTF-8 texts of the code points [low, high] without surrogates; low <= high <= 0x10FFFF.
+  // Matches one code point of [low, high] in UTF-8, but no surrogates. Requires low <= high <= 0x10FFFF.
   ExprId code_points(std::uint32_t low, std::uint32_t high);
 
  private:
@@ -178,7 +178,7 @@ struct NfaBuilder {
   const Grammar& grammar;
   Nfa nfa;
   std::size_t states_max;
-  // token atoms found so far; null: tokens and calls are not allowed
+  // the token atoms that build() has found; null: tokens and calls are not allowed
   std::vector<TokenAtom>* tokens = nullptr;
 
   // Adds states that read the expression between `from` and `to`. Returns false if there are too many
@@ -190,8 +190,8 @@ struct NfaBuilder {
   void build_leaf(const Automaton& automaton, StateId from, StateId to);
 };
 
-// Returns nullopt if the expression has calls or tokens or exceeds a limit. Adds the visited nodes to
-// `cost`.
+// Returns nullopt if the expression has calls or tokens, or if the automaton needs too many states or too
+// much work. Adds the number of visited nodes to `cost`.
 std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max,
                                            std::size_t* cost = nullptr);
 

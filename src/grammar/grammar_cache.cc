@@ -122,7 +122,8 @@ void GrammarCache::warm_up() {
     Matcher matcher(*compiled);
     for (TokenId id = 0; id < vocabulary_->size(); ++id)
       if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
-    // Called only to fill the mask cache. If the vocabulary has no quote token, there are no such masks.
+    // Called only to fill the mask cache. If the vocabulary has no token '"', the cache just stays without
+    // these masks.
     (void)matcher.fill_mask(mask);
   }
 }

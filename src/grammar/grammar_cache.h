@@ -1,4 +1,4 @@
-// Cache of compiled grammars, keyed by source. All requests share it. Its size in bytes is limited.
+// Cache of compiled grammars by source. All requests share it.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +23,8 @@ Result<Grammar> make_grammar(const GrammarSource& source);
 // Thread-safe. If several threads request the same source, it is compiled once.
 class GrammarCache {
  public:
-  // bytes_max: checked when a grammar is added. After that, each grammar in use can grow by up to
-  // parser_bytes_max.
+  // bytes_max: limit for all grammars together, checked when a grammar is added. Afterwards, each grammar in
+  // use can grow by up to parser_bytes_max.
   GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
                std::size_t parser_bytes_max = 8u << 20);
 
@@ -33,7 +33,7 @@ class GrammarCache {
   // Returns null if the grammar is not in the cache.
   std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
 
-  // Computes the masks inside JSON strings before the first request. All schemas share these masks.
+  // Before the first request, computes the masks inside JSON strings, which all schemas share.
   void warm_up();
 
   struct Stats {

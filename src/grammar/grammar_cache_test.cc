@@ -47,7 +47,7 @@ TEST(GrammarCache, ContradictingBoundsAreNamed) {
         R"({"type":"object","minProperties":2,"maxProperties":1})"})
     EXPECT_TRUE(error(value).contains("' at #/properties/a~1b/")) << error(value);
   EXPECT_EQ(error(R"({"type":"number","minimum":1,"maximum":1})"), "");
-  // The member is optional, so the grammar omits it.
+  // No value of this member is valid, but the member is optional. So the grammar just has no such member.
   EXPECT_TRUE(cache.compile({GrammarKind::json_schema,
                              R"({"properties":{"a":{"type":"string","minLength":5,"maxLength":2}}})",
                              {}}));
@@ -97,7 +97,7 @@ TEST(GrammarCache, ManyThreadsOneGrammar) {
   EXPECT_EQ(cache.stats().misses, 1u);
 }
 
-// The parser's memory is cleared repeatedly. Masks stay correct.
+// The parser's memory limit is so low that its states are deleted again and again. Masks stay correct.
 TEST(Matcher, ForgetsAndReplays) {
   const auto vocabulary = testing::byte_vocabulary();
   const auto grammar = *CompiledGrammar::compile(

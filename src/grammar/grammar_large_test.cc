@@ -39,7 +39,7 @@ TEST(GrammarLarge, DistinctSchemasStayWithinTheCache) {
     if (i == 20'000) settled = resident_bytes();
   }
   EXPECT_GT(cache.stats().evictions, 90'000u);
-  // Memory no longer grows, because the cache is full.
+  // The process must not need more memory once the cache is full.
   EXPECT_LT(resident_bytes(), settled + kLimit);
 }
 
@@ -49,7 +49,7 @@ std::string repeated(std::string_view text, std::size_t count) {
   return out;
 }
 
-// Prints the times.
+// Prints how long each text takes to compile.
 TEST(GrammarLarge, HostileTexts) {
   std::vector<std::pair<std::string, GrammarSource>> all;
   const auto add = [&](std::string name, GrammarKind kind, std::string text) {

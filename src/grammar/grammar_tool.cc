@@ -22,8 +22,8 @@
 //   {"op":"jump"}
 //
 // `walk` stops at the first token that is not allowed. end: all tokens were allowed and the text may end.
-// steps: time within an engine step for each mask. late: number of masks that did not fit into a step.
-// Times are CPU times in us.
+// steps: for each mask, the time of try_fill_mask(). late: number of masks that try_fill_mask() did not
+// return. Times are CPU times in us.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::string to_hex(std::string_view bytes) {
 
 Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
   std::ifstream file(path);
-  // The token list is long but flat, so the limits for schemas do not fit.
+  // Parses the file without parse_json(), whose limits are too low for a list of all tokens.
   std::stringstream buffer;
   buffer << file.rdbuf();
   const std::string text = buffer.str();
@@ -177,8 +177,7 @@ class Session {
     return matcher.can_terminate();
   }
 
-  // Finds a way to end the text, byte by byte, on a copy of the matcher. Prefers closing brackets and
-  // quotes.
+  // Searches for bytes that end the text, on copies of the matcher. Prefers closing brackets and quotes.
   std::string finish() {
     constexpr std::string_view kClosing = "\"}]),10a-e";
     for (std::uint32_t round = 0; round < 8; ++round) {

@@ -11,12 +11,12 @@
 
 namespace octavo::grammar {
 
-// Both functions return a structural tag format as JSON: a final message with content of `format`, or a
-// tool call.
+// Both functions return the "format" of a structural tag as JSON. harmony_final(): a final message whose
+// content has the given format. harmony_call(): a tool call.
 std::string harmony_final(std::string_view format);
 std::string harmony_call(std::string_view function, std::string_view schema);
-// Returns a structural tag for outputs that end with one of these messages. preambles: messages to the user
-// may precede it, not only reasoning.
+// Returns a structural tag for outputs whose last message is one of these. preambles: messages to the user
+// may precede the last message; otherwise only reasoning may precede it.
 std::string harmony_tag(std::span<const std::string> last_messages, bool preambles);
 
 // Returns the grammar of outputs whose final message matches `source`. Returns an error for a structural

@@ -13,7 +13,8 @@ namespace {
 const std::vector<std::string> kMarks = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
                                          "<|end|>"};
 
-// Returns whether an answer, with its marks as text, is a complete text of the grammar.
+// text: an output in which special tokens are written as text. Returns whether it is a complete text of the
+// grammar.
 bool takes(const GrammarSource& source, std::string_view text) {
   const auto vocabulary = testing::byte_vocabulary({}, kMarks);
   auto grammar = make_grammar(source);

@@ -15,8 +15,8 @@ class InternTable {
     count_ = 0;
   }
 
-  // Returns the id for which the hash matches and same(id) is true. Otherwise adds the id that make()
-  // returns.
+  // Returns the id with this hash for which same(id) is true. If no id matches, adds and returns the id from
+  // make().
   template <class Same, class Make>
   std::uint32_t find_or_add(std::uint64_t hash, Same&& same, Make&& make) {
     if (count_ * 2 >= slots_.size()) grow();

@@ -9,23 +9,24 @@ namespace octavo::grammar {
 
 namespace {
 
-// Builds the language of unsigned texts INT[.FRACTION] below or up to a bound.
+// Builds expressions for unsigned texts INT[.FRACTION] that are below, above or equal to a bound.
 class NumberTexts {
   static constexpr std::uint32_t kFractionMax = 20;
 
  public:
   static constexpr std::uint32_t kZerosMax = 8;
-  // bounded: limits the length of fractions. Without the limit, a model could write zeros or a period until
+  // bounded: limits the length of fractions. Otherwise a model could write zeros or a repeating decimal until
   // max_tokens.
   NumberTexts(Grammar& grammar, bool fractions, bool bounded)
       : g_(grammar), fractions_(fractions), fraction_max_(bounded ? kFractionMax : kUnbounded) {}
 
   ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
   ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
-  // Returns zeros for positions where no other digit is possible or makes a difference.
+  // Returns an expression for zeros at positions where no other digit is possible or would make a difference.
   ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
   ExprId fraction_digits() { return g_.repeat(digit(), 0, fraction_max_); }
-  // Digits after the point up to the last nonzero digit. The number of zeros in a row is limited.
+  // Returns an expression for the digits between the point and the last nonzero digit. The number of
+  // consecutive zeros is limited.
   ExprId fraction_before_digit() {
     return g_.sequence({zeros(), g_.repeat(g_.sequence({digit(1), zeros()}), 0, kUnbounded)});
   }
@@ -35,7 +36,7 @@ class NumberTexts {
   ExprId any_integer() { return g_.choice({g_.literal("0"), g_.sequence({digit(1), digits()})}); }
   ExprId any() { return g_.sequence({any_integer(), any_fraction()}); }
 
-  // Returns all values below the bound and, unless `exclusive` is set, the bound itself.
+  // Returns an expression for all values below the bound and, unless `exclusive` is set, the bound itself.
   ExprId at_most(const Decimal& bound, bool exclusive) {
     const std::string whole = bound.integer.empty() ? "0" : bound.integer;
     std::vector<ExprId> out;
@@ -73,7 +74,8 @@ class NumberTexts {
     return g_.repeat(digit(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
   }
 
-  // Fractions that may follow if the integer part equals that of the bound.
+  // Returns an expression for the fractions that may follow if the integer part equals that of the bound.
+  // bound: the digits of the bound's fraction.
   ExprId fraction_at_most(const std::string& bound, bool exclusive) {
     std::vector<ExprId> out;
     if (!bound.empty() || !exclusive) out.push_back(g_.empty());
@@ -108,7 +110,8 @@ class NumberTexts {
   const std::uint32_t fraction_max_;
 };
 
-// Returns the powers of ten, such as "e-07", for which every number d.ddd is between the bounds.
+// Returns the exponents, such as "e-07", for which all numbers d.ddd (from 1 to below 10) with this exponent
+// are between the bounds.
 std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>& least,
                                         const std::optional<NumberLimits::Bound>& most) {
   constexpr int kPowerMax = 99;
@@ -134,8 +137,8 @@ std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>
   return powers;
 }
 
-// Returns texts such as 1.5e-07, which programs write for small and large numbers. plain: texts that may
-// precede the exponent; null: all.
+// Returns an expression for texts such as 1.5e-07, which programs write for small and large numbers. plain:
+// allowed texts before the exponent; null: all.
 std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
   Grammar scratch;
@@ -146,8 +149,8 @@ std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers
   return g.sequence({g.leaf(*std::move(mantissas)), g.leaf(automaton_of(std::move(powers)))});
 }
 
-// Returns the texts whose value is a multiple of divisor / 10^scale. all: any number of trailing zeros;
-// needed for texts to exclude.
+// Returns an automaton for the texts whose value is a multiple of divisor / 10^scale. all: allows any number
+// of trailing zeros; needed if the texts are excluded.
 Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions, bool all) {
   Automaton out;
   const auto add_block = [&] {
@@ -159,7 +162,7 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions,
     out.states[from].edges.push_back(
         {Symbol::bytes, static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), 0, to});
   };
-  // Returns true if remainder r becomes divisible when zeros fill the missing digits of the scale.
+  // Returns true if remainder r becomes divisible when `missing` zeros are appended.
   const auto divides = [&](std::uint32_t r, std::size_t missing) {
     for (; missing > 0; --missing) r = r * 10 % divisor;
     return r == 0;
@@ -206,9 +209,9 @@ std::optional<std::uint64_t> small(const std::string& digits) {
   return value;
 }
 
-// Limits the length of texts if trailing zeros may never give a multiple, as for the divisor 7 (but not
-// 25). Returns the largest allowed text, or "" for no limit. Larger divisors get fewer digits, because the
-// automaton has a state for each remainder and digit.
+// For divisors such as 7 (but not 25), more zeros may never make a text a multiple, so the length of texts
+// must be limited. Returns the largest allowed text, or "" for no limit. Larger divisors get fewer digits,
+// because the automaton has a state for each remainder and digit.
 std::string largest_multiple(const std::vector<Decimal>& multiples) {
   constexpr std::uint64_t kLargeDivisor = 500;
   std::string largest;
@@ -223,7 +226,7 @@ std::string largest_multiple(const std::vector<Decimal>& multiples) {
   return largest;
 }
 
-// Returns the texts of absolute values between the bounds.
+// Returns an automaton for the texts of absolute values between the bounds.
 std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
                                                    const std::optional<NumberLimits::Bound>& least,
                                                    const std::optional<NumberLimits::Bound>& most) {
@@ -235,7 +238,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
   if (most) {
     factors.push_back(texts.at_most(most->value, most->exclusive));
   } else if (const std::string largest = largest_multiple(limits.multiples); !largest.empty()) {
-    // This limit on lengths does not apply if the minimum is near it or above it.
+    // This limit does not apply if the minimum is above it or has almost its length.
     if (!least || least->value < *Decimal::parse(largest.substr(1)))
       factors.push_back(texts.at_most(*Decimal::parse(largest), false));
   }

@@ -21,19 +21,20 @@ struct NumberLimits {
   std::vector<Decimal> multiples, non_multiples;
   bool integers = true, fractions = true;
   bool has_divisors() const { return !multiples.empty() || !non_multiples.empty(); }
-  // a bound has an exponent, so all exponent forms are allowed
+  // The schema writes a bound with an exponent, so texts with exponents are less restricted (see
+  // number_text).
   bool exponents = false;
 };
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-// Returns the texts of the numbers within the limits, in common spellings. If no number is allowed, no text
-// matches.
+// Returns an expression for the numbers within the limits, in common spellings. If no number is allowed, no
+// text matches.
 // * Integers have no fraction and no exponent.
-// * With limits, the exponent form has one digit before the point, and every number with this power of ten
-// must be within the limits.
-// * Unless `exponents` is set, the text before the exponent must be within the limits, too. So a number can
-// end soon: between 0 and 1, "7" is not the beginning of 7e-1.
+// * With limits, a number with an exponent has one digit before the point. The exponent is only allowed if
+//   all numbers with this exponent are within the limits.
+// * Unless `exponents` is set, the text before the exponent must be within the limits, too. So with limits 0
+//   and 1, "7" is not allowed as the beginning of 7e-1, and the model is not led into a long number.
 // * Not included: -0 if no other negative number is allowed, long runs of zeros at a bound, and fractions
 // of more than 21 digits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);

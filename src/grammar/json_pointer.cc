@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kPointerBytesMax = 400;
 
-// Does not cut a UTF-8 character.
+// Shortens the pointer to at most kPointerBytesMax bytes and "...". Does not split a UTF-8 character.
 void shorten(std::string& pointer) {
   if (pointer.size() <= kPointerBytesMax) return;
   std::size_t end = kPointerBytesMax;
@@ -33,7 +33,7 @@ void shorten(std::string& pointer) {
 }  // namespace
 
 std::string pointer_to(const Json& document, const Json& value) {
-  // Values are ordered by offset, and a parent comes before its children.
+  // Values are ordered by offset, and a parent has a smaller offset than its children.
   std::string pointer = "#";
   for (const Json* node = &document; node->offset != value.offset && pointer.size() <= kPointerBytesMax;) {
     const auto item = std::ranges::upper_bound(node->items, value.offset, {}, &Json::offset);

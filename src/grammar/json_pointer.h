@@ -11,8 +11,7 @@ namespace octavo::grammar {
 
 std::string escaped_pointer(std::string_view key);
 
-// Returns the pointer to a value of the document, which it finds by the value's offset. Shortens long
-// pointers.
+// Returns the pointer to a value of the document. Finds the value by Json::offset. Shortens long pointers.
 std::string pointer_to(const Json& document, const Json& value);
 
 // pointer: without '#'. Returns null if the document has no such value.

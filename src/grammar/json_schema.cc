@@ -8,8 +8,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Some clients send an API object around the schema, such as {"name": .., "schema": {..}}. As a schema it
-// would allow every value. Returns the member that contains the schema, or "".
+// Some clients send an object of an API that contains the schema, such as {"name": .., "schema": {..}}. As a
+// schema, this object would allow every value. Returns the name of the member with the schema, or "".
 std::string_view wrapped_schema(const Json& document) {
   for (const auto& [name, value] : document.members)
     if (role_of(name, Dialect::draft2020) == KeywordRole::constrains) return "";

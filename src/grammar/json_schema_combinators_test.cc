@@ -28,7 +28,7 @@ TEST(JsonSchema, Combinators) {
        {R"({"k":"a","x":1})", R"({"k":"b","y":"q"})"},
        {R"({"k":"a","y":"q"})", R"({"k":"c"})"}},
       {R"({"type":["integer","null"],"not":{"const":3}})", {"2", "null", "33"}, {"3"}},
-      // No exponents, so that 1 is not written as 10e-1.
+      // The grammar has no exponents here, because 10e-1 would be 1.
       {R"({"type":"number","not":{"const":1}})",
        {"2", "1.5", "10", "0.1", "-1"},
        {"1", "1.0", "1.00", "10e-1", "1e0"}},
@@ -48,7 +48,7 @@ TEST(JsonSchema, Combinators) {
       {R"({"oneOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":{"type":"integer"}}]})",
        {R"(["a"])", "[1,2]"},
        {"[]", R"(["a",1])"}},
-      // Branches that differ in their only allowed members.
+      // Subschemas with additionalProperties false that differ in the listed members.
       {R"({"oneOf":[{"type":"object","properties":{"a":{}},"additionalProperties":false},
                     {"type":"object","properties":{"b":{}},"additionalProperties":false},{"type":"string"}]})",
        {R"({"a":1})", R"({"b":1})", R"("x")"},
@@ -63,7 +63,7 @@ TEST(JsonSchema, Combinators) {
       {R"({"required":["b"],"properties":{"b":{}},"not":{"additionalProperties":false}})",
        {R"({"b":1})"},
        {"{}", R"("x")", "1"}},
-      // A format's failure cannot be expressed, but a missing property can.
+      // A grammar cannot express that a format fails, but it can express that a property is missing.
       {R"({"oneOf":[{"properties":{"u":{"type":"string","format":"uri"},"a":{}},"required":["u","a"]},
                     {"properties":{"u":{"type":"string"},"a":{"type":"null"},"b":{}},"required":["u","b"]}],
            "type":"object"})",
@@ -117,14 +117,15 @@ TEST(JsonSchema, Unevaluated) {
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]}],"unevaluatedItems":false})",
        {"[]", "[1]"},
        {"[1,1]", "[null]"}},
-      // `true` evaluates all remaining items or properties.
+      // unevaluatedItems and unevaluatedProperties with the value `true` evaluate all remaining items or
+      // properties.
       {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]},{"unevaluatedItems":true}],"unevaluatedItems":false})",
        {"[1]", R"([1,"a",null])"},
        {"[null]"}},
       {R"({"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"unevaluatedProperties":true}],"unevaluatedProperties":false})",
        {R"({"a":1,"b":null})", R"({"b":1})"},
        {R"({"a":null})"}},
-      // Since 2020-12, `contains` evaluates the items that match it.
+      // Since draft 2020-12, items that match `contains` count as evaluated.
       {R"({"type":"array","contains":{"type":"string"},"minContains":0,"unevaluatedItems":false})",
        {"[]", R"(["a","b"])"},
        {"[1]", R"(["a",1])"}},

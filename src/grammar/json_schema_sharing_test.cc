@@ -17,7 +17,7 @@ std::shared_ptr<const CompiledGrammar> compile(std::string_view schema) {
 }
 
 TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
-  // One name is a prefix of another.
+  // Some names are prefixes of other names.
   const std::vector<std::string> names{"ab", "a", "abc", "b", "a\\\"c", "é"};
   for (unsigned required = 0; required < 64; required += 7)
     for (const auto& [min, max] : {std::pair(0, 9), {1, 9}, {3, 9}, {0, 2}, {2, 4}, {3, 3}, {6, 6}, {0, 0}})
@@ -50,11 +50,12 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
       }
 }
 
-// Texts of all lengths near the bounds, with patterns that are counted or unrolled.
+// Checks texts of all lengths near the bounds. Repetitions of the patterns are counted at run time or
+// unrolled.
 TEST(JsonSchemaSharing, LengthsBesidePatterns) {
   struct Pattern {
     std::string_view pattern, begin, unit,
-        end;  // the pattern matches begin unit* end; a unit is one character
+        end;  // the pattern matches `begin unit* end`; `unit` is one character
     int units_min;
   };
   const Pattern patterns[] = {{"^[a-z]*$", "", "q", "", 0},
@@ -86,7 +87,8 @@ TEST(JsonSchemaSharing, LengthsBesidePatterns) {
     }
 }
 
-// A pattern with a length has a state for each length, whose masks are stored as differences.
+// A pattern with a length limit has a state for each length. The masks of these states are stored as
+// differences.
 TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
   std::vector<std::string> words;
   std::uint32_t random = 7;
@@ -122,7 +124,7 @@ TEST(JsonSchemaSharing, EqualSubschemas) {
       {R"({"properties":{"a":{"type":"string","title":"A"},"b":{"type":"string","title":"B"}}})",
        {R"({"a":"x","b":"y"})"},
        {R"({"a":1})", R"({"b":1})"}},
-      // Properties with the names of annotations.
+      // Properties that have the name of an annotation keyword (title).
       {R"({"properties":{"a":{"properties":{"title":{"const":1}}},"b":{"properties":{"title":{"const":2}}}}})",
        {R"({"a":{"title":1},"b":{"title":2}})"},
        {R"({"a":{"title":2}})", R"({"b":{"title":1}})"}},

@@ -43,7 +43,7 @@ TEST(JsonSchema, TypesAndValues) {
   check(cases);
 }
 
-// After any prefix, a number can end at once or after a few digits.
+// After any prefix of a number, the number can end at once or after a few digits.
 TEST(JsonSchema, BoundedNumbersDoNotTrap) {
   struct Bounds {
     std::string_view schema;
@@ -378,7 +378,7 @@ TEST(JsonSchema, RefusesWhatItCannotEnforce) {
   }
 }
 
-// As in API descriptions: many properties, most of which are equal.
+// Branches with many properties, most of which are equal, as in API descriptions.
 TEST(JsonSchema, BranchesThatShareMostProperties) {
   std::string shared;
   for (int i = 0; i < 60; ++i)

@@ -49,7 +49,7 @@ CodePointSet plain_characters() {
 
 ExprId string_character(Grammar& g) {
   const ExprId hex = hex_digit(g), d = byte_of(g, "dD");
-  // Returns \uXXXX for code points below and above the surrogates, and pairs of surrogates.
+  // The alternatives of `unicode`: \uXXXX not beginning with D, \uD0XX to \uD7XX, and pairs of surrogates.
   const ExprId not_d = g.choice({g.byte_range('0', '9'), byte_of(g, "abcefABCEF")});
   const ExprId low = g.byte_range('0', '7'), high = byte_of(g, "89abAB"), last = byte_of(g, "cdefCDEF");
   const ExprId unicode = g.choice(
@@ -67,7 +67,8 @@ ExprId content_character(Grammar& g) {
 
 namespace {
 
-// Converts an automaton of contents to one of spellings. States of the first keep their numbers.
+// Converts an automaton for contents to an automaton for spellings. The states of `contents` keep their
+// numbers.
 class Spelling {
  public:
   explicit Spelling(const Automaton& contents) : contents_(contents) {
@@ -117,7 +118,7 @@ class Spelling {
         {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
   }
 
-  // Returns the state after a backslash. States with equal targets share it.
+  // Returns the state after a backslash. All states with equal `escaped` share it.
   StateId behind_backslash(const Escaped& escaped) {
     const auto [known, fresh] = escapes_.try_emplace(escaped);
     if (!fresh) return known->second;

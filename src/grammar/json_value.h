@@ -20,7 +20,8 @@ struct Json {
   std::vector<std::pair<std::string, Json>> members;
   std::size_t offset = 0;  // bytes from the start of the source
 
-  // The special members are defined in the .cc file, because the types of the members are incomplete here.
+  // The constructors, assignments and destructor are defined in the .cc file, because Json is incomplete
+  // here.
   Json();
   Json(const Json&);
   Json(Json&&) noexcept;
@@ -32,8 +33,8 @@ struct Json {
   const Json* find(std::string_view key) const;
 };
 
-// Returns an error on `field` with the offset for invalid UTF-8, duplicate keys, lone surrogates, or more
-// than kJsonDepthMax levels.
+// Returns an error with this field and the offset if the text is not JSON or not UTF-8, or if it has
+// duplicate keys, lone surrogates, or more than kJsonDepthMax levels.
 Result<Json> parse_json(std::string_view text, std::string_view field);
 
 // Escapes the text for a JSON string. Escapes only characters that need it.

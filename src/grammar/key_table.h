@@ -1,5 +1,4 @@
-// Gives short lists of ids (keys) a number. Equal keys have equal numbers, counted in the order of first
-// use.
+// Numbers keys, which are short lists of ids. Equal keys have equal numbers. New keys get 0, 1, 2, ...
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@ class KeyTable {
     begin_.assign(1, 0);
   }
 
-  // A new key gets the number size(). The key must not point into this table.
+  // Returns the key's number, and adds the key if it is new. The key must not point into this table.
   std::uint32_t number(Key key) {
     return table_.find_or_add(
         hash(key), [&](std::uint32_t id) { return std::ranges::equal((*this)[id], key); },
@@ -35,7 +34,7 @@ class KeyTable {
           return static_cast<std::uint32_t>(size() - 1);
         });
   }
-  // The result is valid until the next new key.
+  // The result is valid until a key is added.
   Key operator[](std::uint32_t number) const {
     return Key(text_).subspan(begin_[number], begin_[number + 1] - begin_[number]);
   }

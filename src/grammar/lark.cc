@@ -32,8 +32,8 @@ class LarkParser : NotationReader {
 
   Result<RuleId> parse() {
     TRY_VOID(readable());
-    // Rule for ignored text. Each terminal in a rule is preceded by a call of it. Its body is complete only
-    // at the end of the grammar's text.
+    // Rule for ignored text. Before each terminal of a rule, this rule is called. Its body is complete only
+    // after all statements were read.
     if (text_.contains("%ignore")) ignored_rule_ = g_.rule("%ignore");
     for (skip(true); !done(); skip(true)) TRY_VOID(statement());
     for (const auto& [name, entry] : names_)
@@ -57,7 +57,7 @@ class LarkParser : NotationReader {
     std::vector<std::string> uses;  // names of terminals that a terminal uses
   };
 
-  // lines: also skip line ends.
+  // Skips white space and comments. lines: also skips line ends.
   void skip(bool lines) {
     for (; !done(); ++at_) {
       if (peek() == '#' || text_.substr(at_).starts_with("//"))
@@ -180,8 +180,8 @@ class LarkParser : NotationReader {
     return {};
   }
 
-  // Reads alternatives up to the end of the line or group. If the next line begins with '|', it continues
-  // them.
+  // Reads alternatives up to the end of the line or group. If the next line begins with '|', also reads that
+  // line.
   Result<ExprId> alternatives() {
     std::vector<ExprId> branches;
     do {
@@ -208,7 +208,7 @@ class LarkParser : NotationReader {
     return parts.empty() ? g_.empty() : g_.sequence(std::move(parts));
   }
 
-  // Adds a call of the ignored terminals before a terminal of a rule.
+  // If `text` is a terminal in a rule, adds a call of the rule for ignored text before it.
   ExprId terminal(ExprId text) {
     if (!ignored_rule_ || in_terminal_ || ignoring_) return text;
     return g_.sequence({g_.call(*ignored_rule_), text});
@@ -360,7 +360,8 @@ class LarkParser : NotationReader {
     return repeated(part, min, max);
   }
 
-  // Terminals are regular, so returns an error if one contains itself. (Topological sort, Kahn 1962.)
+  // Returns an error if a terminal contains itself, because terminals must be regular. (Topological sort,
+  // Kahn 1962.)
   Result<void> terminals_end() {
     std::map<std::string_view, std::vector<std::string_view>> users;
     std::map<std::string_view, std::size_t> open;

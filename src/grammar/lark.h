@@ -1,4 +1,4 @@
-// Parses grammars in Lark's notation, as far as llguidance and vLLM accept it:
+// Parses grammars in the part of Lark's notation that llguidance and vLLM accept:
 //
 //   %import common.WS
 //   %ignore WS
@@ -8,8 +8,8 @@
 //   value: /[0-9]+/ | NAME | <|special|> | %json {"type": "array"}
 //   NAME: ("a".."z" | "_")+
 //
-// Rules have lower-case names, terminals upper-case ones. The language is that of Lark's default parser
-// (Earley, dynamic): any division of a text into terminals is valid.
+// Rules have lower-case names, terminals upper-case names. As with Lark's default parser (Earley, dynamic
+// lexer), any division of a text into terminals is valid.
 //
 // Ignored terminals may occur before each terminal of a rule, and at the end. The parser accepts
 // priorities, aliases and the modifiers ? and ! of rules, but they have no effect on the language.
@@ -31,7 +31,7 @@ bool is_lark(std::string_view text);
 // Adds the rules and returns the rule `start`, or the first rule if `start` is missing.
 Result<RuleId> add_lark(Grammar& grammar, std::string_view text, std::string_view field);
 
-// Both functions parse Lark or EBNF (GBNF), as is_lark() decides.
+// Both functions parse Lark if is_lark() is true, otherwise EBNF (GBNF).
 Result<RuleId> add_ebnf_or_lark(Grammar& grammar, std::string_view text, std::string_view field);
 Result<Grammar> ebnf_or_lark_grammar(std::string_view text);
 

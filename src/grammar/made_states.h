@@ -1,6 +1,6 @@
-// Parser states that are created while a text is parsed, because there are too many possible ones: for
-// counted rules (number of remaining repetitions) and for rules whose parts may have any order (parts read
-// so far). Equal states have equal ids.
+// Parser states that are created only while a text is parsed, because there are too many possible states.
+// Counted rules need one for each number of remaining repetitions; rules with parts in any order need one for
+// each set of parts read so far. Equal states have equal ids.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@ namespace octavo::grammar {
 
 class MadeStates {
  public:
-  // Remaining repetitions of a counted rule: how many are required, and how many are allowed.
+  // Remaining repetitions of a counted rule: at least `min` and at most `max` must follow.
   struct Counter {
     RuleId rule;
     std::uint32_t min, max;
     auto operator<=>(const Counter&) const = default;
   };
-  // Progress in a rule whose parts may have any order.
+  // Progress in a rule with parts in any order.
   struct Parts {
     RuleId rule;
     std::uint32_t count;  // number of parts read; limited to AnyOrder::count_max()
-    bool separated;       // a separator was read, so a part must follow
+    bool separated;       // the last thing read was a separator, so a part must follow
     PartSet read;
   };
 
@@ -45,7 +45,7 @@ class MadeStates {
 
   bool may_end(const Parts& parts) const;
   bool must_end(StateId state) const { return must_end_[state - first_]; }
-  // Calls visit(rule, next state) for each part that can follow, or for the separator.
+  // Calls visit(rule, next state) for each part that can follow, or only for the separator if it must follow.
   template <class Visit>
   void for_next(const Parts& parts, Visit&& visit);
 
@@ -61,7 +61,8 @@ class MadeStates {
     if (number == must_end_.size()) must_end_.push_back(must_end);
     return first_ + number;
   }
-  // Returns whether one more part is allowed in addition to the missing required parts.
+  // missing: number of required parts that were not read. Returns whether one more part is allowed besides
+  // these.
   bool has_room(const Parts& parts, std::uint32_t missing) const {
     const Tables::AnyOrder& row = tables_.any_order(parts.rule);
     return row.max == kUnbounded || parts.count + missing < row.max;

@@ -1,5 +1,5 @@
-// Keys of masks in the cache that all grammars of a vocabulary share. A key must not depend on the state
-// numbers of one grammar.
+// Keys of masks in StateMaskCache, which all grammars of a vocabulary share. So a key must not depend on the
+// state numbers of one grammar.
 #include "base/hash.h"
 #include "grammar/limits.h"
 #include "grammar/mask_table.h"
@@ -10,7 +10,8 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   const auto [it, fresh] = rule_keys_.try_emplace(root);
   RuleKey& key = it->second;
   if (!fresh) return key;
-  // Lists all states reachable from the rule, in order of discovery, and writes them as bytes.
+  // Lists all states that are reachable from the rule, in the order of discovery. `text` describes them and
+  // is hashed.
   std::vector<RuleId> rules;
   std::vector<StateId> states;
   const auto number = [](std::vector<std::uint32_t>& numbers, auto& found, std::uint32_t id) {

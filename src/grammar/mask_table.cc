@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// A mask is stored in the shared cache only if computing it visited at least this number of trie nodes.
+// A mask is shared only if computing it has visited at least this number of trie nodes.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
@@ -170,8 +170,8 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // If a grammar names a token by its id, and the token's bytes are also text, both ways of reading it
-  // continue.
+  // If a grammar names a token by its id, and the token's bytes also match as text, the parser continues with
+  // both.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));
@@ -231,8 +231,8 @@ void MaskTable::add_open_tokens(StateId state, const StateMask& mask, ConfigId a
   };
   std::size_t opened = 0;
   const auto take_below = [&](std::uint32_t open) {
-    // Each open node costs two nodes of work. The cost is added in batches, because the cost of one node
-    // rounds to 0.
+    // Each open node costs the work of two trie nodes. The cost is added for kOpenAtATime nodes at once,
+    // because the cost of a single node would be rounded to 0.
     if (states_.exhausted()) return;
     if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
     take(open);
@@ -267,7 +267,8 @@ std::span<const DenseRule::OpenNodes::Node> MaskTable::open_after_repeats(StateI
   return kept.open.nodes;
 }
 
-// A token of n bytes contains at most n repetitions, so larger bounds have the same mask.
+// A token of n bytes contains at most n repetitions. So all bounds above the length of the longest token have
+// the same mask.
 MadeStates::Counter MaskTable::near_bounds(StateId counted) {
   MadeStates::Counter counter = states_.made().counter(counted);
   const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;

@@ -11,7 +11,7 @@ namespace octavo::grammar {
 namespace {
 constexpr std::size_t kJumpBytesMax = 4096;
 
-// Runs work that must not wait. Also returns nullopt after bad_alloc.
+// Runs a function of the try_ kind. Returns nullopt after bad_alloc.
 template <class Work>
 auto at_once(Work&& work) -> decltype(work()) {
   try {
@@ -30,7 +30,7 @@ Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
 Result<Matcher::Access> Matcher::enter() {
   const CompiledGrammar& g = *grammar_;
   Access access(g, Lock(g.mutex_));
-  // The grammar was too large before. A new attempt would fail again after the same time.
+  // Parsing this text exceeded a limit before. A new attempt would also fail, and take the same time.
   if (too_large_) return too_ambiguous();
   if (!g.table_ || g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size())) {
     g.table_.reset();
@@ -143,7 +143,8 @@ bool Matcher::take(TokenId token) {
   if (watches_items() &&
       (!items_fit(token, items_.rests()) || !items_take(items_, current(), token) || exhausted()))
     return false;
-  // If the second push_back() throws bad_alloc, the configurations are computed again later.
+  // If the second push_back() throws bad_alloc, configs_ has one element too many. That is harmless, because
+  // the table is deleted and configs_ computed again.
   configs_.push_back(next);
   tokens_.push_back(token);
   return true;
@@ -162,8 +163,8 @@ void Matcher::rollback(std::size_t tokens) {
 
 namespace {
 
-// Returns a function that tells whether bytes[i] begins an array with unique items. Call it with ascending
-// i.
+// Returns a function f(i) that returns whether bytes[i] begins an array with unique items. i must ascend from
+// call to call.
 auto opens_unique(ParseStates& states, ConfigId config, std::string_view bytes) {
   return [&states, config, bytes, at = std::size_t{0}](std::size_t i) mutable {
     for (; at <= i; ++at) config = states.step(config, static_cast<std::uint8_t>(bytes[at]));
@@ -179,12 +180,13 @@ bool Matcher::items_take(UniqueItems& items, ConfigId before, TokenId token) con
   return items.take(bytes, opens_unique(grammar_->table_->states(), before, bytes));
 }
 
-// Returns false for a token after which an item would repeat. It also rejects the last token of a string of
-// maximum length that equals an earlier item, because the string could not end.
+// Returns false if an item would be repeated after the token. Also returns false if a string would have its
+// maximum length and equal an earlier item, because that string could not end.
 bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const {
   if (grammar_->vocabulary_->is_special(token)) return true;
   const std::string_view bytes = grammar_->vocabulary_->bytes(token);
-  // Other bytes than these cannot end an item, and only '[' can begin an array.
+  // Inside a string, only '"' can end an item. Outside of arrays with unique items, a token can only repeat
+  // an item if it has '[' and ','.
   if (items_.in_string() && !bytes.contains('"'))
     return std::ranges::find(rests, bytes) == rests.end() || !only_ends_string(bytes);
   if (!items_.active() && (!bytes.contains('[') || !bytes.contains(','))) return true;
@@ -226,7 +228,7 @@ std::string Matcher::jump_forward() {
 
 std::string Matcher::forced_text() {
   std::string forced;
-  // Returns none inside an array with unique items, because the forced bytes might repeat an item.
+  // Inside an array with unique items no bytes are forced, because they might repeat an item.
   if (items_.active()) return forced;
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();

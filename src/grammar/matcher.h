@@ -18,9 +18,9 @@
 
 namespace octavo::grammar {
 
-// A copy continues independently. Threads may use different matchers at the same time, even of one grammar.
-// A call that runs out of memory throws std::bad_alloc and does not change the matcher. The grammar's
-// caches are then deleted and computed again later.
+// Copies of a matcher are independent. Several threads may use different matchers at the same time, even if
+// these have the same grammar. A call that runs out of memory throws std::bad_alloc and does not change the
+// matcher. The grammar's caches are then deleted, and computed again later.
 class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
@@ -30,13 +30,13 @@ class Matcher {
   // or if the mask needs more work than kWorkMax. The request must then end without another token.
   Result<void> fill_mask(std::span<std::int32_t> mask);
 
-  // Returns false without a change if the token is not allowed or the check takes too long. An end-of-text
-  // token is accepted if the text may end; the matcher is then terminated.
+  // Appends the token. Returns false and changes nothing if the token is not allowed or the check takes too
+  // long. An end-of-text token is accepted if the text may end; the matcher is then terminated.
   bool accept(TokenId token);
 
-  // For a thread that must not wait: the try_ functions return nullopt if another matcher uses the grammar,
-  // if the call needs more work than kStepWork, or after bad_alloc. Then call the same function without try_
-  // on another thread, and try again.
+  // Variants for a thread that must not wait. They return nullopt if another matcher is using the grammar, if
+  // the call needs more work than kStepWork, or after bad_alloc. Then call the function without try_ on
+  // another thread, and try again.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
@@ -44,10 +44,10 @@ class Matcher {
   // Removes the last `tokens` tokens, or all tokens if there are fewer.
   void rollback(std::size_t tokens);
 
-  // Returns the forced bytes, or "" if there is a choice or the text may end.
+  // Returns the bytes that must follow in every text, or "" if there is a choice or the text may end.
   std::string jump_forward();
-  // Returns the tokens of the forced bytes, without tokens at the end that later bytes could change. These
-  // tokens need no forward pass (jump-forward decoding: Zheng et al., SGLang, 2024).
+  // Returns the tokens of the forced bytes, except tokens at the end that later bytes could change. These
+  // tokens need no sampling (jump-forward decoding: Zheng et al., SGLang, 2024).
   std::vector<TokenId> forced_tokens();
 
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
@@ -58,8 +58,8 @@ class Matcher {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // Locks the table of the grammar. If an exception passes through, the table may be incomplete and is
-  // deleted.
+  // Holds the lock of the grammar. If an exception destroys this object, the grammar's table may be
+  // incomplete and is deleted.
   class Access {
    public:
     Access(const CompiledGrammar& grammar, Lock lock)
@@ -81,11 +81,11 @@ class Matcher {
   // Does the same as enter(), but returns nullopt instead of waiting.
   std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
-  // Call the functions from here on only while the grammar is locked.
+  // The functions from here on require that the grammar is locked.
   Result<void> fill(std::span<std::int32_t> mask);
   bool take(TokenId token);
-  // Returns true if the grammar has arrays with unique items. The functions below then check tokens and
-  // masks.
+  // Returns true if the grammar has arrays with unique items. Then items_take() to leave_out_repeated_items()
+  // check tokens and masks.
   bool watches_items() const { return grammar_->tables_.unique_items; }
   bool items_take(UniqueItems& items, ConfigId before, TokenId token) const;
   bool items_fit(TokenId token, std::span<const std::string> rests) const;
@@ -98,7 +98,7 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;  // configs_[i]: after i tokens
+  std::vector<ConfigId> configs_;  // configs_[i]: configuration after i tokens
   // used if watches_items()
   UniqueItems items_;
   std::uint64_t epoch_ = 0;

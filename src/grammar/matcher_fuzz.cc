@@ -1,4 +1,4 @@
-// Runs sequences of operations on difficult grammars. The first byte selects the grammar.
+// Runs the fuzzer's bytes as operations on difficult grammars. The first byte selects the grammar.
 #include "grammar/fuzz.h"
 #include "grammar/json_schema.h"
 #include "grammar/lark.h"

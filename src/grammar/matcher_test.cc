@@ -1,5 +1,5 @@
-// Compares the masks of a single matcher with masks with little memory, on several threads, and from calls
-// that must not wait.
+// Compares the masks of one matcher with masks that are computed with little memory, on several threads, or
+// by the try_ functions.
 #include "grammar/matcher.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Random {
   std::uint64_t state_ = 11;
 };
 
-// Usually an allowed token, sometimes any token.
+// Returns an allowed token, or in one of five calls any token.
 TokenId draw(const std::vector<bool>& mask, Random& random) {
   if (random.below(5) == 0) return static_cast<TokenId>(random.below(mask.size()));
   std::vector<TokenId> allowed;
@@ -59,7 +59,7 @@ TokenId draw(const std::vector<bool>& mask, Random& random) {
   return allowed.empty() ? 0 : allowed[random.below(allowed.size())];
 }
 
-// The parser drops its configurations between calls, so their ids change.
+// The parser deletes its configurations between calls, so their ids change.
 TEST(Matcher, ForksOfAClearedParserHaveTheMasksOfALargeOne) {
   Random random;
   std::size_t taken = 0, ended = 0;
@@ -113,7 +113,7 @@ TEST(Matcher, ThreadsShareAGrammar) {
   }
 }
 
-// Calls that must not wait return the same mask or none.
+// The try_ functions return the same masks or nullopt.
 TEST(Matcher, TriesSayTheSameOrNothing) {
   std::vector<std::string> pairs;
   for (char a = 'a'; a <= 'z'; ++a)

@@ -15,8 +15,8 @@ namespace {
 
 using Blocks = std::vector<std::uint32_t>;  // index: state
 
-// Two states have equal signatures if their edges lead to the same blocks. The result is valid until the
-// next call.
+// Two states have equal signatures if their edges lead to the same blocks. The span from of() is valid until
+// the next call.
 class Signature {
  public:
   std::span<const std::uint32_t> of(const State& state, const Blocks& block) {
@@ -44,10 +44,10 @@ class Signature {
   std::vector<std::uint32_t> key_;
 };
 
-// Splits a set of states that no edge leaves into blocks of equivalent states. Only states with a target in
-// a renumbered block are examined again. When a block is split, its largest part keeps the number, so each
-// state is examined only a logarithmic number of times (Hopcroft 1971; this version: Valmari and
-// Franceschinis 2010).
+// Splits a set of states into blocks of equivalent states. No edge may leave the set. Only states with a
+// target in a renumbered block are examined again. When a block is split, its largest part keeps the block's
+// number, so each state is examined only a logarithmic number of times (Hopcroft 1971; this version: Valmari
+// and Franceschinis 2010).
 class Refinement {
  public:
   Refinement(const Automaton& in, std::vector<StateId> states, Blocks& block)
@@ -89,8 +89,8 @@ class Refinement {
     std::uint32_t size() const { return end - begin; }
   };
 
-  // Splits a block by the keys of its changed states. Unchanged states keep their signature, which differs
-  // from all these keys.
+  // Splits a block by the new keys of its changed states. The signature of the unchanged states differs from
+  // all these keys.
   void split(std::span<const StateId> changed) {
     const std::uint32_t old = block_[changed[0]];
     parts_.clear();
@@ -133,14 +133,14 @@ class Refinement {
   std::vector<std::uint32_t> index_;  // index in order_ of each state
   std::vector<std::uint32_t> key_of_;
   std::optional<Incoming> sources_;
-  // ranges of all blocks; parts of the block that is being split
+  // ranges_: ranges of all blocks; parts_: parts of the block that is being split
   std::vector<Range> ranges_, parts_;
   std::vector<StateId> renumbered_;
   Signature signature_;
   KeyTable keys_;
 };
 
-// Makes one state of each block, and joins adjacent byte ranges with the same target.
+// Replaces each block by one state, and joins adjacent byte ranges with the same target.
 Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks) {
   std::vector<StateId> number(blocks, kNoState);
   std::vector<StateId> order;
@@ -177,8 +177,8 @@ Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks)
 
 Automaton minimize(const Automaton& in) {
   const std::size_t n = in.states.size();
-  // Finds the states that no cycle leads to, in topological order. One backward pass suffices for these
-  // states.
+  // Finds in topological order the states that cannot be reached from a cycle. For these states, one backward
+  // pass is enough.
   std::vector<std::uint32_t> incoming(n, 0);
   for (const State& state : in.states)
     for (const Edge& edge : state.edges) ++incoming[edge.target];

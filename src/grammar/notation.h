@@ -14,11 +14,11 @@ namespace octavo::grammar {
 
 class NotationReader {
  protected:
-  // notation: name that errors use.
+  // notation: name of the notation, for errors.
   NotationReader(Grammar& grammar, std::string_view text, std::string_view notation, std::string_view field)
       : g_(grammar), text_(text), notation_(notation), field_(field) {}
 
-  // Checks size and encoding.
+  // Returns an error if the text is too long or is not UTF-8.
   Result<void> readable() const;
 
   std::unexpected<Error> fail_at(std::size_t offset, const std::string& message) const;
@@ -40,16 +40,16 @@ class NotationReader {
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
 
-  std::optional<std::uint32_t> number();  // large values are limited
+  std::optional<std::uint32_t> number();  // returns kUnbounded if the number is larger than that
   // Reads one character of a literal or class. It may be an escape.
   Result<std::uint32_t> character();
   // Reads a literal after its opening quote, and the closing quote.
   Result<std::string> quoted(char quote);
   Result<ExprId> special_token();
-  // Errors for a quantifier without an expression, and for a second quantifier.
+  // Errors for a quantifier that follows no expression, and for a quantifier that follows another one.
   std::unexpected<Error> nothing_to_repeat() const;
   std::unexpected<Error> second_quantifier() const;
-  // Returns the repetition of `part` with these bounds.
+  // Returns an expression for `min` to `max` repetitions of `part`; nullopt: no lower or no upper bound.
   Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);
 
   Grammar& g_;

@@ -89,7 +89,7 @@ bool ParseStates::only_escapes(ConfigId config) const {
 
 void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left) {
   if (ends(state)) {
-    // Stacks never contain ended items, because call() removes them. So one step is enough.
+    // The items of a stack have not ended, because call() does not add ended items. So one step is enough.
     const auto items = returns(stack);
     spend(items.size());
     if (!exhausted()) out.insert(out.end(), items.begin(), items.end());
@@ -127,7 +127,7 @@ ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
   return configs_[id].moves[tables_.byte_class[byte]] = next;
 }
 
-// The address of a row never changes. A single growing array would have to copy megabytes during a step.
+// Rows are allocated in chunks, because a single growing array would copy megabytes during a step.
 ConfigId* ParseStates::new_row() {
   constexpr std::size_t kChunk = 4096;
   const auto classes = static_cast<std::size_t>(tables_.classes);
@@ -256,8 +256,8 @@ void ParseStates::expand_made(Item item) {
 }
 
 void ParseStates::leave(StackId stack) {
-  // A rule that was called in this closure has not read a byte. If the rule can be empty, its caller has
-  // already continued without it.
+  // This closure has called the rule, so the rule has read no byte and ends empty. expand() has already
+  // continued after each call of a nullable rule.
   if (stack & kFreshBit) return;
   for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
 }
@@ -304,11 +304,12 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) {
   return out;
 }
 
-// Assigns ids to the fresh stacks. A stack that returns to itself (left recursion) cannot be looked up by
-// content, so it gets a new id. This is correct, because each configuration is closed once.
+// Assigns ids to the fresh stacks. A stack that returns to itself (left recursion) cannot be looked up by its
+// content, so it always gets a new id. This makes no duplicates, because each configuration is closed only
+// once.
 void ParseStates::finish_stacks() {
-  // Tail calls may form chains as long as the grammar. So a stack that only returns to one older stack is
-  // replaced by that stack.
+  // A stack that only includes one other stack is replaced by that stack. Otherwise tail calls would form
+  // chains as long as the grammar.
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < fresh_.size(); ++i) {
     FreshStack& fresh = fresh_[i];

@@ -1,10 +1,10 @@
-// The parser: a generalized pushdown automaton over the automata of the rules, with a graph-structured
-// stack (Tomita 1985). It is equivalent to Earley's algorithm (1970), with stacks in place of origins. All
-// data is interned, so equal situations have equal ids anywhere in a text. The parser thus becomes a DFA
-// that is built at run time: a known step is one table lookup.
+// The parser: a generalized pushdown automaton over the automata of the rules, with a graph-structured stack
+// (Tomita 1985). It is equivalent to Earley's algorithm (1970), but has stacks instead of origins. All data
+// is interned, so equal situations have equal ids anywhere in a text. So the parser becomes a DFA that is
+// built at run time: a step that was made before is one table lookup.
 //
-// An Item is one possible reading of the text so far: an automaton state and a stack. A configuration is
-// the set of all items. A stack is the set of items to return to after the current rule.
+// An Item is one way to read the text so far: an automaton state and a stack. A configuration is the set of
+// all items at one position of the text. A stack is the set of items to continue with after the current rule.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class ParseStates {
   const ByteSet& bytes(ConfigId config) { return closed(config).bytes; }
   ConfigId step_token(ConfigId config, TokenId token);
   bool accepting(ConfigId config) { return closed(config).accepting; }
-  // Returns true if the rule in which isolated() began may have ended.
+  // For configurations that began with isolated(): returns true if the first rule may have ended.
   bool escapes(ConfigId config) { return closed(config).escapes; }
   bool only_escapes(ConfigId config) const;
   std::vector<TokenId> tokens(ConfigId config);
@@ -68,7 +68,8 @@ class ParseStates {
     });
   }
   ConfigId config_of(std::vector<Item> items);
-  // Returns the configuration of one state on an unknown stack. Returning to that stack sets escapes().
+  // Returns a configuration with one state and an unknown stack. When the state's rule ends, escapes() is
+  // true.
   ConfigId isolated(StateId state) { return config_of({{state, kUnknownStack}}); }
 
   // Returns true for a state of made_states.h.
@@ -79,9 +80,9 @@ class ParseStates {
   static constexpr StateId kAcceptState = UINT32_MAX;  // end of the text
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
 
-  // Limits the work of an operation. One item that the parser follows costs about one unit, walk_share trie
-  // nodes cost one unit. When no work is left, each step returns kDeadConfig, incomplete results are
-  // deleted, and the operation must return an error.
+  // Sets the work that the next operation may do. Following one item costs about one unit; visiting
+  // `walk_share` trie nodes costs one unit. When no work is left, exhausted() is true, each step returns
+  // kDeadConfig, incomplete results are deleted, and the operation must return an error.
   void allow(std::int64_t work, std::size_t walk_share = kWalkShare) {
     work_left_ = work;
     walk_share_ = walk_share;
@@ -103,7 +104,7 @@ class ParseStates {
   static constexpr StackId kRootStack = 0;
   static constexpr StackId kUnknownStack = 1;
   static constexpr StackId kNoStack = UINT32_MAX;
-  static constexpr StackId kFreshBit = 1u << 31;  // marks stacks of the current closure
+  static constexpr StackId kFreshBit = 1u << 31;  // marks indices in fresh_
 
   static constexpr ConfigId kUnknownMove = UINT32_MAX;
 
@@ -121,13 +122,13 @@ class ParseStates {
   struct Stack {
     std::uint32_t first, count;
   };
-  // A stack that the current closure builds for a rule that it calls.
+  // A stack that close() builds for a rule that it calls.
   struct FreshStack {
     RuleId rule;
     std::vector<Item> returns;
     // after tail calls: the stack also returns to the items of these stacks
     std::vector<StackId> includes;
-    // this stack, or the only stack that it returns to
+    // this stack; or, if it includes one stack and has no `returns`, that stack
     StackId same = kNoStack;
     StackId id = kNoStack;
   };
@@ -148,8 +149,9 @@ class ParseStates {
   StackId same_as(StackId stack) const { return stack & kFreshBit ? fresh_[stack & ~kFreshBit].same : stack; }
   std::vector<Item> full_returns(std::size_t fresh);
   StackId intern_stack(const std::vector<Item>& returns);
-  // Adds an item. If its rule has ended, adds the items to return to. If the state can only call one rule,
-  // enters this rule. So positions inside a rule have the same ids for all callers, and share masks.
+  // Adds an item. If its rule has ended, instead adds the items of its stack. If the state can only call
+  // rules, instead adds the starts of these rules. So positions inside a rule have the same ids for all
+  // callers, and share masks.
   void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
   void expand_made(Item item);
   bool ends(StateId state) const;
@@ -168,7 +170,7 @@ class ParseStates {
   std::size_t walk_share_ = kWalkShare;
   std::size_t byte_size_ = 0;
 
-  // State of the current closure:
+  // Used only within close():
   std::vector<Item> work_;
   InternTable seen_;
   std::vector<Item> seen_items_;

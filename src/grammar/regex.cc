@@ -14,15 +14,15 @@ namespace octavo::grammar {
 
 namespace {
 
-// Converts the syntax tree of a regex to expressions. At both ends of the pattern, it adds the text outside
-// the match: any text in a search, none next to an anchor.
+// Converts the syntax tree of a regex to expressions. For a search, it adds any text before and after the
+// match, except at an end with an anchor.
 class Writer {
  public:
   Writer(Grammar& grammar, std::string_view pattern, const RegexTree& tree, RegexMatch match,
          std::string_view field)
       : grammar_(grammar), pattern_(pattern), tree_(tree), match_(match), field_(field) {
     anchors_.resize(tree.nodes.size());
-    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come before their parents
+    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children have smaller indices than their parents
       const RegexNode& node = tree.nodes[i];
       anchors_[i] = node.kind == RegexNode::Kind::begin || node.kind == RegexNode::Kind::end;
       for (const std::uint32_t child : node.children) anchors_[i] = anchors_[i] || anchors_[child];
@@ -64,7 +64,7 @@ class Writer {
 
     std::vector<ExprId> parts;
     for (std::size_t i = first; i < last; ++i) {
-      // An anchor in a group at an end of the pattern applies to this end.
+      // An anchor in the first or last group of the pattern applies to that end of the pattern.
       const bool group = anchors_[all[i]] && (tree_.nodes[all[i]].kind == Kind::alternatives ||
                                               tree_.nodes[all[i]].kind == Kind::sequence);
       const bool begin_here = group && i == first && open_begin,
@@ -90,7 +90,8 @@ class Writer {
     return write(id, false, false);
   }
 
-  // Converts each distinct set once. A set of many ranges becomes an automaton, which has fewer states.
+  // Converts each distinct set only once. A set of many ranges becomes a minimal automaton, which has fewer
+  // states than a choice.
   Result<ExprId> write_set(const RegexNode& node) {
     const auto [known, fresh] = sets_.try_emplace(node.set.normalized().ranges);
     if (!fresh) return known->second;

@@ -1,12 +1,13 @@
-// Parses regular expressions: the subset that means the same in ECMA-262 (flag u) and in Python's re.
+// Parses regular expressions. Supports the syntax that has the same meaning in ECMA-262 (flag u) and in
+// Python's re.
 //
 // - Classes: . (no line terminators), [a-z^...], \d \w \s and their complements (as in ECMA-262: \d and \w
 //   are ASCII), \p{General_Category}.
-// - Quantifiers: * + ? {m} {m,} {m,n}. Lazy ones match the same texts.
+// - Quantifiers: * + ? {m} {m,} {m,n}. Lazy quantifiers match the same texts.
 // - Groups, named or unnamed.
-// - ^ and $ at both ends of the pattern and of its alternatives.
+// - ^ at the beginning and $ at the end of the pattern and of its alternatives.
 //
-// Errors with the position: constructs that are not regular or have several meanings (back references,
+// Errors, with their position: syntax that is not regular or has several meanings (back references,
 // lookaround, other inline flags, possessive quantifiers, other anchors).
 #pragma once
 
@@ -23,7 +24,7 @@ enum class RegexMatch : std::uint8_t {
   search,  // the pattern matches a part of the text (JSON Schema's `pattern`)
 };
 
-// Returns an expression of all matching texts. Errors name `field`.
+// Returns an expression for all matching texts. Errors have field `field`.
 Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
                          RegexFlags flags = {});
 

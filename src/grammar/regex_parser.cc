@@ -63,8 +63,8 @@ CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Adds the other case of ASCII letters. Also adds the four non-ASCII letters that match i, s or k without
-// case in Python and Unicode.
+// For each ASCII letter, adds the letter in the other case. Also adds the four non-ASCII letters that match
+// i, s or k if case is ignored (in Python and Unicode).
 CodePointSet without_case(const CodePointSet& set) {
   CodePointSet out = set;
   for (const auto& [low, high] : set.ranges)
@@ -181,7 +181,7 @@ class PatternParser {
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
-  // Applies the current flags to a range.
+  // Returns the set that a range matches with the current flags.
   Result<CodePointSet> cased(CodePointRange range) const {
     if (!flags_.ignore_case) return set_of({range});
     if (range.high > 0x7F)
@@ -273,7 +273,7 @@ class PatternParser {
     return body;
   }
 
-  // Reads {m}, {m,}, {,n} or {m,n}. Returns false for other text, which is then literal.
+  // Reads {m}, {m,}, {,n} or {m,n}. Returns false if the braces contain other text; then they are literal.
   bool braces(std::uint32_t& min, std::uint32_t& max) {
     const std::size_t start = at_;
     const auto number = [&](std::uint32_t& value) {
@@ -369,7 +369,7 @@ class PatternParser {
     return *c;
   }
 
-  // Reads \p{NAME} or \P{NAME}, starting at the letter.
+  // Reads the rest of \p{NAME} or \P{NAME}, starting at the letter p or P.
   Result<CodePointSet> category_escape() {
     const char c = text_[at_];
     if (flags_.ignore_case)
@@ -419,7 +419,7 @@ class PatternParser {
     return single(*next_code_point(text_, at_));
   }
 
-  // Reads one member of a class. Only a single code point can be the start of a range.
+  // Reads one member of a class: a code point, or an escape that may be a set.
   Result<CodePointSet> class_member() {
     if (take('\\')) {
       if (take('b')) return set_of({{'\b', '\b'}});

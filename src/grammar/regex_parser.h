@@ -17,7 +17,7 @@ struct RegexNode {
   CodePointSet set;  // used by Kind::set: matches one code point of this set
   // used by Kind::repeat: bounds of the repetition; max: kUnbounded for no limit
   std::uint32_t min = 0, max = 0;
-  std::size_t position = 0;  // offset in bytes
+  std::size_t position = 0;  // offset in the pattern in bytes
 };
 
 struct RegexTree {
@@ -26,7 +26,7 @@ struct RegexTree {
 };
 
 struct RegexFlags {
-  // (?i): ignores the case of ASCII letters; other letters are an error
+  // (?i): ignores the case of ASCII letters; other letters that have case are an error
   bool ignore_case = false;
   bool dot_all = false;      // . also matches line terminators
 };

@@ -206,7 +206,8 @@ TEST(Regex, MaskIsWhatAcceptTakes) {
   }
 }
 
-// The tokens are random texts of characters that the patterns treat differently, also with incomplete ones.
+// The tokens are random texts of characters that the patterns treat differently. Some tokens have incomplete
+// characters.
 TEST(Regex, MasksOfRandomPositions) {
   constexpr std::size_t kRuns = 2, kSteps = 12, kWords = 500;
   std::mt19937 random(11);
@@ -235,7 +236,7 @@ TEST(Regex, MasksOfRandomPositions) {
                                      "\xFF"};
   std::vector<std::string> words;
   for (std::size_t i = 0; i < kWords; ++i) {
-    // Few different pieces in a word, so that many words are long texts of a pattern.
+    // Each word has only few different pieces, so that long words often match a pattern.
     const std::size_t first = random() % std::size(pieces), kinds = 1 + random() % 4;
     std::string& word = words.emplace_back();
     for (std::size_t left = 1 + random() % 20; left > 0; --left)
@@ -275,7 +276,7 @@ TEST(Regex, MasksOfRandomPositions) {
         std::vector<TokenId> allowed;
         for (std::size_t i = 0; i < mask.size(); ++i)
           if (mask[i]) allowed.push_back(static_cast<TokenId>(i));
-        // Steps of one byte reach the positions near the bounds, too.
+        // The first allowed tokens are single bytes. Preferring them reaches all positions near the bounds.
         const std::size_t choice = random() % allowed.size();
         ASSERT_TRUE(matcher.accept(allowed[step % 3 == 0 ? choice : choice / 2]));
       }

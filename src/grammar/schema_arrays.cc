@@ -50,8 +50,8 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   TRY(const RuleId rest, rule_for(rest_goals));
   if (prefix == 0) return array_of(g_.call(rest), min, max);
 
-  // Graph in which node i means that i items have been written. After prefixItems, one node with a loop reads
-  // all further items.
+  // Node i of the graph means that i items were written. After prefixItems, one node with a loop reads all
+  // further items.
   Graph graph;
   const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(prefix, max));
   const std::uint32_t end = fixed + 1;
@@ -69,12 +69,12 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Returns arrays that have enough matching items for each `contains`. A node is the number of items so far
-// and the number of matching items for each condition. With maxContains, all other items must fail the
-// condition.
+// Returns an expression for arrays that have enough matching items for each `contains`. A node of the graph
+// represents the number of items so far and, for each condition, the number of matching items. With
+// maxContains, all other items must fail the condition.
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
-  // Number of items up to which the graph counts. Later items have no effect on the conditions.
+  // Number of items up to which the graph counts. For later items, the exact number makes no difference.
   const auto levels = static_cast<std::uint32_t>(
       std::max<std::size_t>({reader_.prefix_size(facts) + 1, facts.item_count.min,
                              facts.item_count.max == kUnbounded ? 0 : facts.item_count.max}));
@@ -87,8 +87,8 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
         kCountedMax, kNodesMax);
   };
   if (wanted > 3 || levels > kCountedMax) return refuse();
-  // For each condition: number of matching items up to which the graph counts. More make no difference, or
-  // are not allowed.
+  // For each condition, the number of matching items up to which the graph counts. More matching items make
+  // no difference or are not allowed.
   std::vector<std::uint32_t> most;
   for (const Facts::Contained& c : facts.contains) {
     most.push_back(c.max == UINT32_MAX ? c.min : c.max);
@@ -133,8 +133,8 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Returns arrays of listed values in which each value occurs at most once. If the values are not listed,
-// the matcher enforces uniqueItems.
+// If all possible items are listed, returns an expression for arrays in which each of them occurs at most
+// once. Otherwise the matcher enforces uniqueItems.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
   const std::size_t prefix = reader_.prefix_size(facts);
   TRY(const auto values, known_values(reader_.item_goals(facts, prefix)));

@@ -10,8 +10,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Finds the schema to name in the error: the last one that gives the keyword this value or, if there is none,
-// the last one with the keyword.
+// A keyword that the error names, and the schema that contains it. If several schemas have the keyword, this
+// is the last schema whose value causes the error. If there is none, it is the last schema.
 struct Statement {
   const Json* schema = nullptr;
   std::string_view keyword;

@@ -23,8 +23,8 @@ struct Keyword {
   KeywordRole role = constrains;
   Dialect since = draft4, until = draft2020;
 };
-// All drafts allow `dependencies`, `definitions` and `additionalItems`, because many schemas use them with
-// the wrong draft.
+// `dependencies`, `definitions` and `additionalItems` are allowed in all drafts, because many schemas use
+// them in the wrong draft.
 constexpr Keyword kKeywords[] = {
     {"type"},
     {"enum"},
@@ -140,9 +140,10 @@ bool is_reference(std::string_view keyword) {
 }
 
 std::optional<std::string_view> likely_constraint(std::string_view unknown) {
-  // maximum length of a short keyword, such as `if` and `not`; short keywords are similar to many words
+  // Keywords of at most this length, such as `if` and `not`, are suggested only if the case differs, because
+  // they are similar to many words.
   constexpr std::size_t kShort = 3;
-  // probably a deliberate extension
+  // a name like this is probably a deliberate extension
   if (unknown.starts_with('_') || unknown.starts_with('$')) return std::nullopt;
   for (const Keyword& keyword : kKeywords)
     if (keyword.role == constrains && unknown != keyword.name &&

@@ -112,7 +112,8 @@ TEST(SchemaKeywords, References) {
       {R"({"$schema":"http://json-schema.org/draft-04/schema#","id":"http://jsonschema.net","properties":{"a":{"id":"/a","$ref":"#/definitions/x"},"b":{"id":"/b","items":{"$ref":"#/definitions/x"}}},"definitions":{"x":{"type":"null"}}})",
        {R"({"a":null,"b":[null]})"},
        {R"({"a":1})", R"({"b":[1]})"}},
-      // unevaluatedProperties and unevaluatedItems copy their schema, also below a nested $id.
+      // The reader copies the schema of unevaluatedProperties and unevaluatedItems. References in the copy
+      // must work below a nested $id.
       {R"({"$ref":"sub/x","$defs":{"x":{"$id":"sub/x","properties":{"a":{}},"unevaluatedProperties":{"$ref":"y"}},"y":{"$id":"sub/y","type":"null"}}})",
        {R"({"a":1,"b":null})"},
        {R"({"b":1})"}},
@@ -138,7 +139,7 @@ TEST(SchemaKeywords, References) {
     EXPECT_FALSE(json_schema_grammar(schema)) << schema;
 }
 
-// Goals must not be ordered by memory address.
+// If goals were ordered by memory address, the grammar would differ from run to run.
 TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
   constexpr std::string_view kSchema =
       R"({"type":"object","properties":{"v":{"type":"object"}},"required":["v"],
@@ -146,7 +147,7 @@ TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
           "$defs":{"b":{"properties":{"b":{"type":"integer"}},"required":["b"]},"a":{"properties":{"a":{"type":"integer"}},"required":["a"]}}})";
   std::vector<std::unique_ptr<char[]>> held;
   for (std::size_t round = 0; round < 60; ++round) {
-    // Frees blocks of the sizes that parsing needs, in a different order each time.
+    // Frees blocks of the sizes that parsing needs, in a different order each time, so that addresses differ.
     for (std::size_t i = 0; i < 40; ++i)
       held.push_back(std::make_unique<char[]>(32 + (i * 7 + round * 13) % 37 * 32));
     for (std::size_t i = held.size() % 3; i < held.size(); i += 3) held[i].reset();

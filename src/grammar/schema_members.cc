@@ -16,7 +16,7 @@ struct NameTree {
     // text after the text of the parent
     std::string text;
     std::vector<std::uint32_t> children;  // indices of the child nodes; empty at the end of a name
-    // properties below this node, ascending
+    // indices of the properties whose names end below this node, ascending
     std::vector<std::uint32_t> names;
   };
   std::vector<Node> nodes;
@@ -28,7 +28,8 @@ struct NameTree {
     std::vector<std::uint32_t> order(names.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& { return names[i]; });
-    // A node whose subtree is not complete. Its path is the first `depth` bytes of sorted names.
+    // A node whose children are not added yet. sorted: properties below it, by name. depth: length of the
+    // text that all their names begin with.
     struct Open {
       std::uint32_t node;
       std::span<const std::uint32_t> sorted;
@@ -69,7 +70,7 @@ std::string SchemaWriter::written_name(std::string_view name) {
 ExprId SchemaWriter::value_of(RuleId value) { return g_.sequence({colon(), g_.call(value)}); }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
-  // Members with the same unlisted name may occur twice in the text. Each occurrence counts as a member.
+  // The same unlisted name may occur twice in the text. Each occurrence counts as a member.
   const std::uint32_t least = count >= shape.members_min ? 0 : shape.members_min - count;
   const bool bounded = shape.members_max != kUnbounded;
   if (bounded && count + least > shape.members_max) return std::nullopt;
@@ -84,10 +85,10 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
 }
 
 // A node of the graph is one of the following. `count` members have been written so far.
-// * (kBetween, i, count): before a member. Properties before i are written or left out.
-// * (name, i, count): inside a name, at this node of the name tree. i is the first property that the name
-// can become, so each branch of the tree has one node for each count.
-// * (name | kRead, ..): after a name.
+// * (kBetween, i, count): before a member. All properties before i are either written or left out.
+// * (name, i, count): inside a name, at node `name` of the name tree. i is the first property whose name can
+//   still follow, so there is only one graph node for each node of the tree and count.
+// * (name | kRead, i, count): after a name.
 class SchemaWriter::MembersInOrder {
  public:
   MembersInOrder(SchemaWriter& writer, const ObjectShape& shape)
@@ -165,12 +166,13 @@ class SchemaWriter::MembersInOrder {
   const NameTree tree_;
   const std::uint32_t n_ = static_cast<std::uint32_t>(shape_.properties.size());
   const bool bounded_ = shape_.members_max != kUnbounded;
-  // number of members up to which the graph counts; more make no difference
+  // number of members up to which the graph counts; above it, the exact number makes no difference
   const std::uint32_t top_ =
       std::min(n_, std::max<std::uint32_t>(1, bounded_ ? shape_.members_max : shape_.members_min));
-  // first byte of the text of each node, and the rest
+  // for each node of the name tree: the first byte of its text, and the rest of its text
   std::vector<ExprId> begins_, tails_;
-  // index of the next required property from each property on; n: none
+  // for each property, the index of the first required property from it on; n_: no further property is
+  // required
   std::vector<std::uint32_t> next_required_;
   const ExprId empty_ = g_.empty(), comma_before_ = writer_.comma();
   KeyTable nodes_;

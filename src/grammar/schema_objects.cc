@@ -23,7 +23,7 @@ std::vector<std::string_view> listed_names(const Facts& facts) {
   return names;
 }
 
-// Returns the listed names, which unlisted members must not have, sorted.
+// Returns the sorted names that unlisted members must not have: listed and forbidden names.
 std::vector<std::string> taken_names(const Facts& facts) {
   std::set<std::string_view> names(facts.forbidden.begin(), facts.forbidden.end());
   for (const std::string_view name : listed_names(facts)) names.insert(name);
@@ -40,7 +40,7 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
   TRY(const bool possible, add_properties(facts, shape));
   if (!possible) return g_.nothing();
   TRY(shape.others, other_members(facts));
-  // Leaves out bounds that always hold, so that members need not be counted.
+  // Removes bounds that always hold, so that members need not be counted.
   const auto required =
       static_cast<std::uint32_t>(std::ranges::count(shape.properties, true, &Property::required));
   if (shape.members_min <= required) shape.members_min = 0;
@@ -117,7 +117,8 @@ Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_
 
 }  // namespace
 
-// Returns unlisted members. Each set of matching patterns has separate goals.
+// Returns an expression for one unlisted member. Each set of patterns that a name can match has separate
+// goals.
 Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   TRY(const std::vector<NamePattern> patterns, name_patterns(facts));
   const auto has_keyword = [&](std::string_view keyword) {
@@ -131,8 +132,7 @@ Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
   for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
     Goals goals = goals_of_others(facts, patterns, set);
     if (SchemaReader::is_false(goals)) continue;
-    // Branches of one schema often have the same listed names. All these branches share one rule for other
-    // names.
+    // Alternatives of one schema often have the same listed names. They share one rule for the other names.
     std::optional<RuleId> own;
     std::optional<RuleId>* key = &own;
     if (patterns.empty() && facts.property_names.empty()) {
@@ -175,8 +175,7 @@ Result<std::optional<RuleId>> SchemaWriter::names_matching(const Facts& facts,
   return std::optional(g_.rule("", quoted(g_.leaf(*std::move(text)))));
 }
 
-// Returns the contents of all unlisted names. Returns nullopt if neither a keyword nor a pattern needs
-// them.
+// Returns an automaton for the contents of all unlisted names, or nullopt if names are not restricted at all.
 Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   std::vector<std::string> taken = taken_names(facts);
   const bool patterns =
@@ -205,7 +204,7 @@ Result<std::optional<Automaton>> SchemaWriter::other_keys(const Facts& facts) {
   return keys;
 }
 
-// Returns the contents that propertyNames allows.
+// Returns an automaton for the contents that propertyNames allows.
 Result<Automaton> SchemaWriter::key_contents(const Json* names) {
   TRY(const std::vector<Facts> alternatives, reader_.read(Goals{{names}}));
   Grammar grammar;

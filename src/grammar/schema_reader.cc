@@ -12,7 +12,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// How the value of a keyword contains subschemas. in_place: they apply to the same value as the keyword.
+// Type of a keyword's value: a schema, an array of schemas, or an object of schemas (`map`). in_place: the
+// schemas apply to the same value as the keyword.
 enum class Holds : std::uint8_t { schema, schemas, map };
 struct Applicator {
   std::string_view keyword;
@@ -119,7 +120,7 @@ Result<void> SchemaReader::check(const Json* schema) {
   return check_loops(schema);
 }
 
-// Checks `required` and the keywords of dependencies.
+// Checks the values of `required` and of the dependency keywords, which contain member names.
 Result<void> SchemaReader::check_names(const Json* schema, std::string_view keyword,
                                        const Json& value) const {
   const auto names = [](const Json& list) {
@@ -151,8 +152,8 @@ Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, st
 }
 
 Result<void> SchemaReader::check_loops(const Json* root) {
-  // Depth-first search over subschemas that apply to the same value. Finding a schema that is still open
-  // means a loop.
+  // Depth-first search over subschemas that apply to the same value. If it reaches a schema that is still
+  // open, there is a loop.
   struct Frame {
     const Json* schema;
     std::vector<const Json*> next;
@@ -228,7 +229,7 @@ Goals SchemaReader::item_goals(const Facts& facts, std::size_t index) const {
   for (const Json* schema : facts.arrays) {
     const Json *prefix = schema->find("prefixItems"), *items = schema->find("items");
     const Json* rest = items;
-    if (items && items->is(Json::Kind::array)) {  // form up to draft 2019-09
+    if (items && items->is(Json::Kind::array)) {  // up to draft 2019-09
       prefix = items;
       rest = schema->find("additionalItems");
     }
@@ -283,7 +284,7 @@ const Json* SchemaReader::made(Json schema) {
   schema.offset = kMadeOffset + made_.size();
   const std::string text = to_text(schema);
   const auto [entry, added] = made_.try_emplace(text, std::move(schema));
-  // does not check the limit itself, because the next call of work() does
+  // The next call of work() checks the limit.
   steps_ += added ? text.size() : text.size() / 16;
   return &entry->second;
 }
@@ -304,7 +305,7 @@ bool is_annotation(std::string_view keyword) {
 const Json* SchemaReader::first_like(const Json* schema) {
   if (!schema->is(Json::Kind::object)) return schema;
   if (const auto known = like_.find(schema); known != like_.end()) return known->second;
-  // text of the schema in which each subschema is replaced by the first equal one
+  // text of the schema in which each subschema is replaced by the offset of the first equal schema
   std::string text;
   const auto name = [&](const Json& sub) {
     if (sub.is(Json::Kind::object))

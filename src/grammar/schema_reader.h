@@ -1,5 +1,5 @@
-// Reads a JSON Schema: expands combinators (anyOf, not, ...) and follows references. The result is a list
-// of alternatives (Facts). Each is a plain conjunction, from which SchemaWriter writes a grammar.
+// Reads a JSON Schema: expands combinators (anyOf, not, ...) and follows references. The result is a list of
+// alternatives. Each alternative (Facts) is a plain conjunction, from which SchemaWriter writes a grammar.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@ struct Goal {
   enum class Kind : std::uint8_t {
     holds,
     fails,
-    // `keyword`, or its part `index`, holds
+    // `keyword` of the schema holds, or only element `index` of its value
     keyword_holds,
-    // `keyword`, or its part `index`, does not hold
+    // `keyword` of the schema does not hold, or only element `index` of its value
     keyword_fails,
     // the value is not an object or has no property named `keyword`
     lacks_property,
@@ -50,7 +50,7 @@ struct Goal {
   }
   bool operator==(const Goal& other) const { return (*this <=> other) == 0; }
 };
-// conjunction; sorted and unique where it is a key
+// Conjunction of goals. Sorted and without duplicates if it is the key of a map.
 using Goals = std::vector<Goal>;
 
 enum TypeBit : unsigned {
@@ -72,9 +72,9 @@ struct Facts {
   // first schema that contributes facts, for error messages
   const Json* about = nullptr;
   std::vector<std::pair<std::string_view, const Json*>>
-      // keywords and their schemas, for error messages
+      // each keyword that was read, and the schema that contains it, for error messages
       stated;
-  // bits of TypeBit; integers and fractions have separate bits
+  // allowed types, as bits of TypeBit
   unsigned types = kAnyType;
 
   std::optional<std::vector<const Json*>> values;
@@ -92,7 +92,7 @@ struct Facts {
 
   std::vector<const Json*> arrays;
   CountRange item_count;
-  // `min` to `max` items must satisfy the goal.
+  // At least `min` and at most `max` items satisfy the goal.
   struct Contained {
     Goal goal;
     std::uint32_t min = 1, max = UINT32_MAX;
@@ -137,29 +137,31 @@ class SchemaReader {
   // Returns the number of items that have separate schemas (prefixItems).
   std::size_t prefix_size(const Facts& facts) const;
 
-  // Returns the string contents (unescaped) that a pattern matches. `pattern` is the value of the keyword
-  // `pattern`, or a key of patternProperties.
+  // Returns an automaton for the string contents (unescaped) that a pattern matches. keyword: `pattern`, or
+  // patternProperties if the pattern is one of its keys.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
-  // Returns the string contents that satisfy all conditions except the length; null if there are no
-  // conditions.
+  // Returns an automaton for the string contents that satisfy all conditions except the length; null if there
+  // are no other conditions.
   Result<const Automaton*> contents(const Facts& facts);
-  // Returns the string contents with the allowed lengths, or nullopt if the length is the only condition.
+  // Returns an automaton for the string contents that satisfy all conditions with the length, or nullopt if
+  // the length is the only condition.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
-  // Error for contents_of_length() with too many states.
+  // Returns the error for the case that contents_of_length() has too many states.
   std::unexpected<Error> too_many_lengths(const Facts& facts) const;
-  // Returns the pattern (or the pattern of the format) if it is the only condition besides the length.
+  // If the only condition besides the length is one pattern or one format, returns this pattern, or the
+  // format's pattern.
   std::optional<std::string> only_pattern(const Facts& facts) const;
 
   Result<bool> satisfies(const Json& value, const Facts& facts);
   Result<bool> satisfies(const Json& value, const Goals& goals);
 
-  // Returns the first schema of the document that is equal except for annotations.
+  // Returns the first schema in the document that differs from this one at most in annotations.
   const Json* first_like(const Json* schema);
 
-  // Adds steps of about 0.1 us. Returns an error on this keyword if the schema exceeds kSchemaWorkMax.
+  // Counts steps of about 0.1 us. Returns an error at this keyword if the total exceeds kSchemaWorkMax.
   Result<void> work(std::size_t steps, const Json* schema, std::string_view keyword);
 
-  // Error for a keyword that is meaningless or that a grammar cannot enforce.
+  // Returns an error for a keyword that has no meaning or that a grammar cannot enforce.
   template <class... Args>
   std::unexpected<Error> refuse(const Json* schema, std::string_view keyword,
                                 fmt::format_string<Args...> text, Args&&... args) const {
@@ -178,10 +180,10 @@ class SchemaReader {
   friend class FactsBuilder;
 
   Result<const Json*> resolve(const Json* schema, std::string_view keyword);
-  // Returns true if the keyword constrains values, given the draft and the schema's other keywords.
+  // Returns true if the keyword constrains values in this draft and beside the schema's other keywords.
   bool counts(const Json& schema, std::string_view keyword) const;
-  // Returns an error if a keyword is malformed, or if a reference leads back to the same value without
-  // reading anything.
+  // check() returns an error if a keyword is malformed. check_loops() returns an error if the schema refers
+  // to itself for the same value, so that no text would ever be read.
   Result<void> check(const Json* schema);
   Result<void> check_loops(const Json* schema);
   // Returns an error for an unknown keyword or format, or logs it.
@@ -194,7 +196,7 @@ class SchemaReader {
   Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
   Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
   const Json* member(const Json& object, std::string_view name);
-  // Adds a generated schema. Equal texts return the same schema.
+  // Adds a generated schema. Schemas with equal texts are added only once.
   const Json* made(Json schema);
 
   const Json& document_;
@@ -205,21 +207,21 @@ class SchemaReader {
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
   std::unordered_map<std::string, std::unique_ptr<const Automaton>> contents_;
-  // Generated schemas by text, for unevaluatedProperties and unevaluatedItems. Because of this map, a
-  // recursive schema is generated once.
+  // Generated schemas by text, for unevaluatedProperties and unevaluatedItems. Without this map, a recursive
+  // schema would be generated again and again.
   std::map<std::string, Json> made_;
   static constexpr std::size_t kMadeOffset = SIZE_MAX / 2;  // offset of the first generated schema
-  // true: some facts exclude valid values, so disjoint() must not trust them
+  // true: some facts exclude values that are valid, so disjoint() must not use them
   bool narrowed_ = false;
   std::unordered_map<const Json*, std::unordered_map<std::string_view, const Json*>> members_;
   std::unordered_map<const Json*, const Json*> like_;  // cached results of first_like()
-  // first schema with each text
+  // for each text, the first schema with this text
   std::unordered_map<std::string, const Json*> first_of_;
   std::size_t steps_ = 0;
   int depth_ = 0;  // number of nested read() calls
 };
 
-// A schema `true` adds nothing.
+// Adds the goal that the schema holds, unless the schema is `true`.
 void add_goal(Goals& goals, const Json& schema);
 
 bool equal(const Json& a, const Json& b);

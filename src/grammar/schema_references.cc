@@ -16,7 +16,7 @@ std::string_view text_of(const Json& schema, std::string_view keyword) {
   return value && value->is(Json::Kind::string) ? std::string_view(value->text) : "";
 }
 
-// Returns true if the value of the keyword is data, which contains no schemas.
+// Returns true if the value of the keyword is data, so that nothing in it is a schema.
 bool holds_data(std::string_view keyword) {
   return keyword == "enum" || keyword == "const" || keyword == "default" || keyword == "examples" ||
          keyword == "example";
@@ -74,7 +74,7 @@ References::References(const Json& document, Dialect dialect) : document_(docume
 void References::index(const Json& schema, const std::string& base) {
   const std::string* own = &base;
   const bool refers = !text_of(schema, "$ref").empty();
-  // Up to draft-07, all keywords beside `$ref` are ignored, also an id.
+  // Up to draft-07, all keywords beside `$ref` are ignored, including the id.
   if (const std::string_view id = text_of(schema, dialect_ == Dialect::draft4 ? "id" : "$id");
       !id.empty() && !(refers && dialect_ <= Dialect::draft7)) {
     const auto hash = std::min(id.find('#'), id.size());
@@ -133,7 +133,7 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
   }
   if (fragment->starts_with('/')) {
     found = at_pointer(*found, *fragment);
-    // Every part of a generated schema has an `id`, but its pointers refer to the document.
+    // Each copy in a generated schema has an `$id`, but its JSON pointers still refer to the document.
     if (!found) found = at_pointer(document_, *fragment);
     if (!found) return std::unexpected(points_nowhere(text));
   } else if (!fragment->empty()) {

@@ -22,17 +22,18 @@ class References {
 
  private:
   void index(const Json& schema, const std::string& base);
-  // Error for a missing target. It suggests the reference that was probably meant.
+  // Returns the error for a reference without a target. It suggests the reference that was probably meant.
   std::string points_nowhere(std::string_view reference) const;
 
   const Json& document_;
   const Dialect dialect_;
-  // schemas by URI; "": a document without a URI
+  // schemas by URI; "" is the document if it has no $id
   std::map<std::string, const Json*, std::less<>> resources_;
-  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
-  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
+  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by "URI#name"
+  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by the name of their
+                                                                          // $dynamicAnchor
   int recursive_anchors_ = 0;
-  // Base URI of each schema that contains a reference, by offset. Copies of a schema have the same offset.
+  // Base URI of each schema that contains a reference, by Json::offset, which copies of a schema keep.
   std::unordered_map<std::size_t, const std::string*> base_of_;
 };
 

@@ -24,7 +24,8 @@ std::size_t piece_at(std::string_view text, std::size_t at) {
   return end + 1 - at;
 }
 
-// Returns the first position outside groups of one of the `wanted` characters, or the size of the text.
+// Returns the position of the first `wanted` character that is outside of all groups, or the size of the
+// text.
 std::size_t find_outside_groups(std::string_view text, std::string_view wanted) {
   int depth = 0;
   for (std::size_t at = 0; at < text.size(); at += piece_at(text, at)) {
@@ -34,7 +35,7 @@ std::size_t find_outside_groups(std::string_view text, std::string_view wanted) 
   return text.size();
 }
 
-// `^(?=a)b` or `^(?!a)b`: a text that matches b must also match a, or must not match a.
+// `^(?=a)b`: a text must match both a and b. `^(?!a)b`: a text must match b and must not match a.
 struct Lookahead {
   std::string ahead, rest;
   bool negative;
@@ -45,7 +46,7 @@ std::optional<Lookahead> first_lookahead(std::string_view text) {
   const std::size_t end = find_outside_groups(behind, ")");
   if (end >= behind.size()) return std::nullopt;
   const std::string_view ahead = behind.substr(0, end), rest = behind.substr(end + 1);
-  // A lookahead belongs to one alternative only.
+  // If the rest has alternatives, the lookahead would belong only to the first one.
   if (find_outside_groups(rest, "|") < rest.size()) return std::nullopt;
   const bool choice = find_outside_groups(ahead, "|") < ahead.size();
   return Lookahead{.ahead = choice ? fmt::format("^(?:{})", ahead) : fmt::format("^{}", ahead),
@@ -76,7 +77,7 @@ Result<const Automaton*> SchemaReader::pattern(std::string_view text, const Json
     if (!expr) return refuse(schema, keyword, "{}", expr.error().message);
     std::size_t cost = 0;
     auto automaton = regular_automaton(grammar, *expr, kPatternStatesMax, &cost);
-    // Adds the work that the failed attempt took, because the caller may continue without the automaton.
+    // Counts the work of the failed attempt, because the caller may continue without the automaton.
     if (!automaton) TRY_VOID(work(cost / 6 + 100'000, schema, keyword));
     if (!automaton)
       return refuse(schema, keyword,
@@ -161,7 +162,7 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
   std::string_view keyword = facts.length.max == kUnbounded ? "minLength" : "maxLength";
-  // The pattern is in another schema that also applies, so the error names no keyword of this schema.
+  // If minLength or maxLength is in another schema that also applies, the error names no keyword.
   if (!facts.about->find(keyword)) keyword = "";
   return refuse(
       facts.about, keyword,

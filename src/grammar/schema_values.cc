@@ -137,7 +137,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   return true;
 }
 
-// Returns true only if it is certain that no value satisfies both.
+// Returns true only if certainly no value satisfies both `a` and `b`.
 Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
   const bool before = std::exchange(narrowed_, false);
   TRY(const std::vector<Facts> left, read(a));

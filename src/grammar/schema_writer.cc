@@ -13,8 +13,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// If `enum` and `const` list more values than this, arrays and objects among them are written compactly and
-// in the schema's order of members.
+// If `enum` or `const` lists more arrays and objects than this, they are written without white space, with
+// members in the schema's order.
 constexpr std::size_t kValuesWrittenMax = 2000;
 
 std::size_t value_size(const Json& value) {
@@ -24,7 +24,8 @@ std::size_t value_size(const Json& value) {
   return size;
 }
 
-// Returns the text in the schema. For numbers, also returns the form without exponent and trailing zeros.
+// Returns the value as the schema writes it. For numbers, also returns the form without exponent and trailing
+// zeros.
 std::vector<std::string> spellings(const Json& value) {
   constexpr std::size_t kPlainMax = 40;
   std::vector<std::string> texts{to_text(value)};
@@ -37,7 +38,7 @@ std::vector<std::string> spellings(const Json& value) {
   return texts;
 }
 
-// Counts the repetitions that are unbounded or too large to unroll.
+// Returns the number of repetitions that are unbounded or too large to unroll.
 std::size_t long_repeats(const Grammar& grammar) {
   return static_cast<std::size_t>(std::ranges::count_if(grammar.exprs, [](const Expr& expr) {
     const auto* repeat = std::get_if<Repeat>(&expr.node);
@@ -136,7 +137,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   rest.values.reset();
   std::vector<std::string> texts;
   std::vector<ExprId> branches;
-  std::size_t written = 0;  // number of arrays and objects among the values
+  std::size_t written = 0;  // number of arrays and objects so far
   for (const Json* value : *facts.values) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (!fits) continue;
@@ -159,7 +160,8 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   return g_.choice(std::move(branches));
 }
 
-// Returns the text of a value with the white space that other parts of the document have.
+// Returns an expression for the text of a value, with the same optional white space as in the rest of the
+// document.
 ExprId SchemaWriter::value_text(const Json& value) {
   if (value.is(Json::Kind::array) && !value.items.empty()) {
     std::vector<ExprId> parts{g_.literal("["), space()};
@@ -193,7 +195,7 @@ ExprId SchemaWriter::in_turn(const std::vector<ExprId>& parts) {
   return g_.sequence(std::move(all));
 }
 
-// Returns `min` to `max` different parts, separated by commas.
+// Returns an expression for `min` to `max` different parts with commas between them.
 ExprId SchemaWriter::each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
   if (min > max || min > parts.size()) return g_.nothing();
   if (max == 0 || parts.empty()) return g_.empty();
@@ -212,7 +214,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
-  // The automaton of a bound has states for its digits, and more for those before trailing zeros.
+  // Counts the work for the automata of the bounds. The work for a bound grows with its number of digits.
   for (const auto* bound : {&limits.min, &limits.max}) {
     if (!*bound) continue;
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
@@ -239,7 +241,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   return without_numbers(*text, excluded, limits.fractions);
 }
 
-// Removes the excluded values. If there are any, the result has no exponents.
+// Removes the excluded values from `text`. If it removes any, the result has no texts with exponents.
 Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<const Json*>& excluded,
                                              bool fractions) {
   Grammar scratch;
@@ -258,7 +260,8 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
                                 : scratch.sequence({scratch.literal("." + d->fraction), zeros});
     equal_texts.push_back(scratch.sequence({sign, whole, fraction}));
     if (!fractions) continue;
-    // Limits the number of zeros, so that the text ends before another digit could make a difference.
+    // Also removes texts with nine zeros after the value. Otherwise a model could write zeros forever,
+    // because a later digit would make the text valid.
     const std::string point = d->is_integer() ? "." : fmt::format(".{}", d->fraction);
     equal_texts.push_back(scratch.sequence({sign, whole, scratch.literal(point + "000000000"),
                                             scratch.repeat(scratch.byte_range('0', '9'), 0, kUnbounded)}));
@@ -287,7 +290,7 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   const LengthRange wanted = facts.length;
   auto found = reader_.contents(facts);
   if (!found) {
-    // If counted_string() fails as well, the first error is returned, because the second has no position.
+    // If counted_string() also fails, returns the first error, because the second one has no position.
     const auto counted = counted_string(facts);
     if (counted && *counted) return **counted;
     return std::unexpected(std::move(found.error()));
@@ -305,8 +308,8 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
   return g_.call(known->second);
 }
 
-// Returns a string whose pattern has too many states for one automaton; its repetitions are counted at run
-// time.
+// For a pattern that has too many states for one automaton: returns an expression whose repetitions are
+// counted at run time.
 Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
   const auto pattern = reader_.only_pattern(facts);
   if (!pattern) return std::nullopt;
@@ -321,8 +324,8 @@ Result<std::optional<ExprId>> SchemaWriter::counted_string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted = facts.length;
-  // If the pattern is a single long repetition that fills the length, it is counted. Its masks are then
-  // equal at all positions.
+  // If a pattern has only one long repetition, that repetition is counted at run time. Then all positions in
+  // the repetition have the same mask.
   const bool fits = wanted.contains(lengths_of(contents));
   if (const auto pattern = reader_.only_pattern(facts);
       pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
@@ -342,7 +345,7 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  // If an automaton with all allowed lengths is too large, the result only has the shorter ones.
+  // If an automaton for all allowed lengths is too large, the result only allows the shorter lengths.
   constexpr std::uint32_t kLengthsMin = 100;
   const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
   for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
@@ -362,8 +365,8 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
 
 // --- Shared parts ---
 
-// White space before a part of an array or object and before its end: none, a space, or an indented line
-// break. It is limited, because a model could write white space forever.
+// White space before a member or item and before the closing bracket: none, one space, or an indented line
+// break. Its length is limited, because a model could write white space forever.
 ExprId SchemaWriter::space() {
   constexpr std::uint32_t kSpacesMax = 40, kTabsMax = 16;
   if (options_.whitespace == JsonOptions::Whitespace::none) return g_.empty();

@@ -1,5 +1,6 @@
 // Writes grammar rules for the Facts of a JSON Schema. Each distinct conjunction of subschemas becomes one
-// rule. Rules are written from a queue, so recursive schemas need no recursion here.
+// rule. A queue contains the rules that are not written yet, so the code needs no recursion for recursive
+// schemas.
 #pragma once
 
 #include <deque>
@@ -36,13 +37,13 @@ class SchemaWriter {
   };
   struct ObjectShape {
     std::vector<Property> properties;
-    std::optional<ExprId> others;  // an unlisted member
+    std::optional<ExprId> others;  // a member whose name is not in `properties`
     std::uint32_t members_min, members_max;
   };
 
   class MembersInOrder;
   struct NamePattern {
-    const Json* schema;  // schema with the patternProperties
+    const Json* schema;  // schema that has the keyword patternProperties
     const Json* value;
     const Automaton* names;
   };
@@ -68,8 +69,8 @@ class SchemaWriter {
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
   Result<std::optional<ExprId>> other_members(const Facts& facts);
   Result<std::vector<NamePattern>> name_patterns(const Facts& facts);
-  // Returns a rule for the unlisted names that match exactly these patterns (bit i of `set`: patterns[i]),
-  // or nullopt if no name does. keys: result of other_keys().
+  // Returns a rule for the unlisted names that match the patterns of `set` and no others (bit i of `set` is
+  // patterns[i]), or nullopt if there is no such name. keys: result of other_keys().
   Result<std::optional<RuleId>> names_matching(const Facts& facts, const std::vector<NamePattern>& patterns,
                                                std::uint32_t set, const std::optional<Automaton>& keys);
   Result<std::optional<Automaton>> other_keys(const Facts& facts);
@@ -77,10 +78,11 @@ class SchemaWriter {
   Result<ExprId> members(const Facts& facts, const ObjectShape& shape);
   Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
   ExprId members_in_any_order(const ObjectShape& shape);
-  // Returns the rest of the object after `count` listed members, up to the closing brace.
+  // Returns an expression for the rest of the object after `count` listed members, including the closing
+  // brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
   static std::string written_name(std::string_view name);
-  // Returns the text from the end of a name to the next name.
+  // Returns an expression for the text after a name: the colon and the value.
   ExprId value_of(RuleId value);
 
   ExprId value_text(const Json& value);
@@ -104,7 +106,7 @@ class SchemaWriter {
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
   // rules of members, by name and by the rule of the value
   std::map<std::pair<std::string_view, RuleId>, RuleId> member_rules_;
-  // rules for unlisted names, by the excluded names
+  // rules for unlisted names, by the listed names that they exclude
   std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<ExprId> space_;

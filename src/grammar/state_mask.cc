@@ -11,8 +11,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Copies 64-byte blocks. On Zen 4, memcpy takes two to three times as long if source and target have
-// similar offsets in their pages, which is common for large allocations.
+// Copies blocks of 64 bytes. On Zen 4, one memcpy of all words takes two to three times as long if source and
+// target have similar offsets in their pages, which is common for large allocations.
 constexpr std::size_t kBlockWords = 16;
 
 OCTAVO_CLONES void copy_words(const std::int32_t* from, std::size_t count, std::int32_t* to) {
@@ -87,7 +87,8 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
   if (!subtracts) return;
   const auto word = [&](TokenId id) -> std::int32_t& { return mask[static_cast<std::size_t>(id) / 32]; };
   const auto bit = [](TokenId id) { return static_cast<std::int32_t>(1u << (id % 32)); };
-  // Removed tokens that are not in `mask` yet: their bits are cleared again after the base is added.
+  // `removed` tokens whose bits are not set in `mask` now. Adding the base sets these bits, so they are
+  // cleared afterwards.
   thread_local std::vector<TokenId> absent;
   absent.clear();
   for (const TokenId id : removed)

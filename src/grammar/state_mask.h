@@ -1,5 +1,6 @@
-// Mask of one automaton state, for any stack. It divides the tokens into accepted, rejected and open ones.
-// Open: the rule may end inside the token, so the stack decides (as in XGrammar, Dong et al. 2024).
+// Mask of one automaton state that is valid for any stack. It divides the tokens into accepted, rejected and
+// open tokens. A token is open if the rule may end inside it, so that the stack decides whether it is allowed
+// (as in XGrammar, Dong et al. 2024).
 #pragma once
 
 #include <algorithm>
@@ -40,8 +41,8 @@ class TokenSet {
 
 struct StateMask {
   TokenSet accepted;
-  bool may_end = false;  // whether the rule can end before the token
-  // trie nodes that computing the mask took
+  bool may_end = false;  // whether the rule can end at this state, before any token
+  // number of trie nodes that computing the mask visited
   std::size_t visited = 0;
 
   // Open nodes: trie nodes before which the rule can end, grouped by byte. The text after the rule decides
@@ -53,29 +54,29 @@ struct StateMask {
   std::vector<Group> groups;
   std::vector<std::uint32_t> open;
 
-  // Repetitions: open nodes are not stored, and DenseRule::open_after_repeats() finds them.
+  // For masks of repetitions: `open` is empty, and DenseRule::open_after_repeats() finds the open nodes.
   bool open_by_path = false;
-  // Unbounded repetitions: accepted tokens, sorted by the number of repetitions that they begin. Tokens
-  // that begin at least r repetitions start at by_repeats[repeats_begin[r]].
+  // For masks of unbounded repetitions: accepted tokens, sorted by the number of repetitions that begin in
+  // the token. The tokens with at least r repetitions start at by_repeats[repeats_begin[r]].
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
   // A mask may be a difference from `base`:
-  // - For bounded repetitions, `base` is the mask of unbounded ones. Its open nodes apply if their number
-  // of repetitions is within the bounds.
+  // - For bounded repetitions, `base` is the mask of the unbounded repetition. An open node of `base` applies
+  //   if its number of repetitions is within repeats_min and repeats_max.
   // - If `subtracts`, the accepted tokens are those of `base` without `removed`, plus `accepted`.
   // - `closed` lists open nodes of `base` that are not open here.
   std::shared_ptr<const StateMask> base;
   std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
   bool subtracts = false;
-  // no other mask refers to the base, so this mask's size includes it
+  // whether this mask's byte_size() includes the base
   bool counts_base = false;
   std::vector<TokenId> removed;
   std::vector<std::uint32_t> closed;
 
-  // The children of `parents` become the open nodes.
+  // Makes the children of these trie nodes the open nodes.
   void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents);
-  // Calls visit(node) for each stored open node for whose byte wanted(byte) is true.
+  // Calls visit(node) for each stored open node whose byte is wanted.
   template <class Wanted, class Visit>
   void for_open(Wanted&& wanted, Visit&& visit) const {
     for (const Group& group : groups) {
@@ -93,19 +94,19 @@ struct StateMask {
   bool accepts_any() const { return subtracts || !accepted.empty(); }
   void add_to(std::span<std::int32_t> mask) const;
   void copy_to(std::span<std::int32_t> mask) const;
-  // Returns the size in bytes, without a base whose size another mask counts.
+  // Returns the size in bytes. Includes the base only if counts_base is set.
   std::size_t byte_size() const;
 };
 
-// Cache of masks that all grammars of a vocabulary share. The key is the structure of the state's rule. All
-// schemas contain strings, for example, whose masks are equal. Evicts the least recently used masks.
+// Cache of masks that all grammars of a vocabulary share. The key is a hash of the structure of the state's
+// rule. For example, the masks of strings are equal in all schemas. Evicts the least recently used masks.
 // Thread-safe.
 class StateMaskCache {
  public:
   explicit StateMaskCache(std::size_t bytes_max);
 
-  // Returns the secret seed of the hashes that are keys. Without the seed, a client cannot construct two
-  // grammars whose hashes collide.
+  // Returns the secret seed of the hashes. A client that does not know the seed cannot construct two grammars
+  // whose hashes collide.
   std::uint64_t seed() const { return seed_; }
   std::shared_ptr<const StateMask> find(const Hash128& key);
   void insert(const Hash128& key, std::shared_ptr<const StateMask> mask);

@@ -31,8 +31,8 @@ Hash128 hash_of(const Vocabulary& vocabulary) {
   return hash_of(text);
 }
 
-// Returns true if the states of each automaton, and the edges of each state, are contiguous. Edges must be
-// sorted by symbol and stay in their automaton.
+// Returns true if the states of each automaton and the edges of each state are contiguous, the edges are
+// sorted by symbol, and each edge leads to a state of the same automaton.
 bool is_in_order(const Tables& t) {
   std::vector<StateId> begins;
   for (const Tables::RuleRow& rule : t.rules)

@@ -17,15 +17,16 @@ namespace octavo::grammar {
 
 namespace {
 
-// Days fit their month, and February 29 is only valid in leap years. Leap seconds (:60) are not included.
+// The day must exist in the month, and February 29 only exists in leap years. Leap seconds (:60) are not
+// included.
 #define OCTAVO_DATE                                                                              \
   "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)" \
   "|02-(?:0[1-9]|1\\d|2[0-8]))"                                                                  \
   "|(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 #define OCTAVO_TIME \
   "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-// A duration has at least one component, and a time after T has at least one. Weeks cannot be combined with
-// other components.
+// A duration has at least one component; after a T, at least one component must follow. Weeks cannot be
+// combined with other components.
 #define OCTAVO_TIME_PARTS "T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)"
 #define OCTAVO_DAYS "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
 #define OCTAVO_BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
@@ -40,8 +41,8 @@ namespace {
   ":){0,4}" OCTAVO_H16 ")?::" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,5}" OCTAVO_H16 ")?::" OCTAVO_H16     \
   "|(?:(?:" OCTAVO_H16 ":){0,6}" OCTAVO_H16 ")?::)"
 
-// URIs as in RFC 3986; X: additional characters of IRIs (RFC 3987). IPvFuture addresses (v1.x) are not
-// included.
+// URIs as in RFC 3986. X: additional characters that IRIs allow (RFC 3987). IPvFuture addresses (v1.x) are
+// not included.
 #define OCTAVO_PERCENT "%[0-9A-Fa-f]{2}"
 #define OCTAVO_UNRESERVED "A-Za-z0-9._~!$&'()*+,;="
 #define OCTAVO_PCHAR(X) "(?:[" OCTAVO_UNRESERVED X ":@-]|" OCTAVO_PERCENT ")"
@@ -71,8 +72,9 @@ namespace {
   "\\[\\^?(?:[^\\u0000-\\u001f\\\\\\[\\]^&~|-]|\\\\[dDwWsSnrtfv\\\\/" \
   "^$*+?.()\\[\\]{}|-]|a-z|A-Z|0-9|a-f|A-F)+-?\\]"
 #define OCTAVO_ATOM "(?:[^\\u0000-\\u001f\\\\()\\[\\]{}*+?^$|]|" OCTAVO_ESCAPE "|" OCTAVO_CLASS
-// {m,n} with m <= n. The alternatives are: both have one digit; n has more digits; both have two digits and
-// different tens, or are in 10 to 19, or m is a multiple of ten.
+// {m,n} with m <= n. The alternatives: both numbers have one digit, or n has more digits than m. If both have
+// two digits, n has a larger first digit, or both are from 10 to 19, or both have the same first digit and m
+// ends with 0.
 #define OCTAVO_RANGE                                                                                       \
   "0,\\d|1,[1-9]|2,[2-9]|3,[3-9]|4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|\\d,[1-9]\\d{1,2}"             \
   "|[1-9]\\d,[1-9]\\d\\d|1\\d,[2-9]\\d|2\\d,[3-9]\\d|3\\d,[4-9]\\d|4\\d,[5-9]\\d|5\\d,[6-9]\\d|6\\d,[7-9]" \
@@ -102,7 +104,7 @@ constexpr std::string_view kWideLabel =
 
 struct Format {
   std::string_view name;
-  // pattern of the whole text; "": the format consists of labels
+  // pattern of the whole text; "": made_of_labels() builds the format
   std::string_view pattern;
 };
 constexpr Format kFormats[] = {
@@ -142,8 +144,8 @@ ExprId names(Grammar& g, std::string_view label, std::uint32_t labels, std::uint
 }
 
 ExprId made_of_labels(Grammar& g, std::string_view format) {
-  // The counts follow from limits on the encoded form: 63 characters of a label, 253 of a name, 254 of an
-  // address.
+  // With these numbers of labels, and of characters in a label, no text exceeds the limits on encoded texts:
+  // 63 characters for a label, 253 for a name, 254 for an address.
   if (format == "hostname") return names(g, kLabel, 6, 40);
   if (format == "idn-hostname") return names(g, kWideLabel, 4, 12);
   const std::string_view atom = format == "email" ? kAtom : kWideAtom;
@@ -182,13 +184,13 @@ std::optional<std::string_view> format_pattern(std::string_view format) {
 
 std::optional<std::string> format_pattern_within(std::string_view format, std::uint32_t min,
                                                  std::uint32_t max) {
-  // kBefore: characters before the counted ones
+  // kBefore: maximum number of characters before the counted part
   constexpr std::uint32_t kBefore = 180, kLeast = 400, kMost = 100'000;
   const bool wide = format.starts_with("iri");
   if ((!wide && !format.starts_with("uri")) || format == "uri-template") return std::nullopt;
   if (min > 1 || max < kLeast) return std::nullopt;
   const std::string more = wide ? OCTAVO_IRI_MORE : "";
-  // One character, or three characters that encode one.
+  // one character, or the three characters that encode it (%XX)
   const auto unit = [&](const std::string& also) {
     return "(?:[" OCTAVO_UNRESERVED + more + also + "-]|" OCTAVO_PERCENT ")";
   };

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kField = "structural_tag";
 
-// Finds the first of several words in a text (Aho and Corasick 1975). Each state has its next states and
-// the word that ends there.
+// Finds the first of several words in a text (Aho and Corasick 1975). word: index of the word that ends at
+// the node; -1: no word ends there.
 struct WordFinder {
   struct Node {
     std::array<std::uint32_t, 256> next{};
@@ -65,7 +65,7 @@ class Writer {
  public:
   Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
 
-  // path: JSON pointer to the value; "": the structural tag.
+  // path: JSON pointer to the invalid value; "": the structural tag itself.
   template <class... Args>
   static std::unexpected<Error> refuse(std::string_view path, fmt::format_string<Args...> text,
                                        Args&&... args) {
@@ -89,7 +89,7 @@ class Writer {
     return triggered(tags, triggers, false, false, "");
   }
 
-  // end: text after the format, before which free text must stop.
+  // end: text that follows the format; free text ends when it occurs.
   Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
     if (depth > kNestingMax)
       return refuse(path, "formats are nested more than {} deep; flatten them", kNestingMax);
@@ -170,11 +170,11 @@ class Writer {
     return g_.sequence({t.begin_token ? g_.token(*t.begin_token) : g_.literal(t.begin), t.rest});
   }
 
-  // Returns an error for unknown members, which might be constraints. Some members without effect are
-  // accepted.
+  // Returns an error for unknown members, because they might be constraints. Accepts values that cannot have
+  // an effect (null, false, []).
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
     const auto known = members_by_type().find(name);
-    // Nothing to check: the caller reports the unknown type.
+    // The type is unknown; the caller reports this.
     if (known == members_by_type().end()) return {};
     for (const auto& [key, value] : f.members) {
       const bool silent =
@@ -228,7 +228,7 @@ class Writer {
     return g_.token(found);
   }
 
-  // Free text in which a special token begins a tag.
+  // Returns an expression for free text in which special tokens begin tags.
   Result<ExprId> token_triggered(const Json& f, const std::vector<Tag>& tags, const std::string& path) {
     TRY(const Json* triggers, member(f, "trigger_tokens", Json::Kind::array, path));
     std::vector<ExprId> branches;
@@ -286,7 +286,7 @@ class Writer {
       TRY(begin, member(f, "begin", Json::Kind::string, path));
       out.begin = begin->text;
     }
-    // A special token cannot be part of free text, so it ends the text.
+    // If `end` is a special token, free text needs no end text, because it cannot contain special tokens.
     const bool end_token = end && end->is(Json::Kind::object);
     if (!end_token) {
       TRY(end, member(f, "end", Json::Kind::string, path));
@@ -311,14 +311,14 @@ class Writer {
     return out;
   }
 
-  // Returns text that does not contain `end`. It may contain an incomplete `end`. If `end` is "", returns any
-  // text.
+  // Returns an expression for text that does not contain `end`. It may contain the beginning of `end`. If
+  // `end` is "", any text matches.
   ExprId free_text(const std::string& end) {
     if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
     return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));
   }
 
-  // Returns a graph that reads text and tracks the words. States in which a word was found have no arcs
+  // Returns a graph that reads text and has the nodes of `finder`. Nodes at which a word ends have no arcs
   // yet.
   Graph text_graph(const WordFinder& finder) {
     Graph graph;
@@ -342,7 +342,7 @@ class Writer {
     if (stop_after_first) {
       after = graph.nodes++;
     } else if (at_least_one) {
-      // A second copy of the text states, in which the text may end.
+      // After the first tag, the text uses a second copy of the nodes, in which it may end.
       Graph second = text_graph(finder);
       after = graph.nodes;
       for (Graph::Arc arc : second.arcs) {

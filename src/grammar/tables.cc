@@ -10,7 +10,7 @@ namespace {
 
 constexpr RuleId kNoRule = UINT32_MAX;
 
-// All automata in one array, with shifted state numbers.
+// The states of all automata in one array. An edge's target is an index in this array.
 struct Flat {
   std::vector<State> states;
   std::vector<Tables::RuleRow> rules;
@@ -55,7 +55,7 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
       }
       flat.rules.push_back(row);
     };
-    // The automaton of a list of texts is already deterministic.
+    // A rule that is only a deterministic automaton, such as a list of texts, is used as it is.
     if (const auto* leaf = std::get_if<Leaf>(&grammar.exprs[rule.body].node);
         leaf && leaf->automaton->deterministic &&
         flat.states.size() + leaf->automaton->states.size() <= kNfaStatesMax) {
@@ -81,9 +81,9 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   return flat;
 }
 
-// Finds the states that can reach the end of their rule, and the rules that can end, backwards from the
-// accepting states. Only edges with passes(edge) are followed; a call also needs a called rule that can
-// end.
+// Finds the states that can reach the end of their rule, and the rules that can end. Searches backwards from
+// the accepting states. Follows only edges for which passes(edge) is true, and calls only if the called rule
+// can end.
 class ReachesEnd {
  public:
   template <class Passes>
@@ -165,7 +165,7 @@ class ReachesEnd {
 
   const Flat& flat_;
   const Incoming sources_;
-  // for each rule: counted rules and rules in any order that call it
+  // for each rule, the counted rules and AnyOrder rules that call it
   std::vector<std::vector<RuleId>> users_;
   std::vector<RuleId> starts_;
   std::vector<std::vector<StateId>> waiting_;
@@ -260,8 +260,7 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
     Tables::RuleRow& rule = tables.rules[r];
     rule.nullable = nullable[r];
     if (rule.kind != Tables::RuleRow::Kind::counted) continue;
-    // If the body can be empty, empty repetitions can always make up the required number, so the minimum is
-    // 0.
+    // If the body can be empty, empty repetitions can fill up the required number. So the minimum is 0.
     if (nullable[rule.body]) rule.min = 0;
     if (!productive[rule.body]) rule.max = 0;
   }

@@ -1,4 +1,5 @@
-// The parser's tables: the states of all automata in one array, without states from which no text can end.
+// The parser's tables: the states of all automata in one array, except states that do not lead to an
+// accepting state.
 #pragma once
 
 #include <array>
@@ -13,14 +14,14 @@
 
 namespace octavo::grammar {
 
-// Parts of a rule in any order that were read. Bit i % 32 of word i / 32 is part i.
+// The parts of an AnyOrder that were read. Bit i % 32 of word i / 32 is part i.
 using PartSet = std::vector<std::uint32_t>;
 inline bool contains(const PartSet& set, std::size_t part) { return set[part / 32] >> (part % 32) & 1; }
 inline void add_part(PartSet& set, std::size_t part) { set[part / 32] |= 1u << (part % 32); }
 
 struct Tables {
   struct StateRow {
-    // index in `edges`; byte ranges come first, then calls, then tokens
+    // index in `edges` of the state's first edge; byte ranges are first, then calls, then tokens
     std::uint32_t edges;
     std::uint32_t bytes_end, calls_end, tokens_end;
     bool accepting;
@@ -43,7 +44,8 @@ struct Tables {
     RuleId separator;
     std::uint32_t min, max;
     PartSet no_parts() const { return PartSet(parts.size() / 32 + 1, 0); }
-    // Returns the number of parts up to which the parser counts, because more make no difference.
+    // Returns the number of parts up to which the parser counts. Above it, the exact number makes no
+    // difference.
     std::uint32_t count_max() const { return max == kUnbounded ? min : max; }
   };
 
@@ -55,7 +57,7 @@ struct Tables {
   RuleId root = 0;
   bool unique_items = false;
 
-  // Bytes have the same class if all edges treat them alike.
+  // Two bytes have the same class if each edge reads both of them or none.
   std::array<std::uint8_t, 256> byte_class{};
   int classes = 0;
 
@@ -67,7 +69,7 @@ struct Tables {
   std::span<const Edge> token_edges(StateId s) const {
     return between(states[s].calls_end, states[s].tokens_end);
   }
-  // Returns true if the state is accepting and has no edges. The parser then returns from the rule.
+  // Returns true if the state is accepting and has no edges, so that the parser must return from the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];

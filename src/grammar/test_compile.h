@@ -10,7 +10,7 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles a grammar. On an error, fails the test and returns null.
+// Compiles a grammar. After an error, the test fails and the result is null.
 inline std::shared_ptr<const CompiledGrammar> compiled(
     Result<Grammar> grammar, std::string_view text,
     std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {

@@ -26,7 +26,7 @@ inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string
   return *Vocabulary::make(std::move(tokens), std::move(special_ids), {eos});
 }
 
-// Returns true if the matcher accepts all bytes. The accepted ones stay in the matcher.
+// Appends the bytes to the matcher up to the first one that it rejects. Returns true if it accepts all bytes.
 inline bool feed(Matcher& matcher, std::string_view text) {
   for (const char c : text)
     if (!matcher.accept(static_cast<std::uint8_t>(c))) return false;
@@ -47,7 +47,7 @@ inline std::vector<bool> mask_of(Matcher& matcher, const Vocabulary& vocabulary)
   return out;
 }
 
-// Tests each token on a copy of the matcher.
+// Calls accept() for each token on a copy of the matcher.
 inline std::vector<bool> brute_force_mask(const Matcher& matcher, const Vocabulary& vocabulary) {
   std::vector<bool> out(static_cast<std::size_t>(vocabulary.size()), false);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {

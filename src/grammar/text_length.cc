@@ -22,7 +22,8 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
 LengthRange lengths_of(const Automaton& automaton) {
   const std::size_t n = automaton.states.size();
   LengthRange range{kUnbounded, 0};
-  // Finds the shortest lengths. States that need no further code point are visited first.
+  // Finds the shortest length to each state. An edge that begins no code point adds no length, so its target
+  // is visited first.
   std::vector<std::uint32_t> least(n, kUnbounded);
   std::deque<std::pair<StateId, std::uint32_t>> queue{{0, 0}};
   while (!queue.empty()) {
@@ -38,7 +39,7 @@ LengthRange lengths_of(const Automaton& automaton) {
         queue.emplace_front(edge.target, length);
     }
   }
-  // Every state leads to an end, so a cycle means that lengths are unbounded.
+  // Each state leads to an accepting state. So if there is a cycle, lengths are unbounded.
   const std::vector<StateId> order = reverse_topological(automaton);
   if (order.empty()) return {range.min, kUnbounded};
   std::vector<std::uint32_t> most(n, 0);
@@ -50,7 +51,7 @@ LengthRange lengths_of(const Automaton& automaton) {
 
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max) {
   const bool bounded = wanted.max != kUnbounded;
-  // Processes one length after another, so only the states of two lengths are stored.
+  // Processes one length after another. So the numbers of states are stored for only two lengths at a time.
   std::vector<StateId> here(automaton.states.size(), kNoState), next = here;
   std::vector<StateId> of_here, of_next;
   Automaton out;
@@ -65,7 +66,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
   };
   intern(0, 0, false);
   for (std::uint32_t length = 0; !of_here.empty(); ++length) {
-    // Without a maximum, all lengths from the minimum on share one state.
+    // If there is no maximum, lengths above the minimum use the states of the minimum.
     const bool last = !bounded && length == wanted.min;
     for (std::size_t i = 0; i < of_here.size(); ++i) {
       if (out.states.size() > states_max) return std::nullopt;
@@ -87,7 +88,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
 
 namespace {
 
-// Returns the lengths of each expression; nullopt: unknown. Children come before their parents.
+// Returns the lengths of each expression; nullopt: unknown.
 std::vector<std::optional<LengthRange>> lengths_of(const Grammar& grammar) {
   std::vector<std::optional<LengthRange>> all(grammar.exprs.size());
   for (ExprId id = 0; id < all.size(); ++id) {
@@ -157,7 +158,8 @@ class LengthCut {
 
   std::optional<ExprId> cut_sequence(std::vector<ExprId> parts, std::vector<LengthRange> lengths,
                                      LengthRange wanted) {
-    // Tries lengths of the part with the second widest range. The widest part gets the remaining length.
+    // For each possible length of the part with the second widest range, the widest part gets the remaining
+    // length.
     const auto width = [&](std::size_t i) { return lengths[i].max - lengths[i].min; };
     std::size_t most = 0, next = 0;
     std::uint32_t fixed = 0;

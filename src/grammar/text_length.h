@@ -18,12 +18,13 @@ struct LengthRange {
 // deterministic.
 LengthRange lengths_of(const Automaton& automaton);
 
-// Returns the texts of the wanted lengths. The result is not minimized. Returns nullopt if it needs more than
-// states_max states.
+// Returns an automaton for the texts with a wanted length; it is not minimized. Returns nullopt if it needs
+// more than states_max states.
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max);
 
-// The same for an expression without calls and tokens; repetitions stay counted. Returns nullopt if the
-// length depends on two long repetitions, or on one whose body is more than one code point.
+// The same for an expression without calls and tokens. Repetitions are still counted at run time. Returns
+// nullopt if the length depends on two long repetitions, or on a long repetition whose body has more than one
+// code point.
 std::optional<ExprId> of_length(Grammar& grammar, ExprId expr, LengthRange wanted);
 
 }  // namespace octavo::grammar

@@ -7,10 +7,10 @@
 
 namespace octavo::grammar {
 
-// Returns "line 2, column 7". Both count from 1; a column is one character.
+// Returns for example "line 2, column 7". Both numbers start at 1; a column is one character.
 std::string line_and_column(std::string_view text, std::size_t offset);
 
-// Returns the quoted character at the offset, "the end of the line" or "the end of the text".
+// Describes the text at the offset: the quoted character, "the end of the line" or "the end of the text".
 std::string found_at(std::string_view text, std::size_t offset);
 
 }  // namespace octavo::grammar

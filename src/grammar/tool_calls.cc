@@ -30,7 +30,7 @@ std::string sequence(const std::vector<std::string>& elements) {
   return fmt::format(R"({{"type":"sequence","elements":[{}]}})", fmt::join(elements, ","));
 }
 
-// Adds "type": "object", because arguments are an object even if the tool's schema does not say so.
+// Adds "type": "object" if the schema has no such keyword, because arguments are always an object.
 void require_object(Json& schema) {
   constexpr std::string_view kOthers[] = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"};
   if (std::ranges::any_of(kOthers, [&](std::string_view key) { return schema.find(key) != nullptr; })) return;
@@ -72,7 +72,7 @@ const Json* definition(const Json& root, std::string_view ref) {
   return nullptr;
 }
 
-// Follows references. Returns null if one cannot be resolved.
+// Follows $ref. Returns null if a reference cannot be resolved.
 const Json* resolved(const Json& root, const Json& schema) {
   constexpr int kHopsMax = 20;
   const Json* value = &schema;
@@ -81,7 +81,7 @@ const Json* resolved(const Json& root, const Json& schema) {
   return value;
 }
 
-// Returns true if the schema only allows strings.
+// Returns true if `const`, `type` or `enum` shows that the schema only allows strings.
 bool is_text(const Json& schema) {
   const auto string = [](const Json& item) { return item.is(Json::Kind::string); };
   const Json *type = schema.find("type"), *choices = schema.find("enum"), *constant = schema.find("const");
@@ -101,7 +101,7 @@ class TagWriter {
     if (free && dialect_.trigger.empty())
       return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
     if (opening().empty() && free) {
-      // The calls are alternatives, not a repetition: the trigger finds each call separately.
+      // The tag contains one call, not a list of calls, because the trigger begins each call separately.
       TRY(const std::string one, one_of(tools, free, dialect_.trigger.size()));
       return in_text({one}, !parallel_);
     }
@@ -118,7 +118,7 @@ class TagWriter {
  private:
   std::string opening() const { return fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : ""); }
 
-  // Returns the possible calls, each without its first `skip` bytes.
+  // Returns the formats of one or, if parallel_ is set, several calls, without their first `skip` bytes.
   Result<std::vector<std::string>> calls(std::span<const Tool> tools, bool free, std::size_t skip) const {
     std::vector<std::string> parts;
     append(parts, std::string_view(opening()).substr(skip));
@@ -138,7 +138,7 @@ class TagWriter {
     return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
   }
 
-  // final: format of a message that is not a call; "": every message must be a call.
+  // final: format of a final message, which is allowed instead of a call; "": only calls are allowed.
   static Result<std::string> harmony(std::span<const Tool> tools, bool free, std::string_view final) {
     std::vector<std::string> messages;
     for (std::size_t i = 0; i < tools.size(); ++i) {
@@ -150,7 +150,8 @@ class TagWriter {
     return harmony_tag(messages, free);
   }
 
-  // Free text in which the trigger begins one of `parts`.
+  // Returns a structural tag for free text in which the trigger is followed by `parts`. once: the text ends
+  // after them.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
     const bool special = std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
     const std::string trigger = json_quoted(dialect_.trigger);
@@ -160,7 +161,7 @@ class TagWriter {
         special ? token(dialect_.trigger) : trigger, sequence(parts)));
   }
 
-  // A call of any of the tools, without its first `skip` bytes.
+  // Returns the format of a call of any tool, without its first `skip` bytes.
   Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
     if (dialect_.form == Form::python || dialect_.form == Form::gemma)
       return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
@@ -211,7 +212,8 @@ class TagWriter {
                        json_quoted(end));
   }
 
-  // If the mark contains a special token, that token cannot occur in the text before the mark.
+  // Appends free text that ends with `end`. If `end` contains a special token, any text may precede it,
+  // because text cannot contain that token.
   void append_text_until(std::vector<std::string>& parts, std::string_view end) const {
     const bool special = std::ranges::any_of(
         special_tokens_, [&](const std::string& name) { return !name.empty() && end.contains(name); });
@@ -220,7 +222,7 @@ class TagWriter {
     append(parts, end);
   }
 
-  // Special tokens in the text become token formats.
+  // Appends literal text. Special tokens in it become token formats.
   void append(std::vector<std::string>& parts, std::string_view text) const {
     while (!text.empty()) {
       std::size_t first = text.size(), size = 0;
@@ -291,7 +293,7 @@ class TagWriter {
       return {};
     }
     const Json *choices = value->find("enum"), *constant = value->find("const");
-    // Keywords that the schema of an unquoted string may have.
+    // For a string without quotes, only these keywords can be enforced or ignored.
     static constexpr std::string_view kLoose[] = {"type",    "enum",     "const",      "title",
                                                   "default", "examples", "deprecated", "description"};
     for (const auto& [key, ignored] : value->members)
@@ -364,8 +366,8 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
   constexpr std::string_view kKeys[] = {"$defs", "definitions"};
   for (std::size_t i = 0; i < tools.size(); ++i) {
     TRY(Json schema, parameters_of(tools[i], i));
-    // The list's schema is a new root, so all definitions of the tools must be moved there for references to
-    // find them.
+    // References begin at the root, which is now the schema of the list. So the definitions of all tools are
+    // moved there.
     for (int k = 0; k < 2; ++k) {
       const auto at = std::ranges::find(schema.members, kKeys[k], &std::pair<std::string, Json>::first);
       if (at == schema.members.end()) continue;

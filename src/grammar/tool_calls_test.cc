@@ -18,7 +18,7 @@ const std::vector<Tool>& tools() {
   return all;
 }
 
-// Special tokens are written as text here.
+// Checks outputs of a dialect. Special tokens are written as text.
 class Calls {
  public:
   Calls(std::string_view dialect, ToolChoice choice, bool parallel, std::vector<std::string> special = {})
@@ -245,7 +245,7 @@ TEST(ToolCalls, RequiredInEveryDialect) {
   };
   ASSERT_EQ(std::ssize(forms), std::ranges::count_if(tool_dialects(), enforced));
   for (const Form& form : forms)
-    // The same texts match if the marks are special tokens or plain text.
+    // The same texts must match whether the marks are special tokens or plain text.
     for (const auto& special : {std::vector<std::string>(), form.special}) {
       const Calls many(form.dialect, ToolChoice::required, true, special),
           once(form.dialect, ToolChoice::required, false, special);
@@ -325,7 +325,7 @@ TEST(ToolCalls, Refuses) {
   EXPECT_NE(error({{"a\"b", "", false}}, "hermes").find("tools[0]: the name"), std::string::npos);
   EXPECT_NE(error({{"a", "[]", false}}, "hermes").find("must be a JSON Schema object"), std::string::npos);
   EXPECT_NE(error({{"a", "false", false}}, "hermes").find("must be a JSON Schema object"), std::string::npos);
-  EXPECT_EQ(error({{"a", "true", false}}, "hermes"), "");  // permits any object
+  EXPECT_EQ(error({{"a", "true", false}}, "hermes"), "");  // `true` permits any object
   EXPECT_NE(error({{"a", R"({"type":"array"})", false}}, "hermes").find("must be of type object"),
             std::string::npos);
   EXPECT_NE(error({{"a", R"({"properties":{"p":{"type":"string","pattern":"a"}}})", false}}, "qwen3_coder")

@@ -11,14 +11,15 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
-// Other dialects that these models also write, because a related model uses them or because they begin in
-// the same way.
+// Other dialects that the models of a dialect also write: dialects of related models, or those with the same
+// beginning.
 constexpr std::string_view kCoder[] = {"qwen3_coder"};
 constexpr std::string_view kMistral[] = {"mistral"}, kMistralV11[] = {"mistral_v11"};
 constexpr std::string_view kDeepseekV3[] = {"deepseek_v3"}, kDeepseekV31[] = {"deepseek_v31"};
 constexpr std::string_view kDeepseekV32[] = {"deepseek_v32"}, kDeepseekV4[] = {"deepseek_v4"};
 
-// Ways in which models write several calls after one begin text.
+// Other openings (ToolDialect::Opening), for example those with which models write several calls after one
+// begin text.
 constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
@@ -341,7 +342,7 @@ constexpr ToolDialect kDialects[] = {
      .trigger = "<tool_call>"},
 };
 
-// vLLM has several parser names for these formats.
+// Other names of vLLM's parsers, and the dialect that each one reads.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"granite4", "hermes"},          {"ernie45", "hermes"},
     {"qwen3_json", "hermes"},        {"llama4_json", "llama3_json"},

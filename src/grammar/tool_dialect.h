@@ -26,8 +26,8 @@ namespace octavo::grammar {
 //   harmony      messages of gpt-oss (grammar/harmony.h)
 //                serve/openai/output_processor.cc converts them to the form `named`
 //
-// ARGUMENTS is a JSON object. BLOCK is `parameter.begin NAME parameter.name_end VALUE parameter.end`;
-// strings are unquoted, other values are JSON.
+// ARGUMENTS is a JSON object. BLOCK is `parameter.begin NAME parameter.name_end VALUE parameter.end`. VALUE
+// is unquoted for strings, and JSON for other types.
 struct ToolDialect {
   enum class Form : std::uint8_t { object, named, parameters, python, gemma, harmony };
 
@@ -46,7 +46,7 @@ struct ToolDialect {
     bool xml = false;
   };
 
-  std::string_view name;  // as in vLLM's --tool-call-parser
+  std::string_view name;  // name of vLLM's parser (--tool-call-parser)
   Form form = Form::object;
   std::string_view begin = {}, end = {};
   bool list = false;
@@ -61,26 +61,26 @@ struct ToolDialect {
   ParameterMarks parameter = {};
   std::string_view quote = {};
   bool nested_quotes = false;  // models do not escape quotes in strings
-  // Text that begins every call and occurs nowhere else. "": calls look like text, so grammars cannot
-  // enforce calls of strict tools.
+  // Text that begins every call and occurs nowhere else. "": the beginning of a call can also be normal text,
+  // so grammars cannot constrain the arguments of strict tools.
   std::string_view trigger = {};
-  // mark: text that parsers search for, if it is shorter than the trigger. at_beginning: the mark counts
+  // mark: text that parsers search for; "": they search for the trigger. at_beginning: the mark begins a call
   // only at the beginning of an output.
   std::string_view mark = {};
   bool at_beginning = false;
-  // Another text that can begin a call, up to the call's name or object. `mark` is the part that parsers
-  // search for; if it is empty, this opening only occurs between calls. `end` replaces the dialect's end.
-  // If `words` is true, parsers skip text before the first object.
+  // Another text that models write before a call's name or object. mark: the part of `text` that parsers
+  // search for; "": this opening only occurs after another call. end: replaces the dialect's end. words:
+  // parsers skip other text before the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;
   };
-  // Forms that models write although the template does not have them. Parsers accept them for known tools;
+  // Deviations from the model's chat template that models often write. Parsers accept them for known tools;
   // grammars do not allow them.
   struct Habits {
     std::span<const Opening> openings = {};
-    std::span<const std::string_view> others = {};  // names of other dialects that these models also write
-    // models may omit the end of a call
+    std::span<const std::string_view> others = {};  // names of dialects that these models also write
+    // models may omit call.end
     bool open_end = false;
   };
   Habits habits = {};

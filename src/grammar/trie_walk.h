@@ -1,4 +1,4 @@
-// Walks the trie of the vocabulary. All masks are computed by this walk.
+// Walks the trie of the vocabulary, to compute masks.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace octavo::grammar {
 
-// Walks as walk_trie() does, but visits every child of a reached node in the order of the trie. path: scratch
-// memory. Element i is the node i bytes below `from` on the current path, and its state.
+// Does the same as walk_trie(), but visits the nodes in memory order and looks at every child of a reached
+// node. path: scratch memory; element i is the node i bytes below `from` on the current path, and its state.
 template <class State, class Live, class Step, class Visit>
 std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& path,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,
@@ -37,8 +37,8 @@ std::size_t scan_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::u
   return looked_at;
 }
 
-// Follows all paths below node `from`, which was reached in `state`. Returns the number of visited nodes.
-// If this is above `most`, the walk was stopped.
+// Follows all paths below node `from`, whose state is `state`. Returns the number of visited nodes. If this
+// number is above `most`, the walk was stopped early.
 // - live(state) returns the bytes that can follow.
 // - step(state, byte) returns the next state.
 // - visit(node, state) is called for each reached node. It returns false to skip the nodes below.

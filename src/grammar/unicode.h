@@ -33,7 +33,7 @@ struct CodePointSet {
 // name: long ("Lowercase_Letter") or short ("Ll", "L"). Returns nullopt for an unknown name.
 std::optional<CodePointSet> general_category(std::string_view name);
 
-// The UTF-8 text of one code point of the set.
+// Returns an expression for the UTF-8 text of one code point of the set.
 ExprId code_point_expr(Grammar& grammar, const CodePointSet& set);
 
 void append_utf8(std::string& out, std::uint32_t code_point);

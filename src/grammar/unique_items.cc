@@ -12,7 +12,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Removes exponents and trailing zeros of numbers, and sorts members.
+// Writes all numbers in the same form (no exponents, no trailing zeros), and sorts members by name.
 void normalize(Json& value) {
   if (value.is(Json::Kind::number))
     if (const auto d = Decimal::parse(value.text))
@@ -58,8 +58,8 @@ std::vector<std::string> UniqueItems::rests() const {
   return rests;
 }
 
-// Ends the item text[item, end) if its array must have unique items. Returns false if an earlier item is
-// equal.
+// Called when an item of the innermost array ends at text[end]. If the array must have unique items, returns
+// false if an earlier item is equal, and otherwise stores the item.
 bool UniqueItems::end_item(Position& position, std::size_t end) const {
   Frame& array = position.frames.back();
   if (!array.unique || array.item == kNone) return true;
@@ -103,7 +103,7 @@ bool UniqueItems::step(Position& position, char byte, bool opens) const {
   if (begins) frame.item = position.text.size() - 1;
   if (byte == '"') position.in_string = true;
   if (byte == '[' || byte == '{') open(opens);
-  // The first letter identifies the word. If the item may not end as this word, the word must not begin.
+  // The first letter of a word determines the rest. If the word would repeat an item, it must not begin.
   constexpr std::string_view kWords[] = {"true", "false", "null"};
   for (const std::string_view word : kWords)
     if (begins && byte == word[0]) return is_new(position, key_of(frame.number, word));

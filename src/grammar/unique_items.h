@@ -1,5 +1,5 @@
-// Enforces uniqueItems. A context-free grammar cannot do so; this class reads the arrays with unique items
-// in parallel with the parser. An item may not end if it would equal an earlier item of its array.
+// Enforces uniqueItems, which a context-free grammar cannot do. In parallel with the parser, this class reads
+// the arrays with unique items. An item may not end if it would equal an earlier item of its array.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class UniqueItems {
   bool active() const { return !now_.frames.empty(); }
   bool in_string() const { return now_.in_string; }
 
-  // Appends the bytes of a token. Returns false without a change if an item is repeated or the items exceed
-  // kUniqueBytesMax. opens(i) tells whether bytes[i], a '[', begins an array with unique items.
+  // Appends the bytes of a token. Returns false and changes nothing if an item is repeated or the items
+  // exceed kUniqueBytesMax. opens(i): returns whether bytes[i], a '[', begins an array with unique items.
   template <class Opens>
   bool take(std::string_view bytes, Opens&& opens) {
     Position next = now_;
@@ -38,22 +38,21 @@ class UniqueItems {
     Position next = now_;
     return follow(next, bytes, opens);
   }
-  // Returns true if the bytes end inside a string that would repeat an item if it ended there.
+  // Returns true if the bytes end inside a string that would be a repeated item if it ended there.
   template <class Opens>
   bool repeats(std::string_view bytes, Opens&& opens) const {
     Position next = now_;
     return follow(next, bytes, opens) && repeats(next);
   }
-  // For each earlier item that begins like the current string, returns the missing bytes without the
-  // closing quote.
+  // Returns the rest of each earlier item that begins like the current string, without the closing quote.
   std::vector<std::string> rests() const;
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  struct Frame {  // an open array or object
+  struct Frame {  // an array or object that has not ended
     bool unique = false;
-    // counts the arrays with unique items
+    // 1, 2, ... for the arrays with unique items; 0: not such an array
     std::uint32_t number = 0;
     std::size_t item = kNone;
   };
@@ -81,12 +80,12 @@ class UniqueItems {
   bool repeats(const Position& position) const;
 
   Position now_;
-  // items so far: number of the array, then the canonical text of the item
+  // the complete items; an entry is Frame::number and the item's canonical text
   std::unordered_set<std::string> seen_;
   std::size_t bytes_ = 0;
 };
 
-// Returns the same text for all JSON texts of one value.
+// Returns a canonical text: two JSON texts have the same one if their values are equal.
 std::string canonical_json(std::string_view text);
 
 }  // namespace octavo::grammar

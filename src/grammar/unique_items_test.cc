@@ -23,7 +23,7 @@ TEST(UniqueItems, CanonicalTextsAreEqualForEqualValues) {
 
 constexpr std::string_view kStrings = R"({"type":"array","uniqueItems":true,"items":{"type":"string","maxLength":2}})";
 
-// With tokens of several bytes, an item may end inside a token.
+// The vocabulary has tokens of several bytes, so an item may end inside a token.
 TEST(UniqueItems, MasksAreWhatAcceptTakes) {
   const auto vocabulary = testing::byte_vocabulary(
       {"[\"a\"", "\"a\",", "\"a\",\"a\"", "a\"", "\",\"", "a\",\"b\"]", "\"]", "[\"a\",\"a\"]", "\",\"a", "[1,1]", "[1,2]", "1]"});

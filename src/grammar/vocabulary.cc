@@ -83,7 +83,7 @@ void Vocabulary::build_trie() {
                     [&](TokenId a, TokenId b) { return std::pair(bytes(a), a) < std::pair(bytes(b), b); });
 
   trie_.push_back({0, 0, 0, 0, 0});
-  std::vector<std::uint32_t> path{0};  // nodes on the path of the last token
+  std::vector<std::uint32_t> path{0};  // nodes from the root to the token that was added last
   std::string_view last;
   const auto close = [&](std::size_t depth) {
     for (; path.size() > depth + 1; path.pop_back())

@@ -21,7 +21,7 @@ using TokenId = std::int32_t;
 
 class StateMaskCache;
 
-// Trie node, in preorder. Its subtree is the nodes up to `end`.
+// Trie node. The nodes are in preorder; the subtree of a node ends before the node `end`.
 struct TrieNode {
   std::uint32_t end;
   // sorted_tokens[first_token, first_token + token_count) are the tokens with exactly the bytes of this
@@ -37,10 +37,10 @@ class Vocabulary {
   // Tokenizes UTF-8 text. Returns an empty list if this is impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
-  // - tokens[id]: bytes that the token adds to the text; "": none.
+  // - tokens[id]: bytes that the token adds to the text; "": it adds no text.
   // - special: tokens that text never produces. Grammars can only name them by text or id.
   // - eos: end-of-text tokens.
-  // - cache_bytes_max: limit of the mask cache that all grammars share.
+  // - cache_bytes_max: size limit of the mask cache that all grammars share.
   // - encode: if empty, settled_tokens() returns no tokens.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<TokenId> special,
@@ -61,10 +61,10 @@ class Vocabulary {
   // Returns the id of the special token with this text, or -1 if there is none.
   TokenId special_named(std::string_view text) const;
 
-  // Tokenizes the text and removes the last token, because later text could change it. Returns nothing if
-  // the tokens do not spell the text.
+  // Tokenizes the text and removes the last token, because later text could change it. Returns an empty list
+  // if the bytes of the tokens are not exactly the text.
   std::vector<TokenId> settled_tokens(std::string_view text) const;
-  // Returns a cached result of settled_tokens(), or nullopt.
+  // Returns the result of settled_tokens() if it is cached, otherwise nullopt.
   std::optional<std::vector<TokenId>> known_settled_tokens(std::string_view text) const;
 
   // Node 0 is the root (the empty path).

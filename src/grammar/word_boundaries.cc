@@ -9,9 +9,9 @@ namespace octavo::grammar {
 
 namespace {
 
-// Returns an automaton of all texts with correct marks. \b is correct between a word character (ASCII
-// letter, digit, _) and another one or an end, \B elsewhere. A state stores whether the last character is a
-// word character, and what the marks after it require of the next one.
+// Returns an automaton for all texts with correct marks. \b is correct if exactly one of its neighbors is a
+// word character (ASCII letter, digit, _); \B is correct elsewhere. A state stores whether the last character
+// is a word character, and what the marks after it require of the next character.
 Automaton right_marks() {
   enum Condition : StateId { nothing, boundary, no_boundary };
   constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 4> kWord = {{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}};
@@ -25,7 +25,7 @@ Automaton right_marks() {
         from.edges.push_back(
             {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
       };
-      // next_in_word: the next item is a word character, and not another character or the end of the text.
+      // next_in_word: whether the next character is a word character; false at the end of the text.
       const auto fits = [&](bool next_in_word) {
         return condition == nothing || (condition == boundary) == (next_in_word != in_word);
       };
@@ -61,7 +61,7 @@ std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr) {
   for (StateId s = 0; s < right->states.size(); ++s) {
     if (right->states[s].accepting) nfa.epsilon(s, end);
     for (const Edge& edge : right->states[s].edges) {
-      // A range has only marks or only other bytes, because marks do not occur in UTF-8.
+      // A range never contains both marks and other bytes, because marks do not occur in UTF-8.
       if (edge.low >= kNoBoundaryMark)
         nfa.epsilon(s, edge.target);
       else

@@ -1,5 +1,6 @@
 // Implements \b and \B of regular expressions. Both are first replaced by marks (bytes that do not occur in
-// UTF-8). Then texts with a mark at a wrong position are removed, and the marks are removed.
+// UTF-8). Then without_marks() removes the texts with a mark at a wrong position, and removes the marks from
+// the other texts.
 #pragma once
 
 #include <cstdint>

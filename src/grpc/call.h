@@ -29,7 +29,7 @@ class Receiver {
   // `bytes` are valid only during this function. If it returns false, no messages arrive until
   // Call::resume().
   virtual bool message(std::string_view bytes) = 0;
-  // The client has sent its last message. finish() must follow soon.
+  // The client has sent its last message. The receiver must call Call::finish() soon.
   virtual void half_closed() = 0;
   // The call ended before finish(): the client has cancelled it or disconnected.
   virtual void disconnected() = 0;
@@ -82,9 +82,9 @@ class Call {
   // bytes to send; the bytes before sent_ are already sent
   std::string out_;
   std::size_t sent_ = 0;
-  // out_ is full: messages wait until a part is sent
+  // true: out_ is full, so the client's messages wait until some of out_ is sent
   bool out_full_ = false;
-  // the response header was sent
+  // whether the response header was sent
   bool answering_ = false;
   bool finished_ = false;
   Status status_ = Status::ok;

@@ -18,8 +18,8 @@ struct UnaryCall {
   std::size_t reply_bytes_max = std::size_t{1} << 20;
 };
 
-// Returns the reply. Errors are those of http::Client::connect, io if the response is not gRPC, is too long
-// or has a status other than 0, and unavailable after timeout_ms.
+// Returns the reply. Errors: those of http::Client::connect; io if the response is not gRPC, is too long or
+// has a status other than 0; unavailable after timeout_ms.
 Result<std::string> call(const UnaryCall& call, std::string_view message);
 
 }  // namespace octavo::grpc

@@ -25,7 +25,7 @@ std::string bytes_of(const ByteBuffer& buffer) {
   return bytes;
 }
 
-// Returns the message twice. The method Fail ends with an error.
+// Sends the message back twice. The method Fail ends with an error.
 class TwiceOver final : public ::grpc::CallbackGenericService {
   class Reactor final : public ::grpc::ServerGenericBidiReactor {
    public:

@@ -29,7 +29,7 @@ const int kResolver = setenv("GRPC_DNS_RESOLVER", "native", 1);
 using ::grpc::ByteBuffer;
 using ::grpc::StatusCode;
 
-// Returns each message. Ends when the client ends.
+// Sends each message back. Ends when the client ends.
 class Echo : public Receiver {
  public:
   explicit Echo(std::shared_ptr<Call> call) : call_(std::move(call)) {}

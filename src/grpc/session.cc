@@ -13,7 +13,7 @@
 namespace octavo::grpc {
 namespace {
 
-constexpr std::size_t kPrefixBytes = 5;  // compressed flag and size
+constexpr std::size_t kPrefixBytes = 5;  // bytes before each message: compressed flag and size
 constexpr std::size_t kSendBytes = 64 << 10;
 // Maximum number of unsent reply bytes. A client that does not read gets no further replies above this limit.
 constexpr std::size_t kOutBytesMax = 256 << 10;
@@ -22,7 +22,7 @@ constexpr std::int32_t kStreamWindow = 256 << 10;
 // maximum number of received, unprocessed bytes of one connection
 constexpr std::int32_t kSessionWindow = 16 << 20;
 constexpr std::uint32_t kCallsMax = 1 << 16;
-constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // headers of one call
+constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // maximum bytes of the headers of one call
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
   const auto bytes = [](std::string_view text) {
@@ -155,7 +155,7 @@ Session::Session(const Methods& methods, std::size_t message_bytes_max, std::wea
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Callbacks::data);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callbacks::sent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Callbacks::closed);
-  // limits what a paused call receives to its window
+  // With this option, a paused call receives at most kStreamWindow bytes.
   nghttp2_option_set_no_auto_window_update(option, 1);
   CHECK(nghttp2_session_server_new2(&session_, callbacks, this, option) == 0);
   nghttp2_option_del(option);
@@ -260,7 +260,7 @@ bool Session::take_message(Call& call, std::size_t& at) {
   return true;
 }
 
-// Sends the header, then replies or the status.
+// The first call sends the response header; later calls continue to send replies or the status.
 void Session::answer(Call& call) {
   if (std::exchange(call.answering_, true)) {
     nghttp2_session_resume_data(session_, call.stream_);

@@ -20,14 +20,14 @@ class Session {
  public:
   // methods must outlive the session. Larger messages than message_bytes_max are rejected.
   Session(const Methods& methods, std::size_t message_bytes_max, std::weak_ptr<Host> host);
-  ~Session();  // calls gone() for open calls
+  ~Session();  // calls Receiver::disconnected() of open calls
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // Processes received bytes. Returns false if they are not HTTP/2.
   bool receive(std::span<const char> bytes);
-  // Appends bytes to send. It may append only a part of them, so call it again after sending, until it
-  // appends nothing.
+  // Appends bytes to send. It may append only some of them, so call it again after sending, until it appends
+  // nothing.
   void send(std::string& bytes);
   // Returns true if both sides have sent everything, so that the connection can close.
   bool over() const;

@@ -20,7 +20,7 @@ constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
 int open_calls = 0;
 
-// Returns each message. Pauses after every third one until the next step.
+// Sends each message back. Pauses after every third message until the next step.
 class Echo : public Receiver {
  public:
   Echo(std::shared_ptr<Call> call, std::shared_ptr<Call>& waiting)

@@ -12,9 +12,9 @@ namespace octavo::http {
 // How to send a response, depending on the request.
 struct AnswerForm {
   bool keep_alive = false;
-  // the request is HEAD, so the body is not sent
+  // whether the request is HEAD, so that the body is not sent
   bool head_only = false;
-  // use chunked coding; only HTTP/1.1 clients understand it
+  // whether a stream uses chunked coding, which only HTTP/1.1 clients understand
   bool chunks = true;
   std::string origin;  // Origin header of the request, if CORS is on
 };

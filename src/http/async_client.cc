@@ -224,7 +224,7 @@ class Loop : public ClientLoop {
   std::shared_ptr<EventLoop> loop_;
   asio::steady_timer sweep_timer_{loop_->io()};
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
-  std::unordered_set<std::shared_ptr<OneCall>> calls_;  // not closed
+  std::unordered_set<std::shared_ptr<OneCall>> calls_;  // calls that are not closed
   std::map<Peer, std::deque<Idle>> idle_;
   std::vector<std::unique_ptr<char[]>> buffers_;
   bool ending_ = false;

@@ -27,8 +27,8 @@ struct Address {
   std::string url() const;  // "http://host:port" or "https://host:port"
 };
 
-// Format: "http://host[:port]" or "https://..", without a path. Returns invalid_argument on "url"
-// otherwise.
+// Parses "http://host[:port]" or "https://host[:port]", without a path. Returns invalid_argument on "url" for
+// other texts.
 Result<Address> parse_base_url(std::string_view url);
 
 struct CallRequest {
@@ -77,8 +77,8 @@ struct AsyncClientOptions {
   std::size_t idle_connections_max = 256;  // for each address and loop
   // How long idle connections are kept, in ms. Common servers close them after 5 s.
   int idle_keep_ms = 4'000;
-  // Time in ms for which a loop waits, so that it handles the events of this time together. This delays each
-  // event, and saves processor time if there are many short calls. 0: no wait
+  // Time in ms for which a loop waits, so that it handles the events that arrive meanwhile together. The wait
+  // delays each event, but saves processor time if there are many short calls. 0: no wait
   int pause_ms = 0;
   std::uint32_t header_bytes_max = 64 << 10;
   // from client_tls_context(); null: trusts the system's certificates

@@ -42,9 +42,9 @@ class BodyShare {
     if (budget_) budget_->give_back(bytes_);
   }
 
-  // Returns false if the budget has too few bytes left.
+  // Returns false if the budget has too few bytes left. Without a budget, returns true.
   bool grow_to(std::uint64_t bytes) {
-    if (bytes <= bytes_) return true;
+    if (bytes <= bytes_ || !budget_) return true;
     if (!budget_->take(bytes - bytes_)) return false;
     bytes_ = bytes;
     return true;

@@ -27,8 +27,8 @@ struct ClientOptions {
 
 class Client {
  public:
-  // Errors: io on "host" (unknown name) or "port" (no connection). With TLS, invalid_argument on "host" if
-  // the certificate is not valid for the host.
+  // Errors: code io with field "host" if the name is unknown, or "port" if there is no connection. With TLS:
+  // code invalid_argument with field "host" if the certificate is not valid for the host.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -156,7 +156,7 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Pipelined requests wait in `unread` up to this size, all others in the kernel.
+  // Reads more only while `unread` is below the limit. Later pipelined requests stay in the kernel.
   if (in_.unread.size() < context_->options.header_bytes_max) wait_readable();
 }
 
@@ -169,6 +169,11 @@ bool Connection::take_in(std::span<const char> received) {
   const std::size_t before = in_.unread.size();
   const bool was_done = tls_->handshake_done();
   if (!tls_->open(received, in_.unread)) {
+    if (tls_->got_plain_http()) {
+      tls_.reset();  // the client can read only a response without TLS
+      refuse(400, "the request has no TLS, but this port needs it: use https:// instead of http://");
+      return false;
+    }
     send_last_record();
     close(CloseReason::client_disconnected);
     return false;

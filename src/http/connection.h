@@ -34,7 +34,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Call the functions from here on only on the loop's thread.
   void start();
   void refuse_busy();
-  // after a missed deadline, closes the connection or responds with an error
+  // If a deadline has passed, closes the connection or responds with an error.
   void sweep(std::int64_t now);
   void stop_when_idle();
   void close(CloseReason reason);
@@ -60,7 +60,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<GrowingBody>;
 
   struct Incoming {
-    bool waits = false;            // true: waits until the socket is readable; it has no read buffer
+    bool waits = false;            // whether the connection waits, without a read buffer, until the socket is
+                                   // readable
     std::int64_t deadline_us = 0;  // 0: no deadline
     std::string unread;
     std::unique_ptr<Parser> parser;
@@ -106,7 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::idle;
   std::unique_ptr<TlsSession> tls_;  // null: no TLS
   bool stopping_ = false;
-  bool fresh_ = true;  // no request has arrived yet
+  bool fresh_ = true;  // true until the first request arrives
   Incoming in_;
   Sending sending_;
 

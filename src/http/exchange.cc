@@ -43,13 +43,21 @@ void Exchange::count(int status, std::uint64_t response_bytes) {
             .seconds = static_cast<double>(now_us() - begun_us_) * 1e-6});
 }
 
+Response Exchange::refusal(int status, const std::string& text) const {
+  const auto& make = connection_->options().refusal;
+  return make ? make(status, text) : Response{.status = status, .content_type = "text/plain", .body = text};
+}
+
+std::optional<Response> Exchange::reserve(std::uint64_t bytes) {
+  if (body_share_.grow_to(bytes)) return std::nullopt;
+  return refusal(
+      503, fmt::format("request bodies and unread responses have the {} MiB that are allowed: retry later",
+                       connection_->options().bodies_bytes_max >> 20));
+}
+
 std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {
   const auto coding = request_.headers.find("Content-Encoding");
   if (!coding || equal_ignoring_case(*coding, "identity")) return std::nullopt;
-  const auto refusal = [&](int status, std::string text) {
-    const auto& make = connection_->options().refusal;
-    return make ? make(status, text) : Response{.status = status, .content_type = "text/plain", .body = text};
-  };
   if (!equal_ignoring_case(*coding, "gzip") && !equal_ignoring_case(*coding, "deflate"))
     return refusal(415, "Content-Encoding must be gzip or deflate");
   std::string body;

@@ -22,7 +22,7 @@ enum class CloseReason : std::uint8_t {
   // the client reads too slowly: the buffer of the stream is full, or a write timed out
   too_slow,
   server_stopping,  // the grace period has passed
-  out_of_memory,    // out of memory for this connection
+  out_of_memory,    // memory for this connection could not be allocated
 };
 
 // A completed response, for logs and metrics.
@@ -30,7 +30,7 @@ struct Answered {
   std::string_view method, path;
   int status = 0;
   std::uint64_t request_bytes = 0, response_bytes = 0;  // from Content-Length; 0: no such header
-  double seconds = 0;                                   // since the complete request arrived
+  double seconds = 0;                                   // from complete request to complete response
 };
 
 // A request and its response. The handler calls respond(), or start_stream(), write() any number of times,
@@ -53,6 +53,9 @@ class Exchange {
   // Decodes a Content-Encoding of gzip or deflate. Returns an error response if the coding is unknown, if
   // the data is malformed or larger than `bytes_max`, or if the server's budget is used up.
   std::optional<Response> decode_body(std::uint64_t bytes_max);
+  // Counts the bytes of a response in the server's budget until the end of the exchange, for a response that
+  // waits for a slow client. Returns an error response if the budget is used up.
+  std::optional<Response> reserve(std::uint64_t bytes);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
   // Adds a field to the response, whether it is complete, a stream or an error.
@@ -97,6 +100,7 @@ class Exchange {
 
  private:
   void count(int status, std::uint64_t response_bytes);
+  Response refusal(int status, const std::string& text) const;
 
   Request request_;
   BodyShare body_share_;

@@ -75,7 +75,7 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     const std::size_t line = rest.find_first_not_of(" \t");
     if (line == std::string_view::npos || !rest.substr(line).starts_with("\r\n"))
       return std::unexpected(broken("a boundary is not on a separate line"));
-    // Skips the line end after the boundary. After a part's header follows an empty line.
+    // Skips the spaces after the boundary. An empty line follows the header of the part.
     rest.remove_prefix(line);
     const std::size_t head = rest.substr(0, kHeadMax).find("\r\n\r\n");
     if (head == std::string_view::npos) return std::unexpected(broken("the header of a part does not end"));

@@ -9,7 +9,7 @@
 
 namespace octavo::http {
 
-// Header fields in the order in which they arrived. Names ignore case.
+// Header fields in the order in which they arrived. Comparisons of names ignore case.
 class Headers {
  public:
   Headers() = default;

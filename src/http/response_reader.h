@@ -13,7 +13,8 @@
 
 namespace octavo::http {
 
-// Returns a request's header, including the empty line. body: null or empty for no Content-Length.
+// Returns a request's header, including the empty line. If `body` is neither null nor empty, the header has
+// its Content-Length.
 std::string request_head(std::string_view method, std::string_view target, std::string_view host,
                          const Headers& headers, const std::string* body);
 

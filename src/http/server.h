@@ -31,7 +31,7 @@ struct ServerOptions {
   // true: several servers may listen on the port (SO_REUSEPORT). The kernel distributes connections among
   // them.
   bool reuse_port = false;
-  // number of event loops; ignored on a client's loops
+  // number of event loops; ignored if the server runs on the loops of an AsyncClient (second start())
   int threads = 1;
 
   // Limits. The number in each comment is the HTTP status of a request that exceeds it.
@@ -80,7 +80,7 @@ class Server {
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler, AsyncClient& client);
   ~Server();  // calls stop(0)
 
-  // 0 for a Unix socket
+  // Returns 0 for a Unix socket.
   std::uint16_t port() const;
   std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;

@@ -11,7 +11,7 @@
 namespace octavo::http {
 namespace {
 
-// With this interval, a deadline is missed by at most about a quarter.
+// With this interval, a connection exceeds its time limit by at most about a quarter.
 std::chrono::milliseconds sweep_interval(const ServerOptions& o) {
   const int shortest = std::min({o.header_ms_max, o.body_ms_max, o.idle_ms_max, o.write_ms_max});
   return std::chrono::milliseconds(std::clamp(shortest / 4, 5, 1000));

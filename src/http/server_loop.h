@@ -30,7 +30,7 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
   boost::asio::io_context& io() { return loop_->io(); }
 
   void start();
-  void expect() { ++expected_; }  // announces add(); any thread
+  void expect() { ++expected_; }  // announces an add(); any thread may call it
   // adds an announced connection; returns false if the loop is ending
   bool add(std::shared_ptr<Connection> connection);
   void remove(Connection* connection);

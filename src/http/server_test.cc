@@ -179,7 +179,7 @@ TEST_F(ServerTest, AnOwnerThatWaitsForItsReaderIsNotCut) {
   owner.join();
 }
 
-// The end of a chunk is not a piece.
+// read_for() does not return the end of a chunk ("\r\n") as an empty piece.
 TEST_F(ServerTest, AReaderWaitsNoLongerThanItSays) {
   std::promise<std::shared_ptr<Exchange>> opened;
   serve([&](const std::shared_ptr<Exchange>& exchange) {

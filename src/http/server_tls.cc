@@ -73,7 +73,7 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
   if (options.cert_reqs > 0) verify |= SSL_VERIFY_PEER;
   if (options.cert_reqs > 1) verify |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
   SSL_CTX_set_verify(c, verify, nullptr);
-  // With client certificates, session resumption would need a session id context.
+  // Turns session resumption off. With client certificates, it would need a session id context.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(c, 0);
   return context;

@@ -23,8 +23,8 @@ struct TlsOptions {
   int cert_reqs = 0;
   // OpenSSL's cipher list for TLS 1.2; "": default
   std::string ciphers{};
-  bool refresh = false;  // reload changed files
-  // make a self-signed certificate; the files are not used
+  bool refresh = false;  // whether to reload changed files
+  // whether to make a self-signed certificate instead of reading the files
   bool self_signed = false;
   bool http2 = false;
 
@@ -34,7 +34,7 @@ struct TlsOptions {
 // The server's current certificates. Thread-safe.
 class ServerTls {
  public:
-  // Returns an error on the flag if a file cannot be read, the key does not fit the certificate, or a
+  // Returns an error that names the flag if a file cannot be read, the key does not fit the certificate, or a
   // cipher is unknown.
   static Result<std::unique_ptr<ServerTls>> load(TlsOptions options);
 

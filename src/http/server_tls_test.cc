@@ -207,6 +207,19 @@ TEST_F(ServerTlsTest, WrongFilesNameTheirFlag) {
   }
 }
 
+TEST_F(ServerTlsTest, ARequestWithoutTlsIsAnsweredWithTheReason) {
+  serve();
+  for (const char* method : {"GET", "POST"}) {
+    auto client = Client::connect({.port = server_->port(), .timeout_ms = 60'000});
+    ASSERT_TRUE(client) << client.error().message;
+    const auto answer = client->request(method, "/x", std::string(300'000, 'b'));
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->status, 400);
+    EXPECT_THAT(answer->body, HasSubstr("use https://"));
+  }
+  EXPECT_THAT(get("/x"), HasSubstr("/x"));
+}
+
 // Returns everything that the server sends over a Unix socket.
 std::string get_over(const std::string& path) {
   const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);

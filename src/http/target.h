@@ -14,8 +14,8 @@ struct Target {
   std::string query;    // percent-encoded
 };
 
-// Parses "/a?b", "http://host/a?b" and "*". Rejects empty segments, dot segments (also encoded),
-// backslashes, control characters and invalid escapes, which programs interpret differently. An encoded
+// Parses "/a?b", "http://host/a?b" and "*". Rejects everything that programs interpret differently: empty
+// segments, dot segments (also encoded), backslashes, control characters and invalid escapes. An encoded
 // slash counts as a slash, because clients encode the slashes of model names.
 Result<Target> parse_target(std::string_view target);
 

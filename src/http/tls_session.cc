@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/sslerr.h>
 
 #include <array>
 #include <limits>
@@ -49,6 +50,7 @@ bool TlsSession::open(std::span<const char> received, std::string& plain) {
       continue;
     }
     if (SSL_get_error(ssl_, count) == SSL_ERROR_WANT_READ) return true;
+    got_plain_http_ = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_HTTP_REQUEST;
     wrong_ = tls_error(ssl_);
     return false;
   }

@@ -25,16 +25,18 @@ class TlsSession {
   // connection.
   bool open(std::span<const char> received, std::string& plain);
   bool handshake_done() const;
-  bool ended() const;  // the peer has sent its last byte
+  bool ended() const;  // whether the peer has sent its last byte
   // Replaces plain bytes with the bytes to send. Before the end of the handshake, keeps the plain bytes and
   // returns handshake messages.
   void seal(std::string& bytes);
-  // true: there are bytes to send, even without plain bytes: seal() of an empty string returns them
+  // Returns true if there are bytes to send even without plain bytes. seal() of an empty string returns them.
   bool has_pending() const;
-  // the next seal() returns the closing message
+  // Makes the next seal() return the closing message.
   void close();
-  std::string wrong() const;  // why open() returned false
-  // false: the certificate of the peer is not trusted
+  std::string wrong() const;  // Returns why open() returned false.
+  // Returns true if open() failed because the peer sent an HTTP request without TLS.
+  bool got_plain_http() const { return got_plain_http_; }
+  // Returns false if the certificate of the peer is not trusted.
   bool trusted() const;
 
  private:
@@ -44,6 +46,7 @@ class TlsSession {
   SSL* ssl_;
   std::string early_;  // plain bytes that wait for the end of the handshake
   std::string wrong_;
+  bool got_plain_http_ = false;
 };
 
 }  // namespace octavo::http

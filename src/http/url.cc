@@ -17,7 +17,7 @@ constexpr std::string_view kHostCharacters =
 // Returns true for a character that a request line must not contain.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
-// RFC 3986, section 5.2.4.
+// Removes dot segments (RFC 3986, section 5.2.4).
 std::string without_dots(std::string_view path) {
   std::string out;
   for (std::string_view rest = path; !rest.empty();) {

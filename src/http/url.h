@@ -15,8 +15,8 @@ struct Url {
   std::string target = "/";  // path and query, percent-encoded
 };
 
-// Format: "https://host:port/path?query". Without a scheme, http is used. Returns invalid_argument on "url"
-// otherwise.
+// Parses "https://host:port/path?query". Without a scheme, http is used. Returns invalid_argument on "url"
+// for other texts.
 Result<Url> parse_url(std::string_view text);
 
 // Returns the URL to which `location` refers: a Location header, or a link of a page. It may be relative to

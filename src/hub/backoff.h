@@ -13,7 +13,7 @@ class Backoff {
   // `unavailable`, because a retry cannot help, and io after the last attempt.
   Result<> wait(const Error& failure);
 
-  // Minimum for the next pause, from the server's Retry-After.
+  // Minimum for the next pause, from the server's Retry-After; at most kLongest.
   void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
   // Call it after progress. The number of attempts starts again.

@@ -18,7 +18,7 @@ struct CachedModel {
   std::vector<std::string> revisions;
   std::uint64_t bytes = 0;
   std::filesystem::file_time_type last_used = std::filesystem::file_time_type::min();
-  // all files that loading needs exist
+  // whether all files that loading needs exist
   bool complete = false;
 };
 

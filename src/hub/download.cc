@@ -59,8 +59,8 @@ class Partial {
     return {};
   }
 
-  // Compares the SHA-256 of a complete file. The etags of small files are not SHA-256, so these are not
-  // checked. After this call, bytes may be added only after clear().
+  // Compares the SHA-256 of a complete file. Small files are not checked, because their etags are not
+  // SHA-256. After this call, bytes may be added only after clear().
   bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
 
   // The rename is atomic.

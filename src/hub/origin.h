@@ -22,7 +22,7 @@ bool is_redirect(int status);
 struct Opened {
   http::Client client;
   http::Response head;
-  http::Url url;  // after redirections
+  http::Url url;  // URL after redirections
 };
 
 class Origin {

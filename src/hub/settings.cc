@@ -49,7 +49,7 @@ std::string index_url_in(const fs::path& file) {
   return url;
 }
 
-// Highest priority first.
+// Returns pip's configuration files, highest priority first.
 std::vector<fs::path> pip_files(const Environment& environment) {
   const std::string file = environment("PIP_CONFIG_FILE");
   if (file == "/dev/null") return {};  // with this value, pip reads no configuration file

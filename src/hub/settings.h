@@ -1,5 +1,5 @@
-// Settings of the hub (address, cache folder, token), from the environment variables of huggingface_hub,
-// and of the package index, from pip's settings.
+// Settings of the hub (address, cache folder, token), from the environment variables of huggingface_hub.
+// Settings of the package index, from pip.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
   std::string token;  // "": anonymous
-  // use only the cache, and no network
+  // whether to use only the cache, without the network
   bool offline = false;
   // may contain "user:password@"
   std::string package_index = "https://pypi.org/simple";

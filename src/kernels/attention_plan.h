@@ -42,11 +42,11 @@ struct KvLayer {
   KvSpec spec;
 };
 
-// The sequences of a step, in host memory. Sequence s has the queries [query_starts[s], query_starts[s +
-// 1]), which belong to the last of its lengths[s] tokens. If attention is neither causal nor windowed, the
-// queries may belong to any tokens. Token t is in block block_tables[s * table_stride + t / block_size].
-// Attention never reads blocks that are before the sliding window, so their table entries may have any
-// value.
+// The sequences of a step, in host memory. Sequence s has the queries [query_starts[s], query_starts[s + 1]).
+// If attention is causal or windowed, these are the queries of its last tokens; otherwise they may be of any
+// of its tokens. Sequence s has lengths[s] tokens, and its token t is in block block_tables[s * table_stride
+// + t / block_size]. Attention never reads blocks that are before the sliding window, so their table entries
+// may have any value.
 struct AttentionShape {
   std::span<const std::int32_t> query_starts;  // [sequences + 1]
   // [sequences]: tokens with KV, including the tokens of this step

@@ -257,7 +257,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
     alone.run_alone();
     for (Backend* backend : {&one, &four}) {
       AttentionRunner together(*backend, sequences);
-      // The first step has all tokens except the last few, which follow in one call.
+      // The first step has all tokens except the last five, which follow in four steps.
       std::vector<int> tokens;
       for (const int length : lengths) tokens.push_back(length - 5);
       together.step(tokens);

@@ -7,9 +7,9 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend. On each processor family (x86, ARM), an instruction set includes the
-// earlier ones in this list. amx is avx512_bf16 plus AMX tiles; amx_modelled emulates the tiles in
-// software, for tests.
+// Instruction sets of the CPU backend: x86 first, then ARM. By default the backend uses the last one in this
+// list that the processor supports, but never amx_modelled. amx is avx512_bf16 plus AMX tiles; amx_modelled
+// emulates the tiles in software, for tests.
 enum class CpuIsa : std::uint8_t {
   avx2,
   avx_vnni,

@@ -51,7 +51,7 @@ TEST_P(CpuFp8, IsTheSameForEveryBatch) {
   TestRandom random(52);
   const std::int64_t most = GetParam() == CpuIsa::amx_modelled ? 200 : 410;
   for (int round = 0; round < 6; ++round) {
-    // The first two have one group that does not end with a block of matrix tiles.
+    // The first two parts have one group that does not end with a block of matrix tiles.
     const TestPart part = round < 2 ? random_codes(random, Encoding::fp8, 40, 130 + round, 1, false)
                                     : random_fp8(random, random.integer(1, 300));
     const std::vector<MatrixPart> parts{part.part()};

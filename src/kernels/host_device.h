@@ -13,7 +13,7 @@ class HostDevice : public Device {
   explicit HostDevice(std::string name) : name_(std::move(name)) {}
   std::string name() const override { return name_; }
   std::size_t memory_bytes() const override;
-  std::size_t available_bytes() const override;  // available memory, without swapping
+  std::size_t available_bytes() const override;  // memory that is available without swapping
   bool shares_host_memory() const override { return true; }
   Result<Buffer> allocate(std::size_t bytes) override { return allocate_host(bytes); }
   Result<Buffer> allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }

@@ -39,8 +39,8 @@ TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::i
   return x;
 }
 
-// Returns the maximum error that int8 codes of x cause: for each element of x, half a step times the
-// weight.
+// Returns the maximum error that int8 codes of x cause: the sum, over all elements of x, of half a step times
+// the magnitude of the weight.
 double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
                       std::int64_t cols, std::int64_t group) {
   double bound = 0;

@@ -350,7 +350,7 @@ TEST_P(SampleEach, PenaltiesFollowTheirFormulas) {
   c.rules[0].repetition_penalty = 2;
   c.rules[0].frequency_penalty = 0.5;
   c.rules[0].presence_penalty = 0.25;
-  c.set_history(0, {{0, 2}, {1, 1}, {2, 0}});  // expected logits of the tokens 0 to 3
+  c.set_history(0, {{0, 2}, {1, 1}, {2, 0}});  // {token, number of times in the output}
   c.set_reported(0, {0, 1, 2, 3});
   const auto out = run(c);
   EXPECT_NEAR(out.top_logprobs[0] - out.top_logprobs[3], -0.25 - 2, 1e-6);

@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Call reserve() once. Then, for each upload, call turn(), write to data(), and call send().
+// Call reserve() once. Then, for each upload, call swap(), write to data(), and call send().
 class Staging {
  public:
   // Allocates two buffers with at least this size. Contents of earlier buffers are lost. Returns an error

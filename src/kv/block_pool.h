@@ -76,7 +76,7 @@ class BlockPool {
   // the key. If content.parent is kAnyPrefix, the 128-bit key alone identifies the prefix before the block.
   BlockId find(const BlockContent& content) const;
 
-  // Loads the memory that find() reads into the CPU cache. Call it shortly before find().
+  // Loads into the CPU cache the memory that find() reads. Call it shortly before find().
   void prefetch(int group, Hash128 key) const;
 
   // Sets the content of a block in use, so that find() returns the block. Several blocks may have the same

@@ -38,7 +38,7 @@ class BlockRecords {
   enum class State : std::uint8_t { empty, broken, complete };
   static constexpr std::uint64_t kInUse = ~std::uint64_t{0};
 
-  // If num_blocks is 0, returns the size of the header.
+  // Returns the size of the memory in bytes. If num_blocks is 0, returns the size of the header.
   static std::size_t bytes(const BlockRecordsShape& shape);
 
   // Returns the number of blocks in the header, or nullopt if the header has another block size or

@@ -73,7 +73,7 @@ class KvEventLog {
   bool wait();
 
   // Removes at most `most` visible events in order, and calls visit(const KvEvent&, std::span<const int32>
-  // tokens) for each. `tokens` has block_size elements; they are valid only for a stored content.
+  // tokens) for each. `tokens` has block_size elements; they are valid only for Kind::stored.
   template <class Visit>
   void take(std::size_t most, Visit&& visit) {
     std::uint64_t at = read_.load(std::memory_order_relaxed);

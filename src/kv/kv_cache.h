@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// A set of layers with the same attention window. They use the same block table of a sequence.
+// A set of layers with the same attention window. A sequence has one block table for all layers of the set.
 struct CacheGroup {
   int window = 0;  // number of tokens to which a position attends, including itself; 0: no limit
 };

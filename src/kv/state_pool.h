@@ -18,8 +18,9 @@ class StatePool {
 
   int free() const { return static_cast<int>(free_.size()); }
 
-  // Returns a free slot, which must exist. A step in flight may still write the state of an ended sequence
-  // into the slot. That causes no error, because steps run in order and a new sequence starts from zeros.
+  // Returns a free slot. There must be one. A step in flight may still write the state of an ended sequence
+  // into the slot. That causes no error, because steps run in order and a new sequence starts from a state
+  // whose values are 0.
   int take() {
     CHECK(!free_.empty(), "all states are taken");
     const int slot = free_.back();

@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// Adds classifier_token_ids to hf_overrides if config.json or hf_overrides have vLLM's
-// classifier_from_token (a list of words). tokenizer: path. Returns an error if a field is invalid, a word
-// is not exactly one token, or hf_overrides is not a JSON object.
+// Adds classifier_token_ids to hf_overrides if config.json or hf_overrides have vLLM's classifier_from_token
+// (a list of words). tokenizer: path of the tokenizer. Returns an error if a field is invalid, a word is not
+// exactly one token, or hf_overrides is not a JSON object.
 Result<> name_classifier_tokens(EngineOptions& options, const std::string& tokenizer);
 
 }  // namespace octavo

@@ -15,12 +15,12 @@ struct DataParallelOptions {
   std::optional<int> rank{};
   // hybrid load balancing: rank of this server's first engine
   std::optional<int> start_rank{};
-  std::optional<int> size_local{};  // engines of this server
+  std::optional<int> size_local{};  // number of engines of this server
   bool external = false;
   bool hybrid = false;
   bool elastic = false;  // engines can be added and removed at run time
   int engines_max = 64;
-  std::string address = "127.0.0.1";  // server to which engines on other hosts connect
+  std::string address = "127.0.0.1";  // address of the server, to which engines on other hosts connect
   int port = 29'550;
 };
 

@@ -35,6 +35,17 @@ Result<std::optional<int>> model_length(const std::string& text) {
   return length;
 }
 
+// Returns -1 for "auto".
+Result<int> layers_on_host(const std::string& text) {
+  constexpr int kMost = 1024;
+  if (text == "auto") return -1;
+  int layers = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layers);
+  if (error != std::errc{} || end != text.data() + text.size() || layers < 0 || layers > kMost)
+    return invalid("", "must be auto or a number from 0 to {}, got {}", kMost, text);
+  return layers;
+}
+
 // Reads the limit of one modality: {"image": 4} or {"image": {"count": 4}}.
 Result<> read_media_limit(const boost::json::object& limits, std::string_view kind, int& most) {
   const boost::json::value* limit = limits.if_contains(kind);
@@ -88,9 +99,9 @@ constexpr EngineFlag kModel[] = {
      "model's files decide",
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::model, &ModelOptions::convert>,
-     "Convert a generating model into an embedding model (embed) or a classifier (classify), whose scores "
-     "come from the matrix \"score\" or from the tokens in classifier_from_token. none does not convert; "
-     "auto: the model's files and --runner decide",
+     "Convert a generating model. embed: into an embedding model; classify: into a classifier with the "
+     "matrix \"score\" or the tokens of classifier_from_token; none: do not convert; auto: the model's "
+     "files and --runner decide",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::model, &ModelOptions::hf_overrides>,
      "Values that replace fields of config.json, as a JSON object: {\"rope_theta\": 1000000}"},
@@ -105,7 +116,7 @@ constexpr EngineFlag kModel[] = {
     {"--max-model-len", flag::parsed<&model_length, &E::model, &ModelOptions::max_model_len>,
      "Maximum number of tokens of a prompt and its answer together. Default, auto and -1: the model's limit, "
      "or fewer if the KV cache cannot hold that many tokens"},
-    {"--seed", flag::to<&E::seed>, "Seed of requests that set no seed"},
+    {"--seed", flag::to<&E::seed>, "Base seed; each request without a seed gets a derived one"},
 };
 
 constexpr EngineFlag kDevice[] = {
@@ -117,6 +128,13 @@ constexpr EngineFlag kDevice[] = {
      "local computes on this machine. simulated loads no weights and only waits for the estimated time of "
      "each step: on an H100, on the named device (simulated=a100-80g), or with coefficients from a file "
      "(simulated=timing.json)"},
+    {"--cpu-offload-gb", flag::to<&E::device, &DeviceOptions::weights_on_host_gb>,
+     "On GPUs, GiB of weights that stay in host memory, where the GPU reads them: experts first, then other "
+     "matrices. With ranks, each rank keeps this size",
+     flag::range(0.0, 100'000.0)},
+    {"--n-cpu-moe", flag::parsed<&layers_on_host, &E::device, &DeviceOptions::expert_layers_on_host>,
+     "On GPUs, number of layers, from the first one, whose experts stay in host memory. auto: as many as "
+     "needed, so that the other weights take at most 80% of the GPU's free memory"},
     {"--enforce-eager", flag::to<&E::device, &DeviceOptions::enforce_eager>,
      "Do not use CUDA graphs to decode on GPUs"},
     {"--async-scheduling", flag::to<&E::device, &DeviceOptions::async_scheduling>,
@@ -136,7 +154,7 @@ constexpr EngineFlag kDevice[] = {
     {"--distributed-timeout-seconds",
      flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::timeout_s>,
      "Number of seconds after which a rank that makes no progress counts as hung. 0: 10 s, or 120 s with "
-     "pipeline parallelism or with experts divided among engines",
+     "pipeline parallelism, with experts divided among engines, or for a whole step if ranks use NCCL",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::parallel, &ParallelOptions::pipeline_parallel_size>,
      "Number of pipeline stages; each stage runs --tensor-parallel-size processes", flag::range(1, 64)},
@@ -191,13 +209,12 @@ constexpr EngineFlag kCache[] = {
      "CPUs: keep the KV cache in memory of the server's process, so that an engine that is killed loses no "
      "prefix (default: on)"},
     {"--kv-memory-file", flag::to<&E::cache, &KvCacheOptions::memory_file>,
-     "CPUs: path in /dev/shm for the KV cache. The next server with this path, model and size of the cache "
-     "has "
-     "its prefixes at once. The file contains prompts"},
+     "CPUs: path in /dev/shm for the KV cache. A later server with the same path, model and cache size "
+     "starts with the cached prefixes. The file contains prompts"},
     {"--prefix-caching-hash-algo",
      flag::chosen<kHashes, &E::cache, &KvCacheOptions::prefix_hash>,
-     "Hash function of cached blocks: xxhash (fast, with a secret key) or sha256. builtin means xxhash; "
-     "names that end in _cbor mean the same as without it",
+     "Hash function of cached blocks: xxhash (fast, with a secret key) or sha256. builtin means xxhash; the "
+     "suffix _cbor changes nothing",
      {},
      {.no_default = true}},
     {"--mamba-block-size", flag::to<&E::cache, &KvCacheOptions::mamba_block_size>,
@@ -222,7 +239,7 @@ constexpr EngineFlag kSessions[] = {
      "Maximum fraction of the KV blocks that sessions hold while no request needs them; 0: no sessions",
      flag::range(0.0, 1.0)},
     {"--session-pin-fraction", flag::to<&E::sessions, &SessionLimits::pinned_fraction>,
-     "Maximum fraction of the KV blocks that are pinned; one tenant can pin half of it",
+     "Maximum fraction of the KV blocks that are pinned; one tenant can pin at most half of that",
      flag::range(0.0, 0.9)},
     {"--session-ttl", flag::to<&E::sessions, &SessionLimits::ttl_s>,
      "Seconds without a request after which a session ends, if its requests set no other time",

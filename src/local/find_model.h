@@ -14,7 +14,7 @@
 namespace octavo {
 
 struct HubFlags {
-  // environment variables with the default values of the flags; must be set
+  // reads environment variables, which have the default values of the flags; must not be empty
   hub::Environment environment;
   std::string revision;
   std::string download_dir;

@@ -31,7 +31,7 @@ namespace octavo {
 template <class Number>
 struct Between {
   Number min, max;
-  bool suffix = false;  // also accepts 32k or 1M
+  bool suffix = false;  // whether suffixes are accepted, as in 32k or 1M
 };
 struct NotNegative {
   bool suffix = false;
@@ -79,7 +79,7 @@ struct FlagRow {
 
 std::string text_of(const FlagHelp& help);
 Result<boost::json::object> json_object(const std::string& text);
-// Throws the parser's error for a value that `read` did not accept.
+// Throws CLI11's error for a value that the row's reader did not accept.
 [[noreturn]] void refuse_flag(const std::string& name, const Error& error);
 void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
                  const FlagRest& rest);

@@ -21,7 +21,7 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kGroup = "Bindings";  // Not in the help.
+constexpr const char* kGroup = "Bindings";  // does not appear in the help
 
 constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
     {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},

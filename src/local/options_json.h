@@ -8,10 +8,11 @@
 
 namespace octavo {
 
-// Converts keyword arguments of the bindings to engine options. A field is a flag of `octavo serve` with _
-// in place of -, except for flags of the server itself: {"model": "..", "max_model_len": 4096}. null: not
-// given. vLLM's options without effect here are logged. The result contains the command line of engine
-// processes, if there are any. Returns invalid_argument or unsupported with the field.
+// Converts keyword arguments of the bindings to engine options. A field has the name of a flag of `octavo
+// serve`, with _ in place of -; flags of the server itself are not accepted. Example: {"model": "..",
+// "max_model_len": 4096}. A field with the value null counts as not given. vLLM's options without effect here
+// are logged. The result contains the command line of engine processes, if there are any. Returns
+// invalid_argument or unsupported with the field.
 Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
                                        const hub::Environment& environment);
 

@@ -28,7 +28,7 @@ class ReloadableEngine final : public EngineClient {
   void log_state() override;
   // sleep() and wake_up() block. Level 1 is passed to the engine.
   void sleep(int level, Done done) override;
-  // Returns an error of load(), or an error if the limits of the new engine differ.
+  // `done` gets an error if `load` fails, or if the limits of the new engine differ.
   void wake_up(Done done) override;
   // Affects the current engine. An engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;

@@ -131,7 +131,8 @@ struct Parsers {
 };
 
 // Returns the parsers of the options or, for "auto", those that fit the chat template.
-Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
+Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer,
+                               const ChatTemplate* chat_template) {
   const std::string& configured = options.reasoning_config.parser;
   Parsers chosen{options.tool_call_parser, configured.empty() ? options.reasoning_parser : configured};
   const bool finds_tool = chosen.tool == "auto", finds_reasoning = chosen.reasoning == "auto";
@@ -146,7 +147,7 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
     if (!parser.name.empty()) found += fmt::format(" (it has {})", parser.mark);
     return parser.name;
   };
-  if (finds_tool) chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer));
+  if (finds_tool) chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer, chat_template));
   if (finds_reasoning)
     chosen.reasoning =
         note("--reasoning-parser", openai::find_reasoning_parser(text, tokenizer, chosen.tool));
@@ -156,8 +157,10 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
   return chosen;
 }
 
-Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
-  TRY(const Parsers parsers, choose_parsers(options, tokenizer));
+// `chat_template` is that of requests with tools; null if the model has none.
+Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer,
+                     const ChatTemplate* chat_template, ServeOptions& serve) {
+  TRY(const Parsers parsers, choose_parsers(options, tokenizer, chat_template));
   if (!parsers.tool.empty()) {
     TRY(serve.rules.tool_dialect, openai::tool_dialect_of(parsers.tool, tokenizer));
     serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
@@ -192,9 +195,9 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, c
           .sessions = {.sessions_max = engine.sessions.sessions_max, .ttl_s = engine.sessions.ttl_s}};
 }
 
-// Allows an engine process to restart with other weights. Not allowed with ranks and engines on other
-// hosts, which would keep the old weights, and with shared experts, because other engines need those of the
-// restarting engine.
+// Allows an engine process to restart with other weights. Not allowed if ranks or engines run on other hosts,
+// because they would keep the old weights. Not allowed with shared experts, because other engines need the
+// experts of the restarting engine.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.device.executor != "local" || engine.parallel.nodes.count > 1 || engine.parallel.mpi ||
@@ -204,8 +207,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// Returns a function that starts an engine later, at run time. It uses any free memory and any processors
-// except those of earlier engines.
+// Returns a function that starts an engine later, at run time. The engine may use all free memory, and all
+// processors except those of earlier engines.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command,
                                                const EngineOptions& engine) {
   return [command, engine](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
@@ -223,12 +226,13 @@ Result<> check_in_process(const RuntimeOptions& options) {
   if (!options.engine.cache.memory_file.empty())
     return invalid("kv_memory_file", "needs an engine in a separate process: remove --no-engine-process");
   if (options.engines.elsewhere > 0)
-    return field_failure("data_parallel_size_local", ErrorCode::unsupported,
-                         "must be --data-parallel-size where the engine has no separate process, got {}",
-                         options.engine.parallel.data_parallel_size);
+    return field_failure(
+        "data_parallel_size_local", ErrorCode::unsupported,
+        "must be equal to --data-parallel-size ({}) for an engine without a separate process",
+        options.engine.parallel.data_parallel_size);
   if (const int all = options.engine.parallel.data_parallel_size; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 where the engine has no separate process, got {}", all);
+                         "must be 1 for an engine without a separate process, got {}", all);
   return {};
 }
 
@@ -271,6 +275,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
       one.wanted = options.events.requested;
+      one.stop = options.events.stop;
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
       one.shares_experts = options.engine.parallel.shares_experts();
@@ -328,13 +333,9 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// base_model_name in an adapter's files is the name that the base model had when the adapter was made.
-Result<> open_adapter_folder(const std::string& path, const std::string& named, const std::string& dir,
-                             const Service& service) {
-  if (path.empty()) return {};
-  std::vector<std::string> names = service.options.rules.model_names;
-  names.insert(names.end(), {named, dir});
-  return AdapterFolder::open(path, std::move(names), service);
+Result<> open_adapter_folder(const RuntimeOptions& options, const Service& service) {
+  if (options.lora_folder.path.empty()) return {};
+  return AdapterFolder::open(options.lora_folder.path, base_names(options), service);
 }
 
 void set_frames(const VideoFrames& requested, media::VideoRule& rule) {
@@ -388,8 +389,10 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
                    *rules.dimensions);
   for (const int index : rules.returned)
     if (index < 0 || index >= info.tasks.pooled_size)
-      return invalid("pooler_config", "returned_token_ids has {}, a token has {} numbers", index,
-                     info.tasks.pooled_size);
+      return invalid(
+          "pooler_config",
+          "returned_token_ids contains {}, but each id must be below {}, the number of values per token",
+          index, info.tasks.pooled_size);
   if (rules.longest > 0 && info.tasks.default_task != Task::embed)
     return invalid("pooler_config",
                    "enable_chunked_processing works only for models that make one vector of a whole text");
@@ -397,6 +400,12 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
 }
 
 }  // namespace
+
+std::vector<std::string> base_names(const RuntimeOptions& options) {
+  std::vector<std::string> names = options.served_model_names;
+  names.insert(names.end(), {options.lora_folder.base_name, options.engine.model.dir});
+  return names;
+}
 
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
   TRY(std::string identity, hosts_identity(options.engine));
@@ -410,6 +419,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
     return invalid("collect-detailed-traces", "needs --otlp-traces-endpoint, the collector of the spans");
   const bool bundled = options.engine.model.dir.empty();
   const std::string named = bundled ? "demo" : options.engine.model.dir;
+  if (options.lora_folder.base_name.empty()) options.lora_folder.base_name = named;
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
@@ -424,7 +434,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
         speculation && speculation->draft_model() != nullptr)
       TRY_VOID(check_draft_tokenizer(*runtime->tokenizer, speculation->draft_model()->model));
     TRY_VOID(load_chat_templates(options, *runtime));
-    TRY_VOID(set_parsers(options, *runtime->tokenizer, options.serve));
+    const auto& with_tools = runtime->tool_template ? runtime->tool_template : runtime->chat_template;
+    TRY_VOID(set_parsers(options, *runtime->tokenizer, with_tools ? &*with_tools : nullptr, options.serve));
     TRY(generation, load_generation_config(dir));
     add_eos_token(*runtime->tokenizer, generation.eos_ids);
     return {};
@@ -443,12 +454,13 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   of_adapters.revision.clear();
   serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };
   for (const auto& [kind, folder] : options.engine.lora.by_media) serve.media.adapters.insert(kind);
+  serve.features.session_import = options.engine.sessions.imports;
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
-  // Requests never contain media.
+  // Requests then contain no media to fetch, so one thread is enough.
   if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;
   TRY(serve.pooling.text_prompts, read_text_prompts(dir));
   serve.pooling.score_template = !options.chat_template.empty();
@@ -462,7 +474,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
       runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
   TRY_VOID(runtime->service->metrics.accounts.open());
   TRY_VOID(load_adapters(options, *runtime->service));
-  TRY_VOID(open_adapter_folder(options.lora_folder, named, dir, *runtime->service));
+  TRY_VOID(open_adapter_folder(options, *runtime->service));
   return runtime;
 }
 

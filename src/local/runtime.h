@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,15 @@ struct LoraModule {
   std::string base_model_name{};
 };
 
+// Folder of adapters that are loaded on demand.
+struct LoraFolder {
+  std::string path{};       // "": none
+  std::string base_name{};  // one more name that the base model may have in the files of adapters; "": none
+};
+
 // How to choose the frames of a video; nullopt: the flag is not given.
 struct VideoFrames {
-  std::optional<int> number{};  // frames at equal distances; 0: all
+  std::optional<int> number{};  // number of frames, at equal distances; 0: all frames
   // maximum number of frames per second; if the video is a list of images, the rate of that list
   std::optional<double> fps{};
 };
@@ -39,8 +46,8 @@ struct VideoFrames {
 // The engines of one server in separate processes.
 struct EngineGroup {
   bool elastic = false;  // engines can be added and removed at run time
-  int most = 64;         // limit, if elastic
-  // engines on other hosts; this host has those from first_index on
+  int most = 64;         // maximum number of engines, if elastic
+  // number of engines on other hosts; this host has the engines from first_index on
   int elsewhere = 0;
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
   int meeting_port = 29'550;
@@ -58,6 +65,8 @@ struct RuntimeEvents {
   std::function<void()> model_found{};
   // called, on any thread, when a request or command arrives while the engine is unloaded
   std::function<void()> requested{};
+  // ends start_runtime() with an error while an engine process loads the model
+  std::stop_token stop{};
 };
 
 // Options of a subcommand that runs a model.
@@ -74,14 +83,13 @@ struct RuntimeOptions {
   std::string reasoning_parser;
   ReasoningConfig reasoning_config;
   std::vector<LoraModule> lora_modules;
-  // folder of adapters that are loaded on demand; "": none
-  std::string lora_folder;
+  LoraFolder lora_folder{};
   // command line of the engine process; empty: the engine runs in this process
   std::vector<std::string> engine_command;
   std::string engine_program = "/proc/self/exe";
   RuntimeEvents events{};
   EngineGroup engines;
-  // the engine in this process supports sleep
+  // whether the engine in this process supports sleep
   bool sleep_mode = false;
   // overrides values of the model's image processor
   boost::json::object mm_processor_kwargs{};
@@ -105,6 +113,9 @@ struct Runtime {
     engine.reset();
   }
 };
+
+// Returns the names that the base model may have in the files of an adapter.
+std::vector<std::string> base_names(const RuntimeOptions& options);
 
 // Options for the connections of engines on other hosts. Call it when the model's path is known. Returns an
 // error if the model cannot be read.

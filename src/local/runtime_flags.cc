@@ -131,8 +131,8 @@ constexpr RuntimeFlag kSourceFlags[] = {
      "MCP servers whose tools requests to /v1/responses may use, as HOST or HOST:PORT; without this flag a "
      "request cannot use any MCP server"},
     {"--otlp-traces-endpoint", flag::to<&RuntimeCommand::otlp_traces_endpoint>,
-     "URL of a collector that gets a span for each answer (OTLP over HTTP, as JSON): "
-     "http://HOST:4318/v1/traces"},
+     "URL of a collector (OTLP) that gets a span for each answer: http://HOST:4318/v1/traces or "
+     "grpc://HOST:4317"},
     {"--collect-detailed-traces",
      flag::parsed<read_detailed_traces, serving_of, &ServeOptions::observe, &ObserveOptions::phase_spans>,
      "Send also spans of the phases of each answer (queue, prefill, decode): model, worker or all; needs "

@@ -18,6 +18,7 @@ constexpr std::string_view kNoRecurrent = "each device has only one implementati
 constexpr std::string_view kTextOnly =
     "the server prepares the images, videos and sounds of requests in only one way";
 constexpr std::string_view kNoCompiler = "all kernels are compiled together with the program";
+constexpr std::string_view kAccessLog = "only --access-log and --enable-log-requests log requests";
 constexpr std::string_view kNoPython = "the server cannot load Python code";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes with them";
 constexpr std::string_view kPooling = "the model's files decide its task and pooling; see --runner";
@@ -110,8 +111,8 @@ constexpr VllmFlag kFlags[] = {
     any("--dp-supervisor-probe-failure-threshold", value, kOtherRanks),
     works("--uds"),
     any("--uvicorn-log-level", value, "the server does not use uvicorn; --log-level sets the log level"),
-    any("--disable-uvicorn-access-log", nothing, "the server has no access log"),
-    any("--disable-access-log-for-endpoints", value, "the server has no access log"),
+    any("--disable-uvicorn-access-log", nothing, kAccessLog),
+    any("--disable-access-log-for-endpoints", value, kAccessLog),
     works("--allow-credentials"),
     works("--allowed-origins"),
     works("--allowed-methods"),
@@ -175,7 +176,8 @@ constexpr VllmFlag kFlags[] = {
     works("--override-generation-config"),
     works("--enable-sleep-mode"),
     any("--sleep-mode-backend", value, "the server frees memory in only one way"),
-    any("--sleep-mode-offload-cudagraph", nothing, "only --device cpu can sleep"),
+    any("--sleep-mode-offload-cudagraph", nothing,
+        "sleeping always frees CUDA graphs, because they contain the addresses of the KV cache"),
     any("--sleep-preserve-parameter-names", values, "/sleep keeps or frees all weights together"),
     any("--enable-cumem-allocator", nothing, "the server allocates all memory once, at the start"),
     any("--enable-nccl-comm-suspend", nothing, kOtherRanks),
@@ -288,7 +290,7 @@ constexpr VllmFlag kFlags[] = {
 
     // Offloading
     any("--offload-backend", value, kNoOffload),
-    only("0", "--cpu-offload-gb", value, kNoOffload),
+    works("--cpu-offload-gb"),
     any("--cpu-offload-params", values, kNoOffload),
     only("0", "--offload-group-size", value, kNoOffload),
     any("--offload-num-in-group", value, kNoOffload),
@@ -417,7 +419,8 @@ constexpr VllmFlag kFlags[] = {
     any("--optimization-level", value, kNoCompiler, "-O"),
     any("--performance-mode", value, "the server has only one performance mode"),
     refused("--weight-transfer-config", value,
-            "weights cannot change while the server runs, except with /update_weights_from_disk"),
+            "new weights come through /update_weights or /update_weights_from_disk, without NCCL; see "
+            "--server-dev-mode"),
 
     // Flags of earlier versions that many scripts still use
     any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
@@ -446,7 +449,7 @@ constexpr VllmFlag kFlags[] = {
     means("--hf-overrides.rope_theta", "--rope-theta"),
 };
 
-// "1.0" equals "1", and "None" and "null" equal no value, as JSON and Python print values.
+// "1.0" matches "1". "None" and "null" match everything, because they mean that no value is given.
 bool matches(std::string_view harmless, std::string_view value) {
   if (value == "None" || value == "null") return true;
   if (value.ends_with(".0")) value.remove_suffix(2);

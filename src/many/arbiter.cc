@@ -8,7 +8,7 @@
 namespace octavo::many {
 namespace {
 
-constexpr std::int64_t kRetryUs = 1'000'000;  // least time between two tries to unload a model
+constexpr std::int64_t kRetryUs = 1'000'000;  // minimum time between two attempts to unload a model
 
 }  // namespace
 
@@ -40,11 +40,21 @@ void Arbiter::requested(std::size_t index, std::int64_t now_us, std::int64_t dea
     model.deadline_us = deadline_us;
 }
 
+void Arbiter::withdrawn(std::size_t index) {
+  Model& model = models_[index];
+  if (model.presence == Presence::unloaded && !model.busy) model.wanted_us = model.deadline_us = 0;
+}
+
 void Arbiter::set_busy(std::size_t index, bool busy, std::int64_t now_us) {
   Model& model = models_[index];
   if (busy || model.busy) model.used_us = now_us;
   model.busy = busy;
   if (busy && model.presence == Presence::unloaded && model.wanted_us == 0) model.wanted_us = now_us;
+}
+
+void Arbiter::keep(std::size_t index, std::int64_t keep_us) {
+  Model& model = models_[index];
+  if (model.presence == Presence::loading || model.presence == Presence::loaded) model.keep_us = keep_us;
 }
 
 Result<Action> Arbiter::unload(std::size_t index) {
@@ -100,9 +110,9 @@ std::int64_t Arbiter::evictable_us(const Model& model) const {
                   std::max(model.loaded_us + model.load_us(), model.used_us + model.rules.min_idle_us));
 }
 
-// A deadline that ends before the victim's slice ends the slice, if the load can still be in time. A model
-// that does not fit keeps its memory until its requests have ended, because they cannot wait for another
-// load.
+// The victim's slice ends early if for_model would otherwise miss its deadline, and can still load in time. A
+// model that does not fit keeps its memory until its requests have ended, because they cannot wait for
+// another load.
 bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_t now_us) const {
   if (victim.presence != Presence::loaded || victim.rules.pinned || &victim == for_model) return false;
   const auto index = static_cast<std::size_t>(&victim - models_.data());
@@ -116,7 +126,7 @@ bool Arbiter::may_evict(const Model& victim, const Model* for_model, std::int64_
          from_us + for_model->load_us() > for_model->deadline_us;
 }
 
-// Returns models whose weights cover `gap` bytes, or all that may be unloaded, and subtracts their weights
+// Returns models whose unload frees `gap` bytes, or all that may be unloaded, and subtracts what they free
 // from `gap`.
 std::vector<std::size_t> Arbiter::victims(std::int64_t& gap, const Model* for_model,
                                           std::int64_t now_us) const {
@@ -130,12 +140,12 @@ std::vector<std::size_t> Arbiter::victims(std::int64_t& gap, const Model* for_mo
   std::vector<std::size_t> chosen;
   for (const std::size_t i : order) {
     if (gap <= 0) break;
-    gap -= models_[i].rules.weight_bytes;
+    gap -= models_[i].unload_bytes();
     chosen.push_back(i);
   }
   // A later, larger model may make an earlier one unnecessary.
   std::erase_if(chosen, [&](std::size_t i) {
-    const std::int64_t bytes = models_[i].rules.weight_bytes;
+    const std::int64_t bytes = models_[i].unload_bytes();
     if (gap + bytes > 0) return false;
     gap += bytes;
     return true;
@@ -163,18 +173,18 @@ void Arbiter::drop_cache(std::size_t index, std::vector<Action>& actions) {
   actions.push_back({Action::Kind::drop_cache, index});
 }
 
-// Frees `gap` bytes: weights first, because a cache cannot be loaded again. Does nothing if even all that may
-// be freed is too little.
+// Frees `gap` bytes: weights first, because a cache cannot be loaded again. Does nothing if less than `gap`
+// bytes may be freed.
 void Arbiter::make_room(std::int64_t gap, const Model* for_model, std::int64_t now_us,
                         std::vector<Action>& actions) {
   for (const Model& model : models_)
-    if (model.presence == Presence::unloading) gap -= model.rules.weight_bytes;
+    if (model.presence == Presence::unloading) gap -= model.unload_bytes();
   if (gap <= 0) return;
   const std::vector<std::size_t> chosen = victims(gap, for_model, now_us);
   const std::vector<std::size_t> caches = kept_caches(for_model);
   std::int64_t in_caches = 0;
   for (const std::size_t i : caches) in_caches += models_[i].rules.cache_bytes;
-  for (const std::size_t i : chosen) in_caches += models_[i].rules.cache_bytes;
+  for (const std::size_t i : chosen) in_caches += models_[i].total_bytes() - models_[i].unload_bytes();
   if (gap > in_caches) return;
   for (const std::size_t i : chosen) unload_now(i, actions);
   for (const std::size_t i : caches) {
@@ -189,8 +199,10 @@ bool Arbiter::unloads_when_idle(std::size_t index, std::int64_t now_us) const {
   const Model& model = models_[index];
   if (model.presence != Presence::loaded || model.busy || now_us < model.stays_until_us) return false;
   if (!fits(index)) return true;
-  return !model.rules.pinned && model.rules.idle_timeout_us > 0 &&
-         now_us - model.used_us >= model.rules.idle_timeout_us;
+  if (model.rules.pinned) return false;
+  const std::int64_t idle_us = now_us - model.used_us;
+  if (model.keep_us) return *model.keep_us >= 0 && idle_us >= *model.keep_us;
+  return model.rules.idle_timeout_us > 0 && idle_us >= model.rules.idle_timeout_us;
 }
 
 std::vector<Action> Arbiter::decide(std::int64_t now_us) {
@@ -232,12 +244,13 @@ std::vector<Action> Arbiter::decide(std::int64_t now_us) {
 }
 
 void Arbiter::loaded(std::size_t index, std::int64_t now_us, std::int64_t weight_bytes,
-                     std::int64_t cache_bytes) {
+                     std::int64_t cache_bytes, bool keeps_cache) {
   Model& model = models_[index];
   model.presence = Presence::loaded;
   model.rules.weight_bytes = weight_bytes;
   model.rules.cache_bytes = cache_bytes;
   model.has_cache = true;
+  model.keeps_cache = keeps_cache;
   model.loaded_us = model.used_us = now_us;
   model.wanted_us = model.deadline_us = 0;
 }
@@ -251,6 +264,8 @@ void Arbiter::load_failed(std::size_t index) {
 void Arbiter::unloaded(std::size_t index, std::int64_t now_us) {
   Model& model = models_[index];
   model.presence = Presence::unloaded;
+  model.has_cache = model.has_cache && model.keeps_cache;
+  model.keep_us.reset();
   set_busy(index, model.busy, now_us);
 }
 

@@ -2,12 +2,13 @@
 //
 // A model uses memory for weights and workspaces while it is loaded, and for its KV cache until the cache is
 // dropped. If a model is requested and does not fit, the arbiter unloads idle models (the least recently used
-// first), then models that have had their slice (the longest loaded first). The requests of a busy model wait
-// and continue after its next load.
+// first), then busy models that have been loaded for slice_us (the longest loaded first). The requests of a
+// busy model wait and continue after its next load.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@
 namespace octavo::many {
 
 struct ArbiterRules {
-  std::int64_t memory_bytes = 0;  // for all models together
+  std::int64_t memory_bytes = 0;  // memory for all models together
   // Time for which a busy model stays loaded while others wait. A model always stays at least as long as its
   // last load took.
   std::int64_t slice_us = 0;
@@ -23,8 +24,8 @@ struct ArbiterRules {
 
 struct ModelRules {
   std::int64_t weight_bytes = 0;     // an estimate until the first load
-  std::int64_t cache_bytes = 0;      // the same
-  bool pinned = false;               // never unloaded by the arbiter
+  std::int64_t cache_bytes = 0;      // an estimate until the first load
+  bool pinned = false;               // whether the arbiter never unloads the model
   std::int64_t min_idle_us = 0;      // time without requests after which the model counts as idle
   std::int64_t idle_timeout_us = 0;  // time without requests after which the model is unloaded; 0: never
 };
@@ -44,14 +45,19 @@ class Arbiter {
     ModelRules rules;
     Presence presence = Presence::unloaded;
     bool has_cache = false;
-    bool busy = false;                // has unfinished requests
-    std::int64_t wanted_us = 0;       // since when requests wait for the model; 0: none waits
+    bool keeps_cache = false;         // the cache stays after an unload
+    bool busy = false;                // whether the model has unfinished requests
+    std::int64_t wanted_us = 0;       // time since which requests wait for the model; 0: none waits
     std::int64_t deadline_us = 0;     // earliest deadline of these requests; 0: none
     std::int64_t began_us = 0;        // start of the current or last load
     std::int64_t loaded_us = 0;       // end of the last load
     std::int64_t used_us = 0;         // last time with a request; 0: never
+    // time without requests after which a client wants the unload; negative: never; nullopt: idle_timeout_us
+    std::optional<std::int64_t> keep_us{};
     std::int64_t stays_until_us = 0;  // the engine refused to unload; the arbiter tries again at this time
     std::int64_t total_bytes() const { return rules.weight_bytes + rules.cache_bytes; }
+    // bytes that an unload frees
+    std::int64_t unload_bytes() const { return keeps_cache ? rules.weight_bytes : total_bytes(); }
     std::int64_t load_us() const { return loaded_us > began_us ? loaded_us - began_us : 0; }
   };
 
@@ -60,15 +66,21 @@ class Arbiter {
 
   // A request or command needs the model. deadline_us: 0: none.
   void requested(std::size_t model, std::int64_t now_us, std::int64_t deadline_us = 0);
+  // No request waits for the model any more.
+  void withdrawn(std::size_t model);
   void set_busy(std::size_t model, bool busy, std::int64_t now_us);
+  // Sets Model::keep_us until the next unload. Has no effect on an unloaded model.
+  void keep(std::size_t model, std::int64_t keep_us);
   // A client wants the memory of this model. Returns an error if the model is not loaded or is busy.
   Result<Action> unload(std::size_t model);
 
-  // Returns what to do now; the results arrive by the next three functions. Call it after every event, and
-  // every few milliseconds while requests wait.
+  // Returns what to do now. Report the results with loaded(), load_failed(), unloaded() and unload_failed().
+  // Call it after every event, and every few milliseconds while requests wait.
   std::vector<Action> decide(std::int64_t now_us);
 
-  void loaded(std::size_t model, std::int64_t now_us, std::int64_t weight_bytes, std::int64_t cache_bytes);
+  // keeps_cache: the cache stays in memory when the model is unloaded.
+  void loaded(std::size_t model, std::int64_t now_us, std::int64_t weight_bytes, std::int64_t cache_bytes,
+              bool keeps_cache);
   // A load has failed, or a loaded engine has failed: the model uses no memory.
   void load_failed(std::size_t model);
   void unloaded(std::size_t model, std::int64_t now_us);
@@ -76,7 +88,7 @@ class Arbiter {
   void unload_failed(std::size_t model, std::int64_t now_us);
 
   // Returns an error if the model can never be in memory beside the pinned models. A load measures the sizes,
-  // so a model can become too large. The arbiter does not load such a model again.
+  // so a model can become too large. The arbiter never loads such a model again.
   Result<> fits(std::size_t model) const;
 
   bool waiting() const;  // whether a request waits for a model
@@ -85,7 +97,7 @@ class Arbiter {
   std::int64_t memory_bytes() const { return rules_.memory_bytes; }
 
  private:
-  // Caches of unloaded models have at most this fraction of the memory.
+  // Caches of unloaded models use at most 1 / kCacheFraction of the memory.
   static constexpr std::int64_t kCacheFraction = 4;
 
   explicit Arbiter(ArbiterRules rules) : rules_(rules) {}

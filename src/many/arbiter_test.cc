@@ -15,6 +15,7 @@ using Kind = Action::Kind;
 struct Machine {
   Arbiter arbiter;
   std::int64_t load_us = kSecond, unload_us = kSecond / 10, now_us = 1;
+  bool keeps_caches = true;
   std::multimap<std::int64_t, Action> running{};
   std::vector<int> loads = std::vector<int>(arbiter.models().size());
   std::vector<std::int64_t> present_us = std::vector<std::int64_t>(arbiter.models().size());
@@ -26,7 +27,7 @@ struct Machine {
       running.erase(running.begin());
       const ModelRules& rules = arbiter.models()[action.model].rules;
       if (action.kind == Kind::load)
-        arbiter.loaded(action.model, now_us, rules.weight_bytes, rules.cache_bytes);
+        arbiter.loaded(action.model, now_us, rules.weight_bytes, rules.cache_bytes, keeps_caches);
       else
         arbiter.unloaded(action.model, now_us);
     }
@@ -198,6 +199,57 @@ TEST(Arbiter, ACacheIsDroppedIfTheWeightsOfOthersAreTooLittle) {
   EXPECT_EQ(m.dropped, std::vector<std::size_t>{0});
 }
 
+TEST(Arbiter, AnUnloadFreesACacheThatTheEngineDoesNotKeep) {
+  Machine m = machine(40, {{.weight_bytes = 20, .cache_bytes = 10}, {.weight_bytes = 36}});
+  m.keeps_caches = false;
+  m.load(0);
+  EXPECT_EQ(m.arbiter.used_bytes(), 30);
+  m.load(1);
+  EXPECT_TRUE(m.dropped.empty()) << "no cache is left";
+  EXPECT_FALSE(m.arbiter.models()[0].has_cache);
+  EXPECT_EQ(m.arbiter.used_bytes(), 36);
+}
+
+TEST(Arbiter, AClientSetsHowLongAModelStays) {
+  std::vector<ModelRules> models = equal_models(3);
+  models[1].idle_timeout_us = 10 * kSecond;
+  models[2].pinned = true;
+  Machine m = machine(100, models);
+  for (const std::size_t model : {0, 1, 2}) m.load(model);
+  m.arbiter.set_busy(0, true, m.now_us);
+  for (const std::size_t model : {0, 2}) m.arbiter.keep(model, 0);
+  m.arbiter.keep(1, -1);
+  m.run_until(m.now_us + 30 * kSecond);
+  EXPECT_TRUE(m.is(0, Presence::loaded)) << "it is busy";
+  EXPECT_TRUE(m.is(1, Presence::loaded)) << "the client overrides the idle timeout";
+  m.arbiter.set_busy(0, false, m.now_us);
+  m.run_until(m.now_us + kSecond);
+  EXPECT_TRUE(m.is(0, Presence::unloaded));
+  EXPECT_TRUE(m.is(2, Presence::loaded)) << "it is pinned";
+  m.load(0);
+  m.run_until(m.now_us + 30 * kSecond);
+  EXPECT_TRUE(m.is(0, Presence::loaded)) << "the wish ended with the unload";
+  m.arbiter.keep(1, 5 * kSecond);
+  m.arbiter.requested(1, m.now_us);
+  const std::int64_t used_us = m.now_us;
+  m.run_until(used_us + 4 * kSecond);
+  EXPECT_TRUE(m.is(1, Presence::loaded));
+  m.run_until(used_us + 6 * kSecond);
+  EXPECT_TRUE(m.is(1, Presence::unloaded));
+}
+
+TEST(Arbiter, AModelThatIsNoLongerWantedIsNotLoaded) {
+  Machine m = machine(10, equal_models(2));
+  m.load(0);
+  m.arbiter.set_busy(0, true, m.now_us);
+  m.arbiter.requested(1, m.now_us);
+  m.step();
+  m.arbiter.withdrawn(1);
+  EXPECT_FALSE(m.arbiter.waiting());
+  m.run_until(m.now_us + 20 * kSecond);
+  EXPECT_EQ(m.loads[1], 0);
+}
+
 TEST(Arbiter, UnloadByAClient) {
   Machine m = machine(10, equal_models(2));
   EXPECT_FALSE(m.arbiter.unload(0)) << "not loaded";
@@ -226,7 +278,7 @@ TEST(Arbiter, AModelThatIsLargerThanItsEstimateMakesOthersLeave) {
   m.arbiter.requested(2, m.now_us);
   EXPECT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::load, 2}}));
   m.now_us += 10 * kSecond;
-  m.arbiter.loaded(2, m.now_us, 18, 0);
+  m.arbiter.loaded(2, m.now_us, 18, 0, true);
   EXPECT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::unload, 0}}));
 }
 
@@ -236,7 +288,7 @@ TEST(Arbiter, AModelThatTurnsOutTooLargeEndsItsRequestsAndLeaves) {
   m.arbiter.requested(0, m.now_us);
   ASSERT_EQ(m.arbiter.decide(m.now_us), (std::vector<Action>{{Kind::load, 0}}));
   m.now_us += kSecond;
-  m.arbiter.loaded(0, m.now_us, 40, 0);
+  m.arbiter.loaded(0, m.now_us, 40, 0, true);
   EXPECT_FALSE(m.arbiter.fits(0));
   EXPECT_TRUE(m.arbiter.fits(1));
   m.arbiter.set_busy(0, true, m.now_us);

@@ -12,7 +12,7 @@ namespace {
 
 struct Series {
   std::string_view key;    // name and labels
-  std::string_view value;  // of the first page
+  std::string_view value;  // value on the first page that has the series
   double sum = 0;
   bool added = false;  // more than one page has the series
 };

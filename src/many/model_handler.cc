@@ -12,9 +12,11 @@
 #include "many/model_reports.h"
 #include "openai/protocol_errors.h"
 #include "record/record_counters.h"
+#include "serve/ollama/keep_alive.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/page.h"
 #include "serve/process_metrics.h"
+#include "serve/routes/handlers.h"
 #include "serve/routes/routes.h"
 
 namespace octavo::many {
@@ -79,6 +81,8 @@ std::optional<http::Response> ModelHandler::own_page(std::string_view path) cons
   if (path == "/" && options_.features.page) return start_page();
   if (path == "/ping") return http::Response{.content_type = "", .body = ""};
   if (path == "/version") return json_response({{"version", options_.version}});
+  if (path == "/api/version")
+    return json_response({{"version", ollama::kApiVersion}, {"octavo", options_.version}});
   if (path == "/v1/models") return json_response(models_json(*table_, started_at_));
   if (path == "/api/tags") return json_response(ollama_models_json(*table_, started_at_, false));
   if (path == "/api/ps") return json_response(ollama_models_json(*table_, started_at_, true));
@@ -89,12 +93,23 @@ std::optional<http::Response> ModelHandler::own_page(std::string_view path) cons
     for (const auto& service : services()) tickets += service->admission.tickets();
     return json_response({{"server_load", tickets}});
   }
-  constexpr std::string_view kModel = "/v1/models/";
+  constexpr std::string_view kCost = "/octavo/cost/", kModel = "/v1/models/";
+  if (path.starts_with(kCost)) return unread_cost(path.substr(kCost.size()));
   if (!path.starts_with(kModel)) return std::nullopt;
   const std::string name(path.substr(kModel.size()));
   if (const auto model = table_->find(name))
     return json_response(model_json(*table_, *model, name, started_at_));
   return no_model(path, name);
+}
+
+// Each model keeps the costs of its own requests.
+http::Response ModelHandler::unread_cost(std::string_view id) const {
+  http::Response response{.body = R"({"cost":null})"};
+  for (const auto& service : services()) {
+    response = routes::unread_cost(*service, id);
+    if (response.headers.find(kCostHeader)) break;
+  }
+  return response;
 }
 
 // Answers POST /models/NAME/load and /models/NAME/unload. Returns false for other paths.
@@ -116,7 +131,8 @@ bool ModelHandler::change_model(std::string_view path, const ExchangePtr& exchan
       return exchange->respond(openai::error_response_in(openai::Protocol::openai, result.error()));
     exchange->respond(json_response(model_json(*self->table_, model, name, self->started_at_)));
   };
-  load ? table_->load(*model, std::move(done)) : table_->unload(*model, std::move(done));
+  load ? table_->load(*model, call_of(exchange, *model), std::move(done))
+       : table_->unload(*model, std::move(done));
   return true;
 }
 
@@ -126,7 +142,59 @@ void ModelHandler::read_body(const ApiKeys& keys, const ExchangePtr& exchange) {
     return exchange->respond(*std::move(refusal));
   exchange->set_request_header("Content-Encoding", "identity");
   const fleet::RouteRequest route = fleet::scan_request(exchange->request());
-  pass_on(keys, exchange, model_name(exchange->request(), route.model, options_.root_path), route.timeout_s);
+  const std::string name = model_name(exchange->request(), route.model, options_.root_path);
+  const std::string_view path = local_path(exchange->request().path, options_.root_path);
+  const bool ollama = openai::protocol_of(path) == openai::Protocol::ollama;
+  ollama ? obey_keep_alive(keys, exchange, name, route.timeout_s)
+         : pass_on(keys, exchange, name, route.timeout_s);
+}
+
+// Passes on a request of Ollama's API, and applies its `keep_alive` when the exchange ends. Answers requests
+// without a prompt, which only load or unload the model.
+void ModelHandler::obey_keep_alive(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& name,
+                                   double timeout_s) {
+  const http::Request& request = exchange->request();
+  boost::system::error_code failed;
+  const json::value body = json::parse(request.body, failed);
+  const auto model = name.empty() ? std::nullopt : find(name);
+  if (failed || !body.is_object() || !model) return pass_on(keys, exchange, name, timeout_s);
+  const auto keep_us = ollama::read_keep_alive(body.get_object());
+  if (!keep_us)
+    return exchange->respond(openai::error_response_in(openai::Protocol::ollama, keep_us.error()));
+  const auto shape = ollama::hold_of(local_path(request.path, options_.root_path), body.get_object());
+  if (request.method == "POST" && shape) {
+    const ollama::Hold hold{.model = name, .load = *keep_us != 0};
+    if (!hold.load) {
+      table_->keep(*model, 0);
+      return exchange->respond({.body = ollama::hold_reply(*shape, hold)});
+    }
+    return table_->load(*model, call_of(exchange, *model), [=, table = table_](const Result<>& loaded) {
+      if (!loaded)
+        return exchange->respond(openai::error_response_in(openai::Protocol::ollama, loaded.error()));
+      if (*keep_us) table->keep(*model, **keep_us);
+      exchange->respond({.body = ollama::hold_reply(*shape, hold)});
+    });
+  }
+  if (*keep_us) {
+    const auto apply = [table = std::weak_ptr(table_), model = *model, us = **keep_us](const void*) {
+      if (const auto open = table.lock()) open->keep(model, us);
+    };
+    // The exchange owns its function, and so the pointer whose end applies the time.
+    exchange->amend([end = std::shared_ptr<const void>(nullptr, apply)](http::Response&) {});
+  }
+  pass_on(keys, exchange, name, timeout_s);
+}
+
+// Before the first load, requests wait in the table, which forgets those whose clients disconnect. Later, the
+// handlers of the routes replace the function.
+Call ModelHandler::call_of(const ExchangePtr& exchange, std::size_t model) const {
+  Call call{.bytes = static_cast<std::int64_t>(exchange->request().body.size())};
+  if (table_->service(model)) return call;
+  call.cancelled = std::make_shared<std::atomic<bool>>(false);
+  exchange->on_close([table = std::weak_ptr(table_), model, cancelled = call.cancelled](http::CloseReason) {
+    if (const auto open = table.lock()) open->cancel(model, cancelled);
+  });
+  return call;
 }
 
 void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& name,
@@ -135,8 +203,11 @@ void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, con
   const auto model = name.empty() ? std::optional<std::size_t>(0) : find(name);
   const std::string& path = exchange->request().path;
   if (!model) return exchange->respond(no_model(path, name));
-  const std::int64_t deadline_us = timeout_s > 0 ? now_us() + static_cast<std::int64_t>(timeout_s * 1e6) : 0;
-  table_->service_of(*model, deadline_us, [&keys, exchange](const Result<std::shared_ptr<Service>>& service) {
+  if (auto refusal = refused_by_routes(exchange->request(), table_->source(*model).options.serve))
+    return exchange->respond(*std::move(refusal));
+  Call call = call_of(exchange, *model);
+  if (timeout_s > 0) call.deadline_us = now_us() + static_cast<std::int64_t>(timeout_s * 1e6);
+  table_->service_of(*model, call, [&keys, exchange](const Result<std::shared_ptr<Service>>& service) {
     if (service) return route(*service, keys, exchange);
     exchange->respond(
         openai::error_response_in(openai::protocol_of(exchange->request().path), service.error()));

@@ -1,5 +1,5 @@
 // Handles the HTTP requests of a server with many models: finds the model of a request, and passes the
-// request to the model's Service when the model has been loaded once.
+// request to the model's Service after the model's first load.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,7 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   void handle(const ApiKeys& keys, std::shared_ptr<http::Exchange> exchange) override;
   void count(const http::Answered& answered) override;
   std::vector<std::shared_ptr<Service>> services() const override;
+  void stopping() override { table_->end_first_loads(); }
   void stop() override;
 
  private:
@@ -34,6 +35,10 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   bool change_model(std::string_view path, const ExchangePtr& exchange);
   void read_body(const ApiKeys& keys, const ExchangePtr& exchange);
   void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s);
+  void obey_keep_alive(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model,
+                       double timeout_s);
+  Call call_of(const ExchangePtr& exchange, std::size_t model) const;
+  http::Response unread_cost(std::string_view id) const;
   std::optional<std::size_t> find(std::string_view name) const;
   http::Response no_model(std::string_view path, std::string_view name) const;
   std::string metrics() const;

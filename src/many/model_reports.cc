@@ -117,7 +117,10 @@ json::object ollama_models_json(const ModelTable& table, std::int64_t started_at
                           {"parameter_size", ""},
                           {"quantization_level", ""}}}};
       if (only_loaded) {
-        card["expires_at"] = "9999-12-31T23:59:59Z";  // no fixed time
+        const auto& keep_us = all[i].model.keep_us;
+        card["expires_at"] = keep_us && *keep_us >= 0
+                                 ? ollama::time_of(all[i].last_use + *keep_us / 1'000'000)
+                                 : "9999-12-31T23:59:59Z";  // no fixed time
         card["size_vram"] = 0;
         if (service) card["context_length"] = service->options.rules.max_model_len;
       }

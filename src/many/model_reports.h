@@ -10,8 +10,8 @@
 
 namespace octavo::many {
 
-// The body of GET /v1/models: OpenAI's fields, and the state of each model. started_at: of the server, in
-// seconds since 1970.
+// The body of GET /v1/models: OpenAI's fields, and the state of each model. started_at: start of the server,
+// in seconds since 1970.
 boost::json::object models_json(const ModelTable& table, std::int64_t started_at);
 // One entry of that list. `name`: one of the names of the model.
 boost::json::object model_json(const ModelTable& table, std::size_t model, const std::string& name,

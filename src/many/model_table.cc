@@ -7,13 +7,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size_text.h"
+#include "serve/adapter_folder.h"
 #include "serve/generation.h"
 
 namespace octavo::many {
 namespace {
 
 constexpr std::chrono::milliseconds kBusyTick{10}, kIdleTick{500};
-constexpr std::int64_t kRefusedUs = 30'000'000;  // after a failed load, so that clients do not repeat it
+constexpr std::int64_t kRefusedUs = 30'000'000;  // time for which requests get the error of a failed load
 constexpr std::size_t kWaitingMax = 1024;        // requests that wait for the first load of a model
 
 std::int64_t seconds_since_1970() {
@@ -25,18 +26,22 @@ Error shutting_down() { return {ErrorCode::unavailable, "the server is shutting 
 
 }  // namespace
 
-Result<std::shared_ptr<ModelTable>> ModelTable::open(ArbiterRules rules, std::vector<ModelSource> sources) {
+Result<std::shared_ptr<ModelTable>> ModelTable::open(ArbiterRules rules, std::vector<ModelSource> sources,
+                                                     std::int64_t waiting_bytes_max) {
   std::vector<ModelRules> models;
   for (const ModelSource& source : sources) models.push_back(source.rules);
   TRY(Arbiter arbiter, Arbiter::make(rules, models));
-  return std::shared_ptr<ModelTable>(new ModelTable(std::move(arbiter), std::move(sources)));
+  return std::shared_ptr<ModelTable>(
+      new ModelTable(std::move(arbiter), std::move(sources), waiting_bytes_max));
 }
 
-ModelTable::ModelTable(Arbiter arbiter, std::vector<ModelSource> sources) : arbiter_(std::move(arbiter)) {
+ModelTable::ModelTable(Arbiter arbiter, std::vector<ModelSource> sources, std::int64_t waiting_bytes_max)
+    : waiting_bytes_max_(waiting_bytes_max), arbiter_(std::move(arbiter)) {
   const std::int64_t now = now_us();
   for (std::size_t i = 0; i < sources.size(); ++i) {
     Entry& entry = entries_.emplace_back(Entry{.source = std::move(sources[i])});
     entry.source.options.events.requested = [this, i] { wanted(i); };
+    entry.source.options.events.stop = first_loads_.get_token();
     if (entry.source.preload) arbiter_.requested(i, now);
   }
   thread_ = std::thread([this] { run(); });
@@ -58,7 +63,22 @@ ModelTable::~ModelTable() {
   runtimes.clear();
 }
 
+void ModelTable::end_first_loads() {
+  std::vector<Waiter> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].runtime) continue;
+      std::ranges::move(std::exchange(entries_[i].waiting, {}), std::back_inserter(waiting));
+      arbiter_.withdrawn(i);
+    }
+    first_loads_.request_stop();
+  }
+  for (const Waiter& waiter : waiting) waiter.done(std::unexpected(shutting_down()));
+}
+
 void ModelTable::stop() {
+  end_first_loads();
   std::vector<Done> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -80,6 +100,9 @@ std::optional<std::size_t> ModelTable::find(std::string_view name) const {
     if (std::ranges::find(entries_[i].source.names, name) != entries_[i].source.names.end()) return i;
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (const auto known = service(i); known && known->adapters->find(std::string(name))) return i;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (const RuntimeOptions& options = entries_[i].source.options; !options.lora_folder.path.empty())
+      if (find_in_adapter_folder(options.lora_folder.path, std::string(name), base_names(options))) return i;
   return std::nullopt;
 }
 
@@ -88,47 +111,98 @@ std::shared_ptr<Service> ModelTable::service(std::size_t model) const {
   return entries_[model].service;
 }
 
-void ModelTable::service_of(std::size_t model, std::int64_t deadline_us, Ready ready) {
+// The caller must hold the lock, and must notify `changed_` afterwards. Returns an error if the call may not
+// wait.
+Result<> ModelTable::wait_for_load(std::size_t model, const Call& call, Done done) {
+  Entry& entry = entries_[model];
+  if (first_loads_.stop_requested() && !entry.runtime) return std::unexpected(shutting_down());
+  if (entry.waiting.size() >= kWaitingMax)
+    return failure(ErrorCode::resource_exhausted,
+                   "{} requests wait for the load of the model, and the limit is {}: retry later",
+                   entry.waiting.size(), kWaitingMax);
+  std::int64_t bytes = call.bytes;
+  for (const Entry& each : entries_)
+    for (const Waiter& waiter : each.waiting) bytes += waiter.call.bytes;
+  if (bytes > waiting_bytes_max_)
+    return failure(ErrorCode::resource_exhausted,
+                   "with this request, the requests that wait for the loads of models have {}, and the limit "
+                   "is {}: retry later",
+                   size_text(bytes), size_text(waiting_bytes_max_));
+  entry.waiting.push_back({.done = std::move(done), .call = call});
+  arbiter_.requested(model, now_us(), call.deadline_us);
+  return {};
+}
+
+// The caller must hold the lock. The load of a model that was loaded before continues: requests may wait in
+// its engine.
+void ModelTable::withdraw_first_load(std::size_t model) {
+  const Entry& entry = entries_[model];
+  if (!entry.runtime && entry.waiting.empty() && (!entry.source.preload || entry.broken))
+    arbiter_.withdrawn(model);
+}
+
+void ModelTable::cancel(std::size_t model, const std::shared_ptr<std::atomic<bool>>& call) {
+  std::vector<Waiter> ended;  // destroyed without the lock, because it may own the client's exchange
+  {
+    const std::lock_guard lock(mutex_);
+    *call = true;
+    std::vector<Waiter>& waiting = entries_[model].waiting;
+    const auto found =
+        std::ranges::find(waiting, call, [](const Waiter& waiter) { return waiter.call.cancelled; });
+    if (found == waiting.end()) return;
+    ended.push_back(std::move(*found));
+    waiting.erase(found);
+    withdraw_first_load(model);
+  }
+  changed_.notify_all();
+}
+
+void ModelTable::keep(std::size_t model, std::int64_t keep_us) {
+  {
+    const std::lock_guard lock(mutex_);
+    arbiter_.keep(model, keep_us);
+  }
+  changed_.notify_all();
+}
+
+void ModelTable::service_of(std::size_t model, const Call& call, Ready ready) {
   const auto answer = [&]() -> std::optional<Result<std::shared_ptr<Service>>> {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[model];
     if (stopping_) return std::unexpected(shutting_down());
+    if (call.cancelled && *call.cancelled) return std::nullopt;
     if (auto fits = arbiter_.fits(model); !fits) return std::unexpected(fits.error());
     const std::int64_t now = now_us();
     observe_requests();
     if (entry.service && !entry.broken) {
       if (arbiter_.models()[model].presence == Presence::loaded)
         arbiter_.requested(model, now);
-      else if (deadline_us != 0 && (entry.deadline_us < now || deadline_us < entry.deadline_us))
-        entry.deadline_us = deadline_us;
+      else if (call.deadline_us != 0 && (entry.deadline_us < now || call.deadline_us < entry.deadline_us))
+        entry.deadline_us = call.deadline_us;
       return entry.service;
     }
     if (now < entry.refused_until_us) return failure(ErrorCode::unavailable, "{}", entry.error);
-    if (entry.waiting.size() >= kWaitingMax)
-      return failure(ErrorCode::resource_exhausted,
-                     "{} requests wait for the load of the model, and the limit is {}: retry later",
-                     entry.waiting.size(), kWaitingMax);
     auto done = [this, model, ready](const Result<>& result) {
       if (!result) return ready(std::unexpected(result.error()));
       ready(service(model));
     };
-    entry.waiting.push_back({.done = std::move(done), .deadline_us = deadline_us});
-    arbiter_.requested(model, now, deadline_us);
+    if (auto waits = wait_for_load(model, call, std::move(done)); !waits)
+      return std::unexpected(waits.error());
     return std::nullopt;
   }();
   if (answer) return ready(*answer);
   changed_.notify_all();
 }
 
-void ModelTable::load(std::size_t model, Done done) {
+void ModelTable::load(std::size_t model, const Call& call, Done done) {
   const auto is_loaded = [&]() -> Result<bool> {
     const std::lock_guard lock(mutex_);
     if (stopping_) return std::unexpected(shutting_down());
+    if (call.cancelled && *call.cancelled) return false;
     TRY_VOID(arbiter_.fits(model));
     observe_requests();
     if (arbiter_.models()[model].presence == Presence::loaded) return true;
-    entries_[model].waiting.push_back({.done = done});
-    arbiter_.requested(model, now_us());
+    TRY_VOID(wait_for_load(model, call, done));
     return false;
   }();
   if (!is_loaded) return done(std::unexpected(is_loaded.error()));
@@ -148,7 +222,7 @@ void ModelTable::unload(std::size_t model, Done done) {
   perform(*action);
 }
 
-// A request or a command waits in the engine.
+// Called when a request or a command waits in the engine.
 void ModelTable::wanted(std::size_t model) {
   {
     const std::lock_guard lock(mutex_);
@@ -183,11 +257,12 @@ std::vector<std::pair<ModelTable::Done, Error>> ModelTable::take_ended() {
     if (entries_[i].waiting.empty()) continue;
     const Result<> fits = arbiter_.fits(i);
     std::erase_if(entries_[i].waiting, [&](Waiter& waiter) {
-      const bool is_late = waiter.deadline_us != 0 && waiter.deadline_us <= now;
+      const bool is_late = waiter.call.deadline_us != 0 && waiter.call.deadline_us <= now;
       if (fits && !is_late) return false;
       ended.emplace_back(std::move(waiter.done), fits ? late : fits.error());
       return true;
     });
+    withdraw_first_load(i);
   }
   return ended;
 }
@@ -217,7 +292,7 @@ void ModelTable::run() {
         for (const auto& generation : service->generations.all()) generation->shut_down();
       for (const Action& action : actions) perform(action);
       lock.lock();
-      if (cannot_load.empty()) continue;  // otherwise their engine needs a moment
+      if (cannot_load.empty()) continue;  // otherwise waits until the engines have ended the requests
     }
     changed_.wait_for(lock, arbiter_.waiting() ? kBusyTick : kIdleTick);
   }
@@ -244,7 +319,7 @@ void ModelTable::perform(const Action& action) {
 
 void ModelTable::first_load(std::size_t model) {
   Entry& entry = entries_[model];
-  if (entry.loader.joinable()) entry.loader.join();  // of a load that failed
+  if (entry.loader.joinable()) entry.loader.join();  // thread of a load that failed
   entry.loader = std::thread([this, model, &entry] {
     auto runtime = start_runtime(entry.source.options);
     if (!runtime) return loaded(model, std::unexpected(runtime.error()));
@@ -270,7 +345,7 @@ void ModelTable::loaded(std::size_t model, const Result<>& result) {
     waiting = std::exchange(entry.waiting, {});
     if (result) {
       const EngineInfo info = engine(model).info();
-      arbiter_.loaded(model, now, info.weight_bytes, info.cache_bytes);
+      arbiter_.loaded(model, now, info.weight_bytes, info.cache.bytes, info.cache.outlives_engine);
       const double seconds = static_cast<double>(arbiter_.models()[model].load_us()) * 1e-6;
       entry.broken = false;
       outcome = arbiter_.fits(model);
@@ -279,7 +354,7 @@ void ModelTable::loaded(std::size_t model, const Result<>& result) {
       ++entry.loads;
       entry.load_seconds += seconds;
       log_info("model {}: loaded after {:.2f} s ({} of weights, {} of KV cache)", name, seconds,
-               size_text(info.weight_bytes), size_text(info.cache_bytes));
+               size_text(info.weight_bytes), size_text(info.cache.bytes));
     } else {
       arbiter_.load_failed(model);
       entry.broken = true;
@@ -287,7 +362,7 @@ void ModelTable::loaded(std::size_t model, const Result<>& result) {
                                 result.error().field.empty() ? "" : ": ", result.error().message);
       entry.refused_until_us = now + kRefusedUs;
       outcome = failure(ErrorCode::unavailable, "{}", entry.error);
-      log_error("{}", entry.error);
+      if (!first_loads_.stop_requested()) log_error("{}", entry.error);
     }
   }
   changed_.notify_all();

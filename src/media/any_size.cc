@@ -5,8 +5,33 @@
 
 namespace octavo::media {
 
+namespace {
+
+// Sides are at most 2^16 pixels, so a product of two fits.
+void grow(int& width, int& height, const AnySizeRule& rule) {
+  const int unit = rule.unit;
+  const double w = width, h = height;
+  if (rule.growth == AnySizeRule::Growth::both && std::min(width, height) < unit) {
+    const double scale = std::max(unit / h, unit / w);
+    height = static_cast<int>(h * scale);
+    width = static_cast<int>(w * scale);
+  }
+  if (rule.growth != AnySizeRule::Growth::in_turn) return;
+  if (height < unit) {
+    width = static_cast<int>(std::nearbyint(w * unit / h));
+    height = unit;
+  }
+  if (width < unit) {
+    height = static_cast<int>(std::nearbyint(static_cast<double>(height) * unit / width));
+    width = unit;
+  }
+}
+
+}  // namespace
+
 Result<PartGrid> any_size_grid(int width, int height, const AnySizeRule& rule) {
   TRY_VOID(check_ratio(width, height));
+  grow(width, height, rule);
   const double unit = rule.unit;
   const auto in_units = [unit](double units) {
     return static_cast<std::int64_t>(units) * static_cast<std::int64_t>(unit);

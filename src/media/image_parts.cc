@@ -63,6 +63,11 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
     for (int top = rule->unit; top < grid.height; top += rule->unit) all += config.row_break + row;
     return all + config.after;
   }
+  if (std::holds_alternative<RatioTileRule>(config.rule)) {
+    std::string all = config.before;
+    for (int i = 0; i < grid.parts(); ++i) all += tokens(tokens_per_part) + config.row_break;
+    return all + config.after;
+  }
   return config.before + tokens((config.stacked() ? 1 : grid.parts()) * tokens_per_part) + config.after;
 }
 

@@ -14,7 +14,7 @@ namespace octavo::media {
 struct PartGrid {
   int width = 0;  // width in pixels after scaling, before the image is cut into parts
   int height = 0;
-  // Rows of tiles, without the tile that shows the whole image; 0: the whole image is the only part.
+  // Number of rows of tiles. The tile that shows the whole image does not count; 0: it is the only part.
   int rows = 0;
   int columns = 0;
 

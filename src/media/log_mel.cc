@@ -27,7 +27,8 @@ OCTAVO_CLONES void add_scaled(double x, const double* table, double* sums, int c
   for (int k = 0; k < count; ++k) sums[k] += x * table[k];
 }
 
-// Returns sample i of samples that are mirrored at both ends.
+// Returns sample i. An index outside [0, size) is mirrored at this end. Samples after the end of `samples`
+// are 0.
 double mirrored(std::span<const float> samples, int size, int i) {
   if (i < 0) i = -i;
   if (i >= size) i = 2 * (size - 1) - i;

@@ -24,9 +24,9 @@ class LogMel {
   explicit LogMel(const MelConfig& config);
 
   const MelConfig& config() const { return config_; }
-  // Returns [windows, mels, frames] as (max(log10(p), maximum - 8) + 4) / 4, where p is the power in a
-  // triangular band of Slaney's mel scale. `samples` must not be longer than all windows; silence fills the
-  // rest.
+  // Returns [windows, mels, frames] as (max(log10(p), maximum - 8) + 4) / 4. p is the power in a triangular
+  // band of Slaney's mel scale, and maximum is the largest log10(p) of all windows. `samples` must fit into
+  // the windows; silence fills the rest.
   std::vector<float> operator()(std::span<const float> samples, int windows = 1) const;
 
  private:

@@ -21,7 +21,9 @@ Size fitted(int width, int height, Size frame) {
   return {std::min(static_cast<std::int64_t>(std::ceil(width * down)), frame.width), frame.height};
 }
 
-// Returns the padding in tokens at each end of an axis with `size` tokens, with Python's rounding.
+// Returns the padding in tokens at each end of an axis with `size` tokens, rounded as in transformers.
+// `along` is the length of the image's side on this axis. The image's other side has `across` pixels and
+// `other` tokens.
 int padding(int size, int other, int across, int along) {
   const double scale = static_cast<double>(other) / across;
   const double kept = std::nearbyint(along * scale * 1e7) / 1e7;

@@ -25,6 +25,8 @@ struct RatioTileRule {
   int tile_size = 0;  // side of a tile, in pixels
   int tiles_min = 1;
   int tiles_max = 12;
+  // true: the grid into which the image fits with the least scaling, instead of the one with its aspect ratio
+  bool fits = false;
 };
 
 // Makes one square part (square.h).
@@ -38,10 +40,18 @@ struct AnySizeRule {
   int unit = 0;  // pixels; both sides become multiples of the unit
   std::int64_t pixels_min = 0;
   std::int64_t pixels_max = 0;
-  // Videos whose size limits apply to all frames together: `weight` is the number of frames, and
-  // `rounded_weight` is the number of frames that the limits are compared with.
+  // For videos with VideoRule::stamped, whose size limits apply to all frames together. any_size_grid()
+  // compares the pixels of `rounded_weight` frames with the limits, and computes the scale from the pixels of
+  // `weight` frames.
   int weight = 1;
   int rounded_weight = 1;
+  // How images with a side below `unit` grow first.
+  enum class Growth : std::uint8_t {
+    none,
+    both,     // GLM-4.1V: scales both sides, so that the shorter one has `unit` pixels
+    in_turn,  // PaddleOCR-VL: does the same for the height, then for the width
+  };
+  Growth growth = Growth::none;
 };
 
 // Makes one part with the image's aspect ratio (longest_edge.h).
@@ -51,8 +61,7 @@ struct LongestEdgeRule {
   int unit = 0;  // pixels
 };
 
-// Makes one part with the image's aspect ratio and the largest number of tokens within the limit
-// (token_budget.h).
+// Makes one part with the image's aspect ratio, as large as tokens_max tokens permit (token_budget.h).
 struct TokenBudgetRule {
   int unit = 0;  // side of a token in pixels; both sides of the image become multiples of it
   int tokens_max = 0;
@@ -65,7 +74,7 @@ struct PinnedTileRule {
     int rows = 0, columns = 0;
   };
   std::vector<Grid> grids = {};
-  // If a grid has more tiles, its tokens are interpolated to this number of tiles; 0: no limit.
+  // If a grid has more tiles, its tokens are interpolated to the tokens of tiles_most tiles; 0: no limit.
   int tiles_most = 0;
 };
 
@@ -80,15 +89,15 @@ struct PaddedTileRule {
 // Selection and size of a video's frames (video.h).
 struct VideoRule {
   AnySizeRule size;
-  int frames = 2;  // frames per part; a part has the same number of tokens as an image
+  int frames = 2;  // frames per part; a part has the same number of tokens as an image of its size
   // Qwen3-VL: the size limits apply to all frames together, and a timestamp precedes each part in the
   // prompt.
   bool stamped = false;
   // true: num_frames and fps select the frames; false: loader_frames and loader_fps select them.
   bool samples = false;
   int loader_frames = 32;  // number of evenly spaced frames; 0: all frames, up to frames_max
-  // Maximum frames per second; 0: no limit. For a list of images, this is the frame rate of the list; 0: 1
-  // per second.
+  // Maximum frames per second; 0: no limit. If a request sends the frames as a list of images, this is the
+  // list's frame rate; 0: 1 per second.
   double loader_fps = 0;
   int num_frames = 0;      // number of frames; 0: fps decides
   double fps = 2;          // frames per second, within the limits frames_min and frames_max
@@ -114,7 +123,7 @@ struct ProcessorConfig {
   std::string token = "<image>";
   std::string before = {};
   std::string after = {};
-  // Text between two rows of tokens of a grid; may be empty.
+  // Text between two rows of tokens of a grid, or after each tile; may be empty.
   std::string row_break = {};
   std::optional<VideoRule> video = {};
 

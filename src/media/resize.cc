@@ -100,7 +100,8 @@ Taps taps_of(int from, int to, Filter filter, bool torch) {
   return taps;
 }
 
-// Four neighbours along an axis, and their weights. Beyond the edge, the last pixel is repeated.
+// Four lines (rows or columns) of the input from which an output line is interpolated, and their weights.
+// Beyond the edge, the last line is repeated.
 struct Four {
   std::array<std::size_t, 4> lines;
   std::array<float, 4> weights;

@@ -1,6 +1,6 @@
-// Resampling of images, bit-identical to Pillow. It computes with fixed-point numbers along rows, rounds to
-// 8 bits, and then does the same along columns. If the image shrinks, the filter is wider, against
-// aliasing. resize_as_torch() is bit-identical to torch's resampling, which has 16-bit weights.
+// Resampling of images, bit-identical to Pillow. It computes with fixed-point numbers along one axis, rounds
+// to 8 bits, and then does the same along the other axis. If the image shrinks, the filter is wider, which
+// avoids aliasing. resize_as_torch() is bit-identical to torch's resampling, which has 16-bit weights.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ enum class Filter : std::uint8_t { bilinear, bicubic, lanczos };
 Image resize(const Image& image, int width, int height, Filter filter);
 Image resize_as_torch(const Image& image, int width, int height, Filter filter);
 
-// Returns f32 [height, width, 3] in [0, 255]. Each value depends on 4 x 4 neighbours at any scale, as in
-// torch's bicubic interpolation without antialiasing.
+// Returns f32 [height, width, 3] in [0, 255]. Each value depends on 4 x 4 pixels of `image` at any scale, as
+// in torch's bicubic interpolation without antialiasing.
 std::vector<float> interpolate_bicubic(const Image& image, int width, int height);
 
 // Cuts out a square with sides of `size` pixels. The square must be inside the image.

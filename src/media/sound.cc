@@ -160,7 +160,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
 }
 
 std::vector<std::size_t> quiet_cuts(std::span<const float> samples, std::size_t most, std::size_t search) {
-  constexpr std::size_t kPiece = 1600;  // samples per piece; the cut is at the piece with the least energy
+  constexpr std::size_t kPiece = 1600;  // samples per window; the cut is at the window with the least energy
   std::vector<std::size_t> cuts{0};
   while (samples.size() - cuts.back() > most) {
     const std::size_t end = cuts.back() + most;

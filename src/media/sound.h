@@ -1,3 +1,4 @@
+// Decodes audio files, and cuts long recordings at quiet points.
 #pragma once
 
 #include <cstddef>

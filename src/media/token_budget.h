@@ -9,9 +9,9 @@
 
 namespace octavo::media {
 
-// Scales both sides by one factor, so that the image has the same number of pixels as tokens_max tokens. Then
-// rounds both sides down to multiples of the unit. If a side would become 0, it gets one unit, and the other
-// side is as long as the budget permits. Returns an error if one side is more than 200 times the other.
+// Scales both sides by one factor, so that the image has the pixels of tokens_max tokens. Then rounds both
+// sides down to multiples of rule.unit. If a side would become 0, it gets one unit, and the other side
+// becomes as long as tokens_max permits. Returns an error if one side is more than 200 times the other.
 Result<PartGrid> token_budget_grid(int width, int height, const TokenBudgetRule& rule);
 
 }  // namespace octavo::media

@@ -15,7 +15,7 @@ TEST(TokenBudget, PixelsAreThoseOfTransformers) {
   expect_whole_images(golden, config);
 }
 
-// transformers gives the patches x in the order row, column, channel. The model's encoder computes 2 * (x -
+// transformers gives the values x of a patch in the order row, column, channel. Its model computes 2 * (x -
 // 0.5).
 TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   const VisionGolden golden("gemma4");

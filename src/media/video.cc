@@ -8,7 +8,7 @@
 namespace octavo::media {
 namespace {
 
-// Returns numpy.linspace(0, total - 1, count).
+// Returns numpy.linspace(0, total - 1, count) as integers, rounded or truncated.
 std::vector<int> spread(int total, int count, bool round) {
   std::vector<int> frames;
   const double step = count > 1 ? static_cast<double>(total - 1) / (count - 1) : 0;
@@ -63,8 +63,8 @@ Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& r
 
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule) {
   if (!rule.stamped) return any_size_grid(width, height, rule.size);
-  // The limit applies to the pixels of all frames together. If a side is smaller than a unit, the frame is
-  // first enlarged to one unit.
+  // The size limits apply to all frames together. If a side is shorter than a unit, the frame is first
+  // enlarged until this side has one unit.
   const double unit = rule.size.unit, least = std::min(width, height);
   if (least < unit) {
     const double scale = unit / least;

@@ -18,8 +18,8 @@ struct VideoHead {
   int height = 0;
 };
 
-// Returns the indices of the selected frames, in ascending order; at most VideoRule::frames_max. Values of
-// the request or the server have priority over the model's rule. Returns an error if no frame is selected.
+// Returns the indices of the selected frames, in ascending order; at most VideoRule::frames_max. `rule` must
+// already contain the values that a request or the server sets. Returns an error if no frame is selected.
 Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& rule);
 
 // Returns the size of each frame of a video with `frames` frames. Returns an error if one side is more than

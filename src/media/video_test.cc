@@ -25,7 +25,8 @@ TEST(Video, FramesAreThoseOfTransformers) {
   VideoRule two = kQwen2;
   two.samples = true;
   two.fps = 1;
-  // 5 seconds have 4 frames, because the number must be a multiple of VideoRule::frames.
+  // At one frame per second, 5 seconds give 4 frames, because the number must be a multiple of
+  // VideoRule::frames.
   EXPECT_THAT(frames(75, 15, two), ElementsAre(0, 18, 37, 56));
   two.num_frames = 7;
   // Halves are rounded to even numbers.

@@ -21,8 +21,8 @@ namespace {
 
 // Like PEFT, the reader takes the first file that exists.
 constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
-constexpr std::string_view kRoot =
-    "base_model.model.";  // PEFT adds this prefix to module names; some adapters lack it
+// PEFT adds this prefix to module names. Some adapters lack it.
+constexpr std::string_view kRoot = "base_model.model.";
 
 struct TensorFile {
   std::string_view name;  // one of kFiles
@@ -49,7 +49,7 @@ std::string text_of(std::span<const std::int64_t> shape) {
 
 // End of a tensor's name, after the name of the module.
 struct Suffix {
-  std::string_view text, other;  // `text` and `other` are the suffixes of A and B, or of B and A
+  std::string_view text, other;  // `text` is the suffix of A or B, `other` is the suffix of the other one
   bool is_a;
   bool of_embedding;
 };
@@ -219,14 +219,15 @@ bool AdapterReader::is_of_tower(std::string_view module) const {
 }
 
 // If the checkpoint stores each expert as one tensor, an adapter has either one module per expert, or one
-// module `experts` with a parameter for all experts (gate and up in one).
+// module `experts` with one parameter for all experts, in which gate and up are one matrix.
 void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product) {
   const std::vector<MatrixParameter>& matrices = *product.matrices;
   const std::int64_t count = std::ssize(matrices);
   for (const MatrixParameter& w : matrices) {
     const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
     std::vector<Linear::Block> blocks = blocks_of(part_rows, w.order);
-    // Not for a stack of experts: B of the parameter for all experts (added below) has no zeros.
+    // An adapter may have one A and B for gate and up together (`all` below). Each column of this B changes
+    // the rows of both tensors, so all rows form one block. This does not occur if the experts are a stack.
     if (w.slice < 0 && blocks.size() > 1) {
       Linear::Block whole{.part = -1};
       for (const Linear::Block& block : blocks) std::ranges::copy(block.order, std::back_inserter(whole.order));
@@ -261,7 +262,7 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   if (usual != own) add_module(usual + ".weight", all);
 }
 
-// `tensor` begins with the first prefix. The module's name ends at the last dot.
+// `tensor` begins with prefixes_[0]. The module's name ends at the last dot.
 void AdapterReader::add_module(std::string_view tensor, const Module& module) {
   const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
   modules_[std::string(name)].push_back(module);
@@ -428,8 +429,8 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
       put(half, e, change_of(index));
     }
   }
-  // If the embedding and the output matrix are tied, PEFT stores both changes, with equal contents. If the
-  // model does not tie them, ensure_weight_tying has no effect.
+  // With config.tied, PEFT stores the changes of the embedding and of the output matrix, with equal contents.
+  // If the model does not tie them (tied_), ensure_weight_tying has no effect.
   if (config.tied && tied_ && index_of[kEmbeddingIndex] != SIZE_MAX && index_of[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt,
                    "ensure_weight_tying is set and the embedding changes, but the output matrix does not");

@@ -1,13 +1,14 @@
 // LoRA adapters (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022): reads their
 // files, and applies them in the forward pass.
 // An adapter adds scale * x A^T B^T to a linear product y = x W^T, with A [rank, cols] and B [rows, rank]. It
-// may also change the output matrix, and the embedding: token t then gets column t of B A in addition.
+// may also change the output matrix and the embedding. For the embedding, column t of B A is added to the row
+// of token t.
 // In each step, tokens with adapters are sorted by adapter. One grouped product applies the A of every
 // adapter, a second one applies every B. So a token's result does not depend on other tokens. All adapters of
 // an engine have equal dimensions: ranks are padded with zeros to the engine's max_rank. If the network
-// stacks several tensors in one matrix (such as q, k and v), their A are stacked too, and their B are blocks
-// on the diagonal of B. Every expert has separate products, and the (token, expert) pairs are sorted by
-// expert and adapter.
+// stacks several tensors in one matrix (such as q, k and v), the A of these tensors are stacked too, and the
+// B of these tensors become diagonal blocks of one B. Every expert has separate products, and the (token,
+// expert) pairs are sorted by expert and adapter.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,8 @@ struct AdapterFile {
   // Change of one linear product. Both matrices are row-major, in the format of the activations. B includes
   // the scale. For the embedding, A is transposed: [vocab, rank].
   struct Change {
-    // LinearParameter::index. A matrix that stacks n tensors also has the n - 1 indices before this one.
+    // index of the product: LinearParameter::index, an expert's MatrixParameter::index, or a constant of
+    // parameters.h
     std::size_t linear = 0;
     std::vector<std::byte> a, b;
   };
@@ -83,7 +85,7 @@ class AdapterReader {
   // this rank keeps.
   struct Linear {
     struct Block {
-      // index of the stacked tensor that contains all rows; -1: the rows are in several tensors
+      // index of the stacked tensor that contains all rows of the block; -1: they are in several tensors
       std::int64_t part = 0;
       std::vector<RowRange> order{};
     };
@@ -109,7 +111,7 @@ class AdapterReader {
 
   // A or B of one module.
   struct Half;
-  // Returns an error if the tensor does not fit the base model, or if A and B do not fit each other.
+  // Returns an error if the tensor does not fit the base model, or if its A and B do not fit each other.
   Result<Half> half_of(const StoredTensor& tensor, std::string_view module, const AdapterConfig& config,
                        std::span<const StoredTensor> tensors) const;
   void put(const Half& half, std::int64_t expert, AdapterFile::Change& change) const;

@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kAtOnce = 64;  // Maximum number of groups in a grouped product.
 
 struct Lists {
-  View adapters;              // i32 [tokens]: index of each token's adapter in StepAdapters; -1: none
-  View pair_rows, rows,
-      starts;  // arguments of a grouped product: i32 [pair_rows], [pair_rows], [kAtOnce + 1]
+  View adapters;  // i32 [tokens]: index of each token's adapter in StepAdapters; -1: none
+  // arguments of a grouped product: i32 [pair_rows], [pair_rows], [kAtOnce + 1]
+  View pair_rows, rows, starts;
 };
 Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t pair_rows) {
   return {.adapters = scratch.take(DType::i32, {tokens}),

@@ -41,7 +41,7 @@ Adapter prepared(const AdapterReader& reader, const AdapterFile& file, Backend& 
 
 class AdapterGolden : public testing::TestWithParam<std::string> {};
 
-// A case has the name of its base model.
+// The name of a case is the name of its base model.
 TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   const golden::Golden golden = golden::read(GetParam(), kAdapters);
   std::vector<Backend> backends;
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Families, AdapterGolden, testing::ValuesIn(golden::name
 
 TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u); }
 
-// A copy of a golden adapter that tests damage.
+// A copy of a golden adapter, whose files the tests damage.
 class AdapterErrors : public testing::Test {
  protected:
   explicit AdapterErrors(const std::string& name = "llama-f32")

@@ -13,7 +13,7 @@
 namespace octavo {
 
 // Assigns the workspaces of one block from one memory area. All blocks use the same area, because they run
-// one after another. If it has no memory, Scratch only measures the size.
+// one after another. A Scratch without memory only measures the size.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}
@@ -47,7 +47,7 @@ class Slots {
   }
 
   std::int64_t bytes() const;
-  // Assigns memory to the slots. `memory` has bytes() bytes.
+  // Assigns memory to the slots. `memory` must have bytes() bytes.
   void bind(const Buffer& memory);
 
  private:

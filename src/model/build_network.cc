@@ -25,7 +25,7 @@ NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   return norm;
 }
 
-// A half has no norm if its name is empty.
+// Returns no norm if `tensor` is empty, unless the norm has no stored weight.
 NormParameter post_norm(const NormSpec& norm, const Namer& name, const std::string& tensor,
                         std::int64_t dim) {
   return norm.stored && tensor.empty() ? NormParameter{} : name.norm(norm, tensor, dim);
@@ -80,7 +80,7 @@ void NetworkBuilder::add_ends() {
     ends.final_norm = top_.norm(spec_.final_norm, names.final_norm, spec_.dim);
   const bool borrows = spec_.inputs.hidden && !spec_.inputs.hidden->own_output;
   if (spec_.logits.tied || spec_.head || spec_.encodes_media() || borrows)
-    // Programs that store a tied matrix twice write it under this name, too.
+    // Some programs store a tied matrix twice. The second name is this one.
     network_.ignorable.push_back(names.lm_head + ".weight");
   else if (stage.is_last())
     ends.lm_head = own_rows(Namer(names, "").table(names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table));

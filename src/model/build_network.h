@@ -24,7 +24,7 @@ class NetworkBuilder {
   void add_ends();
   void add_inputs();
   void add_heads();
-  // Adds the embedding or an encoder's input, and the rows that all layers read.
+  // Adds the first input: an image or audio encoder's, or the embedding of tokens.
   void add_first_input();
   std::unique_ptr<ResidualScheme> make_residual() const;
   Layer make_layer(std::size_t index);

@@ -11,15 +11,15 @@ namespace {
 
 using LayersByNeed = std::map<CacheNeed, std::vector<std::size_t>>;
 
-// Elements per token.
+// Number of cached elements per token.
 double numbers_of(const CacheNeed& need) {
   return static_cast<double>(need.kv_heads) * need.head_dim * (need.values_in_keys > 0 ? 1 : 2) / need.rate;
 }
 
-// Returns the number of layers per group. It is the smallest number of layers with equal needs, because this
-// wastes the least memory. But if the largest number is nearly equal, it is used, so that each need has one
-// group. Caches of compressed entries are small and are kept until the sequence ends, so the entries of all
-// layers form one group.
+// Returns the number of layers per group. For each need, the layers that have it are counted. The result is
+// the smallest of these counts, because this wastes the least memory. If the largest count is less than 5/4
+// of it, the result is the largest count, so that each need has one group. Caches of compressed entries are
+// small and are kept until the sequence ends, so the entries of all layers form one group.
 int group_size(const LayersByNeed& layers_by_need) {
   double entries = 0;
   for (const auto& [need, layers] : layers_by_need)

@@ -33,7 +33,8 @@ struct CacheLayer {
   int group = -1;  // -1: the layer stores nothing in the cache
   int plane = 0;
   std::int64_t state = -1;  // offset of the layer's state in a slot of states, in floats; -1: no state
-  int entries = -1;  // index in CacheLayout::layers of the cache of the layer's compressed entries; -1: none
+  // CacheLayout::layers[entries] is the cache of the layer's compressed entries; -1: no entries
+  int entries = -1;
 };
 
 struct CacheLayout {
@@ -55,10 +56,10 @@ struct CacheLayout {
 struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
-  // layers with a sliding window have separate groups and free old blocks; otherwise they keep all tokens
+  // true: layers with a sliding window have separate groups and free old blocks; false: they keep all tokens
   bool window_groups = true;
-  // All layers of a group share one plane. This is possible if each sequence is computed in one step, so that
-  // no later step reads the cache (pooling models).
+  // true: all layers of a group share one plane. This is possible if each sequence is computed in one step,
+  // so that no later step reads the cache (pooling models).
   bool one_plane = false;
 };
 

@@ -21,8 +21,8 @@ boost::json::string_view key_of(std::string_view field) { return {field.data(), 
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
-// Python writes infinity as the bare word Infinity. Replaces it by the largest number. The length of the text
-// stays the same, so that length limits apply.
+// Python writes infinity as the bare word Infinity. Replaces it by kLargest. The length of the text stays the
+// same, so that length limits apply.
 std::string without_infinities(std::string_view text) {
   std::string out(text.substr(0, kConfigLimits.bytes + 1));
   bool quoted = false;
@@ -79,7 +79,8 @@ void merge(boost::json::object& fields, const boost::json::object& overrides) {
 }
 
 // transformers 5 writes rope_parameters instead of rope_scaling. If an override has rope_scaling, only the
-// scaling changes. If layer types differ, it changes only for layers with full attention.
+// scaling changes. If rope_parameters has an object for each layer type, only layers with full attention
+// change.
 void keep_rotation(boost::json::object& fields, const boost::json::object& overrides) {
   constexpr std::string_view kKept[] = {"rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved"};
   auto* newer = fields.if_contains("rope_parameters");

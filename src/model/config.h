@@ -33,7 +33,7 @@ class Config {
   using Names = std::map<std::string, std::string, std::less<>>;
   static Config of(boost::json::object fields, std::string file, Names names);
 
-  // Returns a copy in which a field (first) may also have another name (second) in the file.
+  // Returns a copy in which the file may have a field (first) under another name (second).
   Config with_names(const Names& names) const;
 
   // Returns the fields outside text_config, without defaults. The file must have text_config.

@@ -54,8 +54,8 @@ class Convert : public testing::Test {
 TEST_F(Convert, LoadsAgainWithTheSameBits) {
   expect_same_bits("models/demo", Encoding::int8);
   expect_same_bits("models/demo", Encoding::int4);
-  expect_same_bits(fmt::format("{}/llama", golden::kModels),
-                   Encoding::int4);  // the widths of this model are not multiples of 128
+  // The widths of this model are not multiples of 128.
+  expect_same_bits(fmt::format("{}/llama", golden::kModels), Encoding::int4);
   // Models with fused matrices, reordered rows, biases, or an untied output matrix.
   for (const char* family : {"llama", "phi3", "gpt_neox", "qwen2", "gemma2"})
     expect_same_bits(fmt::format("{}/{}", golden::kModels, family), Encoding::int8);

@@ -99,7 +99,8 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   return spec;
 }
 
-// Returns the target's token id for each id of the head. The tensor d2t contains the differences.
+// Returns the target's token id for each id of the head. The tensor d2t contains the target's id minus the
+// head's id.
 Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int draft_vocab, int vocab) {
   std::vector<std::int32_t> tokens;
   const StoredTensor* d2t = checkpoint.find("d2t");

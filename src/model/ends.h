@@ -10,7 +10,8 @@ struct Ends {
   MatrixParameter lm_head;  // missing if tied to the embedding, or if the model does not generate text
   NormParameter final_norm;
   float embed_scale = 1;
-  // target model's matrices, for those that a drafter lacks; must outlive this object
+  // ends of the target model, for the matrices that a drafter lacks; null: no target; must outlive this
+  // object
   const Ends* other = nullptr;
 
   const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }

@@ -13,8 +13,8 @@ using ExpertPlacement = std::vector<std::int32_t>;  // expert of each slot, in t
 // Index of the first slot of a rank. For rank == ranks, the result is the number of slots.
 constexpr std::int64_t first_slot(std::int64_t slots, int ranks, int rank) { return slots * rank / ranks; }
 
-// Returns each expert once, in order, then the first `redundant` experts again. `redundant` is at most
-// experts * (ranks - 1).
+// Returns a placement with experts + redundant slots: the experts 0, 1 .. in order, and again from 0 after
+// the last expert. `redundant` is at most experts * (ranks - 1).
 ExpertPlacement first_placement(int experts, int redundant);
 
 // Balances `loads` over ranks, as DeepSeek's EPLB (2025) does. First, each extra slot is given to the expert

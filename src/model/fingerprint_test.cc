@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBytes =
-    (std::size_t{40} << 20) + 12'345;  // several pieces, of which the last one is shorter
+// Several pieces, of which the last one is shorter.
+constexpr std::size_t kBytes = (std::size_t{40} << 20) + 12'345;
 
 struct Folder {
   ScratchDirectory scratch;

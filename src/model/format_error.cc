@@ -1,8 +1,9 @@
 // Measures the errors of number formats: format_error IDS REFERENCE MODEL ...
 // Each line of IDS is a sequence of token ids. Predictions of ids with a '+' are evaluated. REFERENCE is
 // computed in f32. Each MODEL is a directory, optionally followed by "+int8" or "+int4" (quantised while
-// loading), and is computed as in `octavo serve`. The output has one line per model: mean KL(reference
-// model), share of predictions with the same most likely token, perplexity, size of the prepared weights.
+// loading), and is computed as in `octavo serve`. The output has one line per model: mean Kullback-Leibler
+// divergence from the reference, share of predictions with the same most likely token, perplexity, size of
+// the prepared weights.
 // tools/formats/error_table.py runs this program.
 #include <fmt/format.h>
 

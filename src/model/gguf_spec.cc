@@ -113,7 +113,7 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   return {};
 }
 
-// Returns an error if the file's scoring function of the router is not the family's.
+// Returns an error if the router's scoring function in the file differs from the family's.
 Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   // other values mean a softmax over the selected experts
   constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;

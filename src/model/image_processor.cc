@@ -41,6 +41,13 @@ Result<int> square_size(const Config& config, int absent) {
   return height;
 }
 
+// Returns an error if the field is false.
+Result<> refuse_false(const Config& config, std::string_view field) {
+  TRY(const bool set, config.boolean(field, true));
+  if (set) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is false, but only true is supported", config.where(field));
+}
+
 // Ignores crop_to_patches, because InternVL's processor always cuts images into tiles.
 Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kTiles{1, 64};
@@ -52,6 +59,16 @@ Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
     return invalid("min_patches", "{} is {}, but must be at most max_patches {}", config.where("min_patches"),
                    rule.tiles_min, rule.tiles_max);
   out.rule = rule;
+  return {};
+}
+
+Result<> read_fitting_tiles(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(refuse_false(config, "crop_to_patches"));
+  TRY_VOID(read_ratio_tiles(config, out));
+  auto& rule = std::get<media::RatioTileRule>(out.rule);
+  TRY(rule.tile_size, square_size(config, 512));
+  rule.tiles_min = 1;
+  rule.fits = true;
   return {};
 }
 
@@ -162,6 +179,27 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
+// An image counts as temporal_patch_size equal frames.
+Result<> read_glm_size(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(read_any_size(config, out));
+  auto& rule = std::get<media::AnySizeRule>(out.rule);
+  rule.pixels_min = 112 * 112;
+  rule.pixels_max = 28 * 28 * 15000;
+  rule.growth = media::AnySizeRule::Growth::both;
+  TRY(rule.weight, config.integer("temporal_patch_size", {1, 64}, 2));
+  rule.rounded_weight = rule.weight;
+  return read_pixels(config, rule);
+}
+
+Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(read_any_size(config, out));
+  auto& rule = std::get<media::AnySizeRule>(out.rule);
+  rule.pixels_min = 384 * 384;
+  rule.pixels_max = 1536 * 1536;
+  rule.growth = media::AnySizeRule::Growth::in_turn;
+  return read_pixels(config, rule);
+}
+
 // pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
@@ -209,6 +247,17 @@ constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
 const Kind kProcessors[] = {
     {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
+    {"Cohere2VisionImageProcessor",
+     read_fitting_tiles,
+     {.filter = Filter::bicubic,
+      .mean = kClipMean,
+      .std = kClipStd,
+      .placeholder = "<|IMG_PATCH|>",
+      .token = "<|IMG_PATCH|>",
+      .before = "<|START_OF_IMG|>",
+      .after = "<|END_OF_IMG|>",
+      .row_break = "<|IMG_LINE_BREAK|>"},
+     {"max_patches"}},
     {"Gemma3ImageProcessor",
      read_stretched,
      {.filter = Filter::bilinear,
@@ -226,6 +275,14 @@ const Kind kProcessors[] = {
       .after = "<image|>"},
      {"max_soft_tokens"},
      false},
+    {"Glm46VImageProcessor",
+     read_glm_size,
+     {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd, .placeholder = "<|image|>", .token = "<|image|>"},
+     {"size", "min_pixels", "max_pixels"}},
+    {"Glm4vImageProcessor",
+     read_glm_size,
+     {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd, .placeholder = "<|image|>", .token = "<|image|>"},
+     {"size", "min_pixels", "max_pixels"}},
     {"GotOcr2ImageProcessor",
      read_ratio_tiles,
      {.filter = Filter::bicubic,
@@ -245,6 +302,14 @@ const Kind kProcessors[] = {
      read_onevision_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
      {"image_grid_pinpoints"}},
+    {"PaddleOCRVLImageProcessor",
+     read_paddle_size,
+     {.filter = Filter::bicubic,
+      .mean = kClipMean,
+      .std = kClipStd,
+      .placeholder = "<|IMAGE_PLACEHOLDER|>",
+      .token = "<|IMAGE_PLACEHOLDER|>"},
+     {"size", "min_pixels", "max_pixels"}},
     {"Phi4MMImageProcessor",
      read_padded_tiles,
      {.placeholder = "<|endoftext10|>", .token = "<|endoftext10|>"},
@@ -276,6 +341,66 @@ const Kind kProcessors[] = {
     {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
     {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
 };
+
+// Texts of models that use the image processor of another model, by `model_type` of config.json.
+struct Wording {
+  std::string_view model_type;
+  std::string_view token;  // placeholder and token of an image
+  bool breaks = true;      // false: there are no texts before, between and after the rows of an image
+};
+constexpr Wording kWordings[] = {
+    {"dots_ocr", "<|imgpad|>"},
+    {"lighton_ocr", "<|image_pad|>", false},
+    {"opencua", "<|media_placeholder|>"},
+    {"qwen2_5_omni", "<|IMAGE|>"},
+    {"hyperclovax_vision_v2", "<|IMAGE_PAD|>"},
+    {"vlm", "<|IMAGE_PAD|>"},  // HyperCLOVA X SEED Think 32B as published
+};
+
+Result<std::string> type_of(const Config& config) {
+  const Config outer = config.outer();
+  return (outer.has("model_type") ? outer : config).text("model_type", "");
+}
+
+// InternVL's first format has these settings in config.json, not in a file of the image processor.
+Result<media::ProcessorConfig> read_internvl_chat(const Config& config, const boost::json::object& overrides) {
+  constexpr Config::Range kTiles{1, 64};
+  media::ProcessorConfig out{.filter = media::Filter::bicubic,
+                             .mean = {0.485F, 0.456F, 0.406F},
+                             .std = {0.229F, 0.224F, 0.225F},
+                             .placeholder = "<image>",
+                             .token = "<IMG_CONTEXT>",
+                             .before = "<img>",
+                             .after = "</img>"};
+  if (!overrides.empty())
+    return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
+                         "the image settings of this model cannot be changed: remove mm_processor_kwargs");
+  media::RatioTileRule rule;
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(rule.tile_size, vision.value_or(Config()).integer("image_size", kEdge, 448));
+  TRY(rule.tiles_min, config.integer("min_dynamic_patch", kTiles, 1));
+  TRY(rule.tiles_max, config.integer("max_dynamic_patch", kTiles, 12));
+  TRY(const bool dynamic, config.boolean("dynamic_image_size", true));
+  if (!dynamic) rule.tiles_min = rule.tiles_max = 1;
+  if (rule.tiles_max > 1) TRY_VOID(refuse_false(config, "use_thumbnail"));
+  if (rule.tiles_min > rule.tiles_max)
+    return invalid("min_dynamic_patch", "{} is {}, but must be at most max_dynamic_patch {}",
+                   config.where("min_dynamic_patch"), rule.tiles_min, rule.tiles_max);
+  out.rule = rule;
+  return out;
+}
+
+// A folder without config.json has the texts of the image processor.
+Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) {
+  const auto config = Config::load(directory);
+  if (!config) return {};
+  TRY(const std::string type, type_of(*config));
+  const auto* found = std::ranges::find(kWordings, type, &Wording::model_type);
+  if (found == std::end(kWordings)) return {};
+  out.placeholder = out.token = found->token;
+  if (!found->breaks) out.before = out.after = out.row_break = "";
+  return {};
+}
 
 Result<const Kind*> kind_of(const Config& config) {
   TRY(const std::string name, config.text("image_processor_type", ""));
@@ -341,6 +466,10 @@ Result<std::array<float, 3>> channels(const Config& config, std::string_view fie
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
+  if (const auto model = Config::load(directory)) {
+    TRY(const std::string type, type_of(*model));
+    if (type == "internvl_chat" || type == "skywork_chat") return read_internvl_chat(*model, overrides);
+  }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
   TRY(const Kind* const kind, kind_of(config));
   TRY_VOID(check_overrides(*kind, overrides));
@@ -352,6 +481,7 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
                            wanted);
   }
   media::ProcessorConfig out = kind->absent;
+  TRY_VOID(set_wording(directory, out));
   TRY_VOID(kind->read(config, out));
   TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));

@@ -66,21 +66,10 @@ std::string rope_text(const RopeSpec& rope) {
       rope.scaling.kind == RopeScalingKind::none ? "" : fmt::format(" x {}", rope.scaling.factor));
 }
 
-// Lists the formats of matrices, largest total size first.
-std::string formats_text(const Checkpoint& checkpoint) {
-  std::map<std::string_view, std::size_t> bytes;
-  for (const StoredTensor& tensor : checkpoint.tensors())
-    if (tensor.shape.size() > 1) bytes[tensor.format] += stored_bytes(tensor);
-  std::vector<std::pair<std::size_t, std::string_view>> formats;
-  for (const auto& [format, size] : bytes) formats.emplace_back(size, format);
-  std::ranges::sort(formats, std::greater());
-  return fmt::format("{}", fmt::join(formats | std::views::values, ", "));
-}
-
 // Formats numbers with three significant digits, such as "0.0513 GFLOP" and "1.23e+03 MB".
 std::string cost_line(std::string_view what, const PassCost& cost, std::int64_t tokens) {
   const auto n = static_cast<double>(tokens);
-  return fmt::format("  {:<32}{:>10.3g} MB {:>10.3g} GFLOP a token {:>8.1f} FLOP/byte\n", what,
+  return fmt::format("  {:<32}{:>10.3g} MB {:>10.3g} GFLOP/token {:>8.1f} FLOP/byte\n", what,
                      cost.bytes / n / 1e6, cost.operations / n / 1e9, cost.operations / cost.bytes);
 }
 
@@ -112,11 +101,11 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
                       windows);
   if (layout.state_floats > 0)
     text += fmt::format(
-        "states (f32)\n  a sequence      {:.1f} KiB, and as much for each state in the prefix cache\n",
+        "states (f32)\n  per sequence    {:.1f} KiB, and the same for each state in the prefix cache\n",
         static_cast<double>(layout.state_bytes()) / 1024);
   if (spec.has_cross()) {
     const CacheLayout cross = cross_layout(spec, {.dtype = dtype});
-    text += fmt::format("keys and values of {} ({})\n  a sequence      {:.1f} KiB\n",
+    text += fmt::format("keys and values of {} ({})\n  per sequence    {:.1f} KiB\n",
                         spec.media.tower->inputs.sound ? "sound" : "the prompt", name(dtype),
                         static_cast<double>(rows_blocks(spec, cross) * cross.block_bytes(ops)) / 1024);
   }
@@ -145,8 +134,8 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
     return bytes < kMiB ? fmt::format("  {:<16}{:.1f} KiB\n", what, bytes / 1024)
                         : fmt::format("  {:<16}{:.1f} MiB\n", what, bytes / kMiB);
   };
-  std::string text = fmt::format("memory plan ({} tokens a step, a sequence of {})\n", kLimits.max_tokens,
-                                 spec.max_positions);
+  std::string text = fmt::format("memory plan ({} tokens per step, one sequence of {} tokens)\n",
+                                 kLimits.max_tokens, spec.max_positions);
   text += line("weights", static_cast<double>(weight_bytes));
   text += line("workspaces", static_cast<double>(workspace_bytes(spec, activation, kLimits)));
   return text +
@@ -169,7 +158,7 @@ Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpo
     const std::string size =
         image.image_size > 0
             ? fmt::format("{0} x {0} pixels, {1} tokens", image.image_size, image.side() * image.side())
-            : fmt::format("of any size, a token for {0} x {0} pixels", image.unit());
+            : fmt::format("of any size, one token per {0} x {0} pixels", image.unit());
     text = fmt::format("images ({})\n  width           {}, patches of {} x {}\n", size, tower.dim,
                        image.patch_size, image.patch_size);
   }
@@ -215,6 +204,16 @@ PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t cont
                    layers.cached * static_cast<double>(cache_element_bytes) +
                    layers.state * static_cast<double>(sizeof(float)),
           .operations = layers.operations + 2 * head};
+}
+
+std::string formats_text(const Checkpoint& checkpoint) {
+  std::map<std::string_view, std::size_t> bytes;
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    if (tensor.shape.size() > 1) bytes[tensor.format] += stored_bytes(tensor);
+  std::vector<std::pair<std::size_t, std::string_view>> formats;
+  for (const auto& [format, size] : bytes) formats.emplace_back(size, format);
+  std::ranges::sort(formats, std::greater());
+  return fmt::format("{}", fmt::join(formats | std::views::values, ", "));
 }
 
 Result<std::string> inspect(const std::string& path, const Backend& backend) {

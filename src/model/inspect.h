@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/ops.h"
 #include "model/spec.h"
+#include "weights/checkpoint.h"
 
 namespace octavo {
 
@@ -25,6 +26,9 @@ struct PassCost {
 };
 PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t context,
                    double weight_element_bytes, std::size_t cache_element_bytes);
+
+// Returns the formats of the checkpoint's matrices, largest total size first, such as "int8, bf16".
+std::string formats_text(const Checkpoint& checkpoint);
 
 // Describes the model in a directory or GGUF file: architecture, parameters, memory plan, KV cache and
 // roofline. Reads only the headers of the checkpoint. Returns the errors of Model::load.

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// A part of a matrix. `part` points into the checkpoint, or into `cut` or another member of this struct.
+// A part of a matrix. `part` points into the checkpoint, or into another member of this struct.
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
@@ -129,7 +129,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
-// Makes a part of zero rows, in the same format as the matrix's other parts.
+// Makes a part in which all numbers are 0, in the same format as the matrix's other parts.
 Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixFormats& formats, ThreadPool& pool) {
   LoadedPart made;
   made.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(formats.plain));
@@ -197,8 +197,8 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   return loaded;
 }
 
-// Returns the parts in the order `order`. `gap` has zero rows, at least as many as the longest range of zeros
-// in `order`.
+// Returns the parts in the order `order`. `gap` is a part in which all numbers are 0. It has at least the
+// number of rows of the longest range of zeros in `order`.
 std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order,
                                  const LoadedPart& gap) {
   std::vector<MatrixPart> parts;
@@ -238,7 +238,7 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
     if (shape.size() > 2) {  // A convolution with disjoint windows, or a stack of matrices.
       std::int64_t rows = 1;
       for (const std::int64_t size : shape) rows *= size;
-      // A row of both has the parameter's length, unless a rank loads only some columns of a stack.
+      // In both cases, a row has parameter.cols elements, unless a rank loads only some columns of a stack.
       const std::int64_t cols = parameter.sharded ? shape.back() : parameter.cols;
       shape = {rows / cols, cols};
     } else if (shape.size() == 1) {
@@ -253,7 +253,7 @@ struct MatrixLayout {
   bool all_plain;
   bool widens;            // groups of columns are padded with zeros
   bool own_bytes;         // a rank reads only its part of the tensors
-  std::int64_t gap_rows;  // length of the longest range of zero rows
+  std::int64_t gap_rows;  // length of the longest range of rows that are all 0
 
   bool pads() const { return gap_rows > 0 || widens; }
 };
@@ -266,7 +266,7 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
     if (range.begin < 0) gap_rows = std::max(gap_rows, range.count);
   if (!all_plain) {
     formats.plain = formats.activation;
-    // Zeros are plain, so all rows must be plain.
+    // Rows and columns of zeros are plain, so all rows must be plain.
     if (gap_rows > 0 || widens) formats.quantization = Encoding::plain;
   }
   return {.formats = formats,

@@ -22,8 +22,8 @@ struct MatrixFormats {
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
 
-// Returns the format of the first plain matrix. Matrices of layers come first. If all matrices are packed,
-// the result is the format of the norms; if all are in GGUF blocks, it is bf16.
+// Returns the format of the first plain matrix. The matrices of layers are searched first. If all matrices
+// are packed, the result is the format of the norms; if all are in GGUF blocks, it is bf16.
 DType plain_format(Network& network, const Checkpoint& checkpoint);
 
 }  // namespace octavo

@@ -102,7 +102,8 @@ Result<std::unique_ptr<PositionHeads>> load_mlp_speculator(const std::string& pa
                             .weight = constant_vector(
                                 std::vector(static_cast<std::size_t>(row), std::numbers::sqrt2_v<float> / 2)),
                             .bias = {}};
-  // If tied, all positions share the matrices. The first product is separate if its input has another width.
+  // If tied, all positions share the matrices. Only the first product is separate, because its input may have
+  // another width.
   for (int position = 0; position < count; ++position) {
     const auto numbered = [&](std::string_view what) { return fmt::format("{}.{}", what, position); };
     if (position == 0 || !tied || position == 1)

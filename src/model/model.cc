@@ -13,6 +13,7 @@
 #include "model/families/readers.h"
 #include "model/generation_config.h"
 #include "model/gguf_spec.h"
+#include "model/added_token.h"
 #include "model/image_processor.h"
 #include "model/quantization_config.h"
 #include "model/sentence_transformers.h"
@@ -102,7 +103,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
                    : longest != nullptr ? longest->unit
                    : budget != nullptr  ? budget->unit
                                         : 0;
-  if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr) ||
+  if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr && !config.row_break.empty()) ||
       input.tiled != config.stacked() || input.whole_last != (padded != nullptr))
     return invalid("image_processor_type", "the files of the image processor do not match the model");
   if ((!input.tiled || input.whole_last) && input.image_size % input.unit() != 0)
@@ -170,7 +171,7 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   ModelSpec tower = *spec.media.tower;
   TRY_VOID(check_sizes(config, *tower.inputs.image));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
-    tower.max_positions = static_cast<int>(std::max(any->pixels_max, video_pixels_max(config)) /
+    tower.max_positions = static_cast<int>(std::max(any->pixels_max / any->weight, video_pixels_max(config)) /
                                            (tower.inputs.image->patch_size * tower.inputs.image->patch_size));
   if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
     const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.inputs.image->merge;
@@ -185,6 +186,9 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
 
 // If the files of the image processor are missing, the model supports only text.
 Result<> read_images(const std::string& path, ModelSpec& spec) {
+  if (!spec.media.token_text.empty()) {
+    TRY(spec.media.token, id_of_added_token(path, spec.media.token_text));
+  }
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
   log_warning("{}: prompts can contain only text", read.error().message);
@@ -398,7 +402,8 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   // As in vLLM, the default for models without a pooling head is the last token's vector.
   if (runner == Runner::pooling && !spec.head) {
     if (reading.convert == Convert::none)
-      return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
+      return invalid("convert",
+                     "{} models generate text: with --runner pooling, --convert must be embed or classify",
                      spec.architecture);
     spec.head = Head{.pool = Pool::last, .normalise = true};
   }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "kernels/ops.h"
+#include "model/host_weights.h"
 #include "model/network.h"
 #include "model/spec.h"
 #include "tensor/buffer.h"
@@ -40,7 +41,7 @@ struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
   std::optional<Pool> pool = {};       // type of pooling, only for pooling models
-  bool each_token = false;             // one vector per token, only for pooling models
+  bool each_token = false;             // true: one vector per token; only for pooling models
   boost::json::object overrides = {};  // replace fields of config.json
 };
 
@@ -60,7 +61,8 @@ struct LoadOptions {
   // cache has the format of activations.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
-  Shard shard = {};         // tensor parallelism; requires a checkpoint that is not quantised
+  HostWeights host_weights = {};  // only for devices with separate memory
+  Shard shard = {};         // tensor and expert parallelism: the part of the model to load
   bool whole_ends = false;  // load Model::ends
   int stage = 0;            // pipeline stage to load, in [0, stages)
   int stages = 1;
@@ -82,7 +84,8 @@ struct Model {
   View temperatures;
   Buffer vectors;                    // memory of all norms, biases and frequencies
   std::size_t weight_bytes = 0;      // size of prepared matrices and vectors, including the encoder
-  std::size_t checkpoint_bytes = 0;  // all tensors of the checkpoint
+  std::size_t host_weight_bytes = 0;  // part of weight_bytes that is in host memory (HostWeights)
+  std::size_t checkpoint_bytes = 0;   // all tensors of the checkpoint
   std::unique_ptr<Model> tower;      // image or audio encoder of the model; null: the model has none
   // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.
   std::unique_ptr<Model> ends;
@@ -110,8 +113,8 @@ Result<> check_weights(const std::string& path, const LoadOptions& options);
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {},
                                    const std::string& weights = {});
 
-// Returns how the checkpoint's matrices are packed, by the name in config.json ("gptq", "awq",
-// "compressed-tensors", "fp8"), or "gguf", or "none" for plain matrices.
+// Returns how the checkpoint's matrices are packed: the name in config.json (such as "gptq" or "fp8"),
+// "gguf", or "none" for plain matrices.
 Result<std::string_view> quantization_method(const std::string& path);
 
 // Reads the spec from a directory's config.json and its files of Sentence Transformers, or from the metadata

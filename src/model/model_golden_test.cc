@@ -21,7 +21,7 @@ struct NamedBackend {
 };
 
 // Returns the reference backend, the CPU backend with every instruction set of this processor, and CUDA.
-// Without long tests, every second backend is left out, but not the reference.
+// Without long tests, returns only every second backend, and always the reference.
 std::vector<NamedBackend> backends(const std::string& of) {
   std::vector<NamedBackend> list;
   std::size_t way = 0;

@@ -24,7 +24,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A copy of a golden checkpoint that tests damage.
+// A copy of a golden checkpoint, whose files the tests damage.
 class ModelLoad : public testing::Test {
  protected:
   explicit ModelLoad(const std::string& model = "llama-f32") {
@@ -184,8 +184,7 @@ TEST_F(ModelLoad, InspectTellsWhatThereIs) {
   EXPECT_THAT(*text, testing::Not(HasSubstr(" 0.0 "))) << "small sizes have small units";
 }
 
-// transformers rounds the scale to the weights' format: for 48 columns, it is 6.9375 in bf16 instead of
-// 6.9282.
+// The vector q_norm is stored with two dimensions, so join_packed() accepts it as an fp8 matrix.
 TEST(VectorsWithRows, AreNotReadFromCodes) {
   constexpr std::string_view kNorm = "model.layers.0.self_attn.q_norm.weight";
   const ScratchDirectory directory;

@@ -47,6 +47,7 @@ struct MlpNames {
 
 struct EncoderNames {
   std::string patches = {};
+  std::string patch_norm = {};
   std::string class_token = {};
   std::string newline = {};                    // row of ImageInput::tiled; full name
   std::string separator = {};                  // row of ImageInput::whole_last; full name
@@ -54,14 +55,16 @@ struct EncoderNames {
   // Full names of two vectors. An encoder's output x becomes (x - standard_bias) * standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
-  bool stacked_tables =
-      false;  // class token and positions are stored as [1, rows, dim], and their names have no ".weight"
+  // true: class token and positions are stored as [1, rows, dim], and their names have no ".weight"
+  bool stacked_tables = false;
 };
 
 // Names for an encoder's projector. They have no prefix.
 struct ProjectorNames {
   std::vector<std::string> matrices = {};  // in the order of use
   std::string norm = {};
+  std::string patch_norm = {};
+  std::string hidden_norm = {};
   std::string merger = {};  // matrix of Projector::merged
   // names for each of ImageInput::deep_layers; '{}' is the index in this list
   std::vector<std::string> deep = {};

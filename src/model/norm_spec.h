@@ -1,3 +1,4 @@
+// Configuration (spec) of a norm.
 #pragma once
 
 #include "kernels/kinds.h"

@@ -14,7 +14,8 @@
 
 namespace octavo {
 
-// Rows begin, begin + step, .. of a matrix, or elements of a vector. If begin is -1, the rows are zeros.
+// Rows begin, begin + step, .. of a matrix, or elements of a vector. If begin is -1, all numbers of the rows
+// are 0.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;
@@ -33,8 +34,9 @@ enum class MatrixUse : std::uint8_t {
 // rows in `order`.
 struct MatrixParameter {
   std::vector<Slot> parts;  // empty: the network has no such matrix
-  std::int64_t slice = -1;  // index in a stack [slices, ..]; -1: the tensor is not a stack
-  // the rows of this number of matrices in a stack follow one another; 0: the tensor is not a stack
+  std::int64_t slice = -1;  // index in a stack; -1: the tensor is not a stack
+  // if not 0: the tensor is a stack of `slices` matrices whose rows follow one another, [slices * r, ..]; 0:
+  // the stack has the shape [slices, r, ..]
   std::int64_t slices = 0;
   bool transposed = false;  // each tensor is stored as [cols, rows]
   bool ranges_transposed = false;  // each range of `order`, [count, cols], is transposed to [cols, count]
@@ -75,7 +77,7 @@ struct VectorParameter {
   std::vector<RowRange> order;
   float offset = 0;    // number that is added to each element
   bool rates = false;  // an element x is stored as -exp(x)
-  // each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows
+  // true: each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows
   bool shares = false;
   std::optional<Slot> scale = {};  // vector of the same length that multiplies this one
   std::vector<Factor> factors;
@@ -85,7 +87,7 @@ struct VectorParameter {
   std::int64_t row = 0;
   std::vector<RowRange> kept_rows;  // if not empty, only these rows are kept
   std::int64_t below = 0;           // if not 0, the elements are integers in [0, below)
-  // The tensor is one number, which all `size` elements have. It may be infinite.
+  // true: the tensor is one number, which all `size` elements have. It may be infinite.
   bool repeated = false;
   View value;  // f32 [size] or [size / row, row]; empty before loading
 };
@@ -125,7 +127,7 @@ void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
 void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
 void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
-// Columns count within VectorParameter::row.
+// `columns` are indices within a row of VectorParameter::row elements.
 void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);
 
 // The parameters of a network, in the order of the forward pass.

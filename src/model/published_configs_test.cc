@@ -130,7 +130,7 @@ TEST(PublishedConfigs, Qwen3VlHasAsManyParametersAsTheModel) {
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_EQ(made->ropes[0].axes[59], 2);
   EXPECT_EQ(made->ropes[0].axes[60], 0);
-  EXPECT_EQ(made->media.tower->inputs.image->position_side, 48);
+  EXPECT_EQ(made->media.tower->inputs.image->grid.side, 48);
   EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->media.tower).total, 2'127'532'032);
 }
 
@@ -390,7 +390,7 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
             RopeScalingKind::llama3);
 }
 
-// Like transformers' AutoModel and vLLM, a Mistral config.json with layer_types is Ministral.
+// As in transformers' AutoModel and in vLLM, a Mistral config.json with layer_types describes Ministral.
 TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
   constexpr std::string_view kTypes = R"("num_hidden_layers": 3, "sliding_window": 8,
       "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])";
@@ -423,11 +423,10 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   const ModelSpec minimax = spec("MiniMaxAI/MiniMax-Text-01");
   EXPECT_TRUE(has(minimax, LightningAttention{}, 6) && has(minimax, Attention{}, 7));
   EXPECT_EQ(minimax.ropes[0].rotary_dim, 64);
-  // In vLLM and transformers, the first head of the first layer decays by 2^(-8/64).
+  // In vLLM and transformers, the decay rate of the first layer's first head is 2^(-8/64).
   EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
   const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
-  EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536,
-              1e-6);  // 95% of a normal distribution is below it
+  EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536, 1e-6);
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.inputs.by_layer->vocab, 262144);
@@ -457,7 +456,6 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
             64);
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
   EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
-  // The 7B model has RoPE.
   EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)")
                   .layers[0]
                   .attention()
@@ -484,7 +482,10 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
 
 // The defaults of some families describe no model, because their config.json needs lists or a pooling method.
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
-  const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM",
+  const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM", "InternVLChatModel",
+                                               "Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel",
+                                               "Qwen3OmniMoeForConditionalGeneration",
+                                               "SkyworkR1VChatModel",
                                                "LlamaBidirectionalForSequenceClassification",
                                                "LlamaBidirectionalModel", "Step3p5ForCausalLM",
                                                "Step3p7ForConditionalGeneration"};

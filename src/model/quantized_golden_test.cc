@@ -37,7 +37,8 @@ TEST_P(QuantizedGolden, NumbersAreThoseOfTheFormat) {
   EXPECT_LE(golden::max_difference(logits, golden_.logits), 1e-4f);
 }
 
-// The CPU kernels also round activations to int8 and, if requested, to bf16.
+// The CPU kernels also round activations to int8 and, with ModelDType::automatic, to the format of the
+// checkpoint.
 TEST_P(QuantizedGolden, CpuIsClose) {
   for (const CpuIsa isa : kCpuIsas) {
     auto backend = make_cpu_backend({.threads = 2, .isa = isa});

@@ -10,6 +10,9 @@
 // are scaled.
 // - longrope: Ding et al., 2024. Each pair has a divisor for short and one for long contexts. cos and sin are
 // scaled.
+// - proportional: The frequencies of the first pairs (RopeScaling::share) are divided by the factor, and the
+// other pairs are not rotated.
+// - ntk: Theta is multiplied by the factor, and then all frequencies are divided by factor^(2 / rotary_dim).
 // dynamic and longrope depend on the context length. transformers uses the current sequence's length. There,
 // the same prompt gets other results in a longer conversation, and cached keys become wrong. Octavo uses
 // max_model_len instead: dynamic scales for this length, and longrope uses the long divisors if this length

@@ -1,3 +1,4 @@
+// Configuration (spec) of a rotary embedding (rope.h).
 #pragma once
 
 #include <cstdint>

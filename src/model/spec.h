@@ -24,10 +24,9 @@
 
 namespace octavo {
 
-// Factors of values in a layer.
 struct LayerScales {
   float residual = 1;  // factor of the outputs of both halves
-  float mixer = 1;     // factor of the output of one mixer or feed-forward
+  float mixer = 1;     // factor of the mixer's output
   float second_mixer = 1;
   float feed_forward = 1;
   float mixed = 1;      // factor of the residual after the mixers
@@ -50,12 +49,12 @@ struct LayerSpec {
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};    // norm before each half
-  bool mixer_normed = true;  // the mixer has pre_norm too
-  // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no norm if
-  // Names has no name for it.
+  bool mixer_normed = true;  // false: the mixer has no pre_norm
+  // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no post_norm if
+  // Names has no name for the tensor.
   NormSpec post_norm = {};
-  std::optional<float> last_offset =
-      {};  // NormSpec::weight_offset for the feed-forward; nullopt: the same as for the mixer
+  // NormSpec::weight_offset of the feed-forward's post_norm; nullopt: the same as for the mixer's
+  std::optional<float> last_offset = {};
   LayerScales scales = {};
 
   // Only for families in which all layers have these types.
@@ -141,6 +140,8 @@ struct ModelSpec;
 struct MediaSpec {
   std::shared_ptr<const ModelSpec> tower = {};
   int token = -1;
+  // Text of the placeholder token, if config.json lacks its id. The tokenizer's files then have it.
+  std::string token_text = {};
   int video_token = -1;  // placeholder token for video frames; -1: no videos
   // In layers with AttentionMask::whole_images, a token of an image sees the complete image, not only earlier
   // tokens.

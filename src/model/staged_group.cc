@@ -9,7 +9,8 @@ View bytes_view(std::span<const std::byte> values) {
 
 }  // namespace
 
-// Returns false if the group has failed, or if there is not enough memory.
+// Enlarges memory_ to at least `bytes` bytes. Returns false if the group has failed, or if there is not
+// enough memory.
 bool StagedGroup::reserve(std::size_t bytes) {
   if (failure()) return false;
   if (bytes <= memory_.bytes()) return true;

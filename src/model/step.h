@@ -21,7 +21,6 @@ struct StepRows {
   std::int64_t count = 0;
 };
 
-// Data for one cache group.
 struct GroupBatch {
   const AttentionPlan* plan = nullptr;
   View slots;  // i64 [n]: cache slot for the keys and values of each token
@@ -73,7 +72,7 @@ struct ForwardBatch {
   CrossBatch cross = {};
   View features = {};  // audio encoders, instead of ids: output of the convolutions, act [n, dim]
   View patches = {};   // image encoders, instead of ids: act [n, ImageInput::patch_values()]
-  // With ImageInput::position_side: learned positions that are added to the patches, f32 [n, dim].
+  // With ImageInput::grid: learned positions that are added to the patches, f32 [n, dim].
   View position_embeddings = {};
   // Output of encoders with ImageInput::deep_layers: f32 [tokens, out_dim * number of deep layers].
   View deep = {};

@@ -12,7 +12,7 @@ struct Found {
   std::string type;
 };
 
-// Returns the default type of processor. Qwen3-VL's class name selects its own.
+// Returns the type of processor if the file does not name it. `processor_class` identifies Qwen3-VL.
 std::string type_of(const Config& images) {
   const auto whole = images.text("processor_class", "");
   return whole && whole->starts_with("Qwen3") ? "Qwen3VLVideoProcessor" : "Qwen2VLVideoProcessor";

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "base/thread_pool.h"
+#include "kernels/cuda_host_weights.h"
+#include "model/host_weights.h"
 #include "model/load_matrix.h"
 #include "model/rope.h"
 #include "model/support.h"
@@ -10,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Vectors are aligned to cache lines. The number counts floats.
+// Alignment of vectors, in floats: one cache line.
 constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
@@ -127,6 +129,11 @@ class Loader {
         model_.spec,
         {.block_size = options_.block_size, .dtype = options_.cache_dtype.value_or(model_.activation)},
         backend_));
+    if (!backend_.device->shares_host_memory())
+      on_host_ = choose_host_weights(
+          model_.network, model_.spec.first_layer(), options_.host_weights,
+          static_cast<double>(backend_.device->available_bytes()),
+          [&](const MatrixParameter& matrix) { return bytes_with(options_.quantization, matrix); });
     TRY_VOID(check_room());
     round_embed_scale();
     TRY_VOID(load_vectors());
@@ -176,28 +183,32 @@ class Loader {
                        : "");
   }
 
-  // Approximate size of all matrices in bytes, without the scales of newly quantised matrices.
+  // Approximate size of all matrices on the device in bytes.
   double bytes_with(Encoding quantization) const {
     double bytes = 0;
-    for (const MatrixParameter* matrix : parameters_.matrices) {
-      double stored = 0, elements = 0;
-      bool plain = true;
-      for (const Slot& slot : matrix->parts) {
-        const StoredTensor& tensor = *checkpoint_.find(slot.name);
-        double numbers = 1;
-        for (const std::int64_t extent : slot.shape) numbers *= static_cast<double>(extent);
-        elements += numbers;
-        stored += static_cast<double>(stored_bytes(tensor));
-        plain = plain && tensor.plain();
-      }
-      const Encoding encoding = quantization_of(matrix->use, quantization);
-      const double made = encoding == Encoding::int4   ? 0.5
-                          : encoding == Encoding::int8 ? 1
-                                                       : static_cast<double>(size_of(plain_));
-      const double each = plain || matrix->use == MatrixUse::plain ? made : stored / elements;
-      bytes += each * static_cast<double>(matrix->elements());
-    }
+    for (const MatrixParameter* matrix : parameters_.matrices)
+      if (!on_host_.contains(matrix)) bytes += bytes_with(quantization, *matrix);
     return bytes;
+  }
+
+  // Approximate size of a matrix in bytes, without the scales of newly quantised matrices.
+  double bytes_with(Encoding quantization, const MatrixParameter& matrix) const {
+    double stored = 0, elements = 0;
+    bool plain = true;
+    for (const Slot& slot : matrix.parts) {
+      const StoredTensor& tensor = *checkpoint_.find(slot.name);
+      double numbers = 1;
+      for (const std::int64_t extent : slot.shape) numbers *= static_cast<double>(extent);
+      elements += numbers;
+      stored += static_cast<double>(stored_bytes(tensor));
+      plain = plain && tensor.plain();
+    }
+    const Encoding encoding = quantization_of(matrix.use, quantization);
+    const double made = encoding == Encoding::int4   ? 0.5
+                        : encoding == Encoding::int8 ? 1
+                                                     : static_cast<double>(size_of(plain_));
+    const double each = plain || matrix.use == MatrixUse::plain ? made : stored / elements;
+    return each * static_cast<double>(matrix.elements());
   }
 
   // Rounds the scale of embeddings as transformers does: for 5376 columns, it is 73.5 (in bf16) instead of
@@ -274,7 +285,8 @@ class Loader {
   }
 
   Result<> load(MatrixParameter& matrix) {
-    // GGUF files store routers in F32 although experts are quantised.
+    // GGUF files store routers in F32 even if their other plain matrices have a narrower format. With f32
+    // activations, routers stay f32.
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),
@@ -284,6 +296,10 @@ class Loader {
     CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
           name(matrix.weight->activation()), name(plain_));
     model_.weight_bytes += matrix.weight->bytes();
+    if (on_host_.contains(&matrix)) {
+      TRY(matrix.weight, cuda_move_to_host(*backend_.device, std::move(matrix.weight)));
+      model_.host_weight_bytes += matrix.weight->bytes();
+    }
     bytes_done_ += bytes_of(matrix);
     if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
@@ -297,6 +313,7 @@ class Loader {
   VectorArena arena_;
   ThreadPool pool_;
   DType plain_ = DType::f32;
+  std::set<const MatrixParameter*> on_host_;
   std::size_t bytes_done_ = 0;
   std::size_t prefetched_ = 0;  // index of the first matrix that is not prefetched
   std::size_t prefetched_bytes_ = 0;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kIdHeader = "request-id";
 
-// Formats seconds since 1970 as RFC 3339. Other engines may send any number, also one out of range.
+// Formats seconds since 1970 as RFC 3339. Other engines may send a number that is out of range.
 std::string date_of(const json::value* seconds) {
   constexpr std::int64_t kYear9999 = 253'402'300'799;
   const std::int64_t given = seconds && seconds->is_int64() ? seconds->get_int64() : 0;
@@ -88,7 +88,7 @@ void amend(http::Response& response, std::string_view path, std::string_view req
   if (!failed && !(route && shows_models(*route))) return;
   boost::system::error_code broken;
   const json::value read = json::parse(response.body, broken);
-  if (broken || !read.is_object()) return;  // a stream of events has no JSON body
+  if (broken || !read.is_object()) return;  // the body of an event stream is not JSON
   json::object body = read.get_object();
   if (failed) {
     body = error_of(std::move(body), response.status);

@@ -15,9 +15,9 @@ namespace octavo::anthropic {
 // server's prefix.
 bool is_client(std::string_view path, const http::Headers& headers);
 
-// Adds the header `request-id`. Converts errors to Anthropic's format, with the field `request_id`.
-// Converts OpenAI model objects to Anthropic's {"type": "model", "id", "display_name",
-// "created_at"}. Does not change other bodies.
+// Adds the header `request-id`. Converts the body of an error to Anthropic's format, with the field
+// `request_id`. Converts OpenAI's model objects to Anthropic's {"type": "model", "id", "display_name",
+// "created_at"}. Leaves all other bodies unchanged.
 void amend(http::Response& response, std::string_view path, std::string_view request_id);
 
 // Applies amend() to the response of a request for which is_client() returns true. Also sets the

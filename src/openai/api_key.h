@@ -18,9 +18,9 @@ class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
-  // Returns true without keys: every client is allowed.
+  // Returns true if there are no keys. Then every client is allowed.
   bool open() const { return digests_.empty(); }
-  // `authorization` is the value of the header, "Bearer KEY".
+  // authorization: value of the Authorization header, "Bearer KEY".
   bool allows(std::string_view authorization) const;
 
  private:
@@ -34,7 +34,8 @@ class ApiKeys {
 // `X-Api-Key: KEY`.
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
-// Returns the key that unauthorized() checks, as "Bearer KEY"; "" if the request has none.
+// Returns the request's key as "Bearer KEY", from the same headers as unauthorized(); "" if the request has
+// none.
 std::string authorization_of(const http::Request& request);
 
 }  // namespace octavo

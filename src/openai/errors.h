@@ -11,12 +11,12 @@ namespace octavo::openai {
 
 int status_of(ErrorCode code);
 
-// Returns the JSON object. An empty `param` becomes null. The type is vLLM's name for the status,
-// such as "BadRequestError".
+// An empty `param` becomes null. The type is vLLM's name for the status, such as "BadRequestError".
 std::string error_json(int status, std::string_view message, std::string_view param = {});
 
 http::Response error_response(int status, std::string_view message, std::string_view param = {});
-// The message is "field: message". Sets Retry-After if a retry can succeed.
+// The message is "FIELD: MESSAGE", from error.field and error.message. Sets Retry-After if a retry can
+// succeed.
 http::Response error_response(const Error& error);
 std::string error_json(const Error& error);
 

@@ -8,8 +8,8 @@
 namespace octavo::openai {
 namespace {
 
-// Returns the first two hexadecimal digits of the \uXXXX escape at this position in lower case, or "" if no
-// escape is here.
+// Returns the first two hexadecimal digits of the escape \uXXXX at this position in lower case, or "" if
+// there is no such escape.
 std::string escape_at(std::string_view text, std::size_t at) {
   if (!text.substr(std::min(at, text.size())).starts_with("\\u") || at + 4 > text.size()) return "";
   std::string digits;
@@ -30,7 +30,7 @@ bool half_pair_before(std::string_view text, std::size_t at) {
       i += 2 * kEscape - 1;
       continue;
     }
-    // The window may begin between the two halves of a pair.
+    // The first escape in the loop may be the second half of a valid pair.
     const bool second = i >= kEscape && is_high(escape_at(text, i - kEscape));
     if (is_high(digits) || (is_low(digits) && !second)) return true;
   }

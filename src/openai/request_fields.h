@@ -19,12 +19,12 @@ namespace octavo::openai {
 
 inline constexpr std::size_t kJsonDepthMax = kExactJsonDepthMax;
 
-// Parses a request body, which must be one JSON object in an encoding that utf8_json reads. Returns
-// invalid_argument, with the position of the error, for other bodies.
+// Parses a request body, which must be one JSON object in an encoding that utf8_json reads. Otherwise returns
+// invalid_argument with the position of the error.
 Result<boost::json::object> parse_body(std::string_view body);
 
-// Reads one JSON object. Each function sets `out` if the field exists and is not null (OpenAI's
-// clients send null for "default"). Returns an error with the field's name if the type or the range
+// Reads the fields of one JSON object. Each function sets `out` if the field exists and is not null (OpenAI's
+// clients send null to request the default). Returns an error with the field's name if the type or the range
 // is wrong.
 class Fields {
  public:
@@ -33,7 +33,7 @@ class Fields {
       : object_(&object), path_(std::move(path)) {}
 
   Result<> boolean(std::string_view name, bool& out);
-  Result<> number(std::string_view name, double& out);  // finite
+  Result<> number(std::string_view name, double& out);  // infinity and NaN are errors
   Result<> integer(std::string_view name, int& out, int min = std::numeric_limits<int>::min(),
                    int max = std::numeric_limits<int>::max());
   Result<> integer(std::string_view name, std::optional<int>& out, int min = std::numeric_limits<int>::min(),
@@ -52,7 +52,7 @@ class Fields {
 
   // Marks these fields as read, so that unread() does not return them.
   void accept(std::initializer_list<std::string_view> names);
-  // Returns an error unless the field is absent, null or equal to `harmless`.
+  // Returns an error with this reason, unless the field is absent, null or equal to `harmless`.
   Result<> refuse(std::string_view name, std::string_view reason,
                   const boost::json::value& harmless = nullptr);
 

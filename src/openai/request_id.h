@@ -7,7 +7,7 @@
 
 namespace octavo::openai {
 
-// Returns the first 256 bytes of the X-Request-Id header, or "" if they are missing or not plain ASCII.
+// Returns the first 256 bytes of the X-Request-Id header, or "" if the header is missing or not plain ASCII.
 std::string request_id_of(const http::Headers& headers);
 
 }  // namespace octavo::openai

@@ -8,7 +8,7 @@
 
 namespace octavo::openai {
 
-// The API that defines the format of a route's requests and errors.
+// The API whose format a route's requests and errors have.
 enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama };
 
 // The part of a request that contains the model's name.
@@ -19,13 +19,13 @@ struct Route {
   std::string_view methods = "POST";  // as in an Allow header
   Protocol protocol = Protocol::openai;
   ModelField model = ModelField::body;
-  // name of the field that limits output tokens; "": the route generates no text
+  // name of the request field that limits output tokens; "": the request has none
   std::string_view limit = {};
-  std::string_view limit_in = {};  // object that contains the field; "": the body itself
+  std::string_view limit_in = {};  // name of the object that contains the `limit` field; "": the body itself
   bool chat = false;               // whether the prompt is a conversation for a chat template
   bool renders = false;            // whether PATH/render exists, which returns the token ids of the prompt
   bool resumable = false;          // whether another replica can continue a broken stream
-  bool named_events = false;       // whether the stream's events have names
+  bool named_events = false;       // whether a stream's events have an `event:` line
   bool pooled = false;
   bool stored_id = false;  // whether the path contains the id of a stored response, conversation or session
   bool session = false;    // whether this id is the name of a session
@@ -36,11 +36,11 @@ struct Route {
 
 std::span<const Route> routes();
 
-// Returns the route of a path, or null. The path may begin with a gateway's prefix; the "/v1" of
-// OpenAI's routes may then be missing.
+// Returns the route of a path, or null. The path may begin with a gateway's prefix. In OpenAI's routes, "/v1"
+// may be missing.
 const Route* find_route(std::string_view path);
 
-// Returns the protocol of the path's route, which decides the format of errors.
+// Returns the protocol of the path's route, also for unknown paths. It decides the format of errors.
 Protocol protocol_of(std::string_view path);
 
 }  // namespace octavo::openai

@@ -17,7 +17,8 @@ class AdapterLedger {
   void take(const AdapterChanged& changed, const UnfinishedRequests& requests);
   // Appends the commands that a restarted engine needs to have the same adapters.
   void append_all(std::string& out, const UnfinishedRequests& requests);
-  bool waiting() const { return commands_.begin() != commands_.end(); }  // a command has no response
+  // whether the engine has not responded to a command
+  bool waiting() const { return commands_.begin() != commands_.end(); }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
  private:

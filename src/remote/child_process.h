@@ -23,7 +23,7 @@ class ChildProcess {
   ChildProcess() = default;
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
-  ~ChildProcess();  // kill()
+  ~ChildProcess();  // calls kill()
 
   // Runs `program` with these arguments. The child gets the descriptors 0, 1, 2, its socket (kChildSocket)
   // and `shared` (from kChildSocket + 1 on). All signals are unblocked in the child. Returns io after a
@@ -51,7 +51,7 @@ class ChildProcess {
 // Limits restarts: a process that dies soon after each start is not restarted forever.
 class Restarts {
  public:
-  // maximum number of deaths in a row within 10 s after the start
+  // maximum number of processes in a row that die within 10 s after their start
   static constexpr int kYoungDeathsMax = 5;
 
   // Call it when the process has ended. began_us: time of its start. Returns false if the process should

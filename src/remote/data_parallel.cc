@@ -152,8 +152,8 @@ std::size_t DataParallelClient::least_loaded() const {
   return best;
 }
 
-// Returns the engine that has the session's blocks. If the engine is unknown or down, or if more requests
-// wait there than it can run, returns the engine with the least load. mutex_ must be locked.
+// Returns the engine that has the session's blocks. If the engine is unknown or down, or has more than 2 x
+// max_num_seqs unfinished sequences, returns the engine with the least load. mutex_ must be locked.
 std::size_t DataParallelClient::place_of(const SessionKey& session) {
   if (const auto known = sessions_.find(session); known && *known < open_) {
     const EngineStats stats = engines_[*known]->stats().front();
@@ -383,7 +383,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
     Result<> result;
     if (engines > now) result = grow(now, engines);
     if (engines < now) shrink(engines, drain_s);
-    log_info("{} engines serve instead of {}, after {:.1f} s{}", info().engines, now,
+    log_info("the number of engines is now {} (before: {}), after {:.1f} s{}", info().engines, now,
              static_cast<double>(now_us() - began) * 1e-6, result ? "" : ": " + result.error().message);
     scaling_ = false;
     done(result);

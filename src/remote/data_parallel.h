@@ -25,9 +25,9 @@ class DataParallelClient final : public EngineClient {
   using Start = std::function<Result<std::unique_ptr<EngineClient>>(int index, int count)>;
   static constexpr int kEnginesMax = 64;
 
-  // engines: at least one; EngineInfo::index must count from 0. seed: used for requests without a seed.
-  // more: starts engines for scale(); empty: the number of engines is fixed. most: maximum number of
-  // engines, at most kEnginesMax.
+  // engines: at least one; engine i must have EngineInfo::index i. seed: used for requests without a seed.
+  // more: starts engines for scale(); empty: the number of engines is fixed. most: maximum number of engines,
+  // at most kEnginesMax.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
                      int most = kEnginesMax);
   // Waits until all starting engines are ready or have failed.
@@ -37,8 +37,8 @@ class DataParallelClient final : public EngineClient {
   // error of the first engine that fails.
   static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
-  // Returns sums over all engines, except for the number of blocks, the bytes of weights and the limits of
-  // a request, which are those of one engine.
+  // Returns sums over all engines. The number of blocks, the bytes of weights and the limits of a request are
+  // those of one engine.
   EngineInfo info() const override;
   // Sends the request to the engine with the lowest value of 4 x waiting + running sequences, as vLLM's
   // internal load balancer does. Skips failed and restarting engines if other engines are running.

@@ -57,7 +57,7 @@ template <class Message>
 void EngineHost::send(const Message& message) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  // Sends the outputs that were produced before this message first, so that the client receives both in
+  // First sends the outputs that were produced before this message, so that the client receives both in
   // order.
   socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});
   append_frame(socket_.out, message);

@@ -32,8 +32,8 @@ class EngineHost {
   void run(EngineClient& engine);
 
   // The engine's thread calls it after each step; the thread of run() then sends the outputs. The engine's
-  // thread does not send itself, because the kernel would wake the receiver on the same core and expects
-  // the sender to sleep.
+  // thread does not send itself, because the kernel expects a sender to sleep, and would wake the receiver on
+  // the sender's core.
   void flush();
 
  private:

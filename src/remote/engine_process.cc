@@ -15,6 +15,8 @@ Error no_process() { return {ErrorCode::unavailable, "the engine is unloaded", {
 
 }  // namespace
 
+Error stopped() { return {ErrorCode::unavailable, "the engine was stopped", {}}; }
+
 Error asleep() { return {ErrorCode::unavailable, "the engine is asleep; POST /wake_up wakes it", {}}; }
 
 EngineProcess::EngineProcess(EngineProcessOptions options)
@@ -39,17 +41,26 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::start(EngineProcessOptions
     shorten_slice();
     p->run();
   });
-  if (meanwhile) TRY_VOID(meanwhile());
-  TRY_VOID(started.get());
+  {
+    const std::stop_callback stop(process->options_.stop, [p = process.get()] { p->end_process(); });
+    if (meanwhile) TRY_VOID(meanwhile());
+    TRY_VOID(started.get());
+  }
+  // The stop may have come just after the process was ready.
+  if (process->stopping()) return std::unexpected(stopped());
   return process;
 }
 
-EngineProcess::~EngineProcess() {
+void EngineProcess::end_process() {
   {
     const std::lock_guard lock(mutex_);
     shared_.closed = shared_.stopping = true;
   }
   wakeup_.wake();
+}
+
+EngineProcess::~EngineProcess() {
+  end_process();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -88,7 +99,8 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
   return id;
 }
 
-// The caller must not hold mutex_. `loaded` is the state when the caller queued its request or command.
+// The caller must not hold mutex_. loaded: whether the engine was loaded when the caller queued its request
+// or command.
 void EngineProcess::report_wanted(bool loaded) const {
   if (!loaded && options_.wanted) options_.wanted();
 }

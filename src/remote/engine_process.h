@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <variant>
@@ -39,7 +40,7 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;  // command line; the program communicates over kChildSocket
   std::string program = "/proc/self/exe";
-  // for an engine on another host: its connection comes from here; null: the engine is on this host
+  // source of the connection to an engine on another host; null: the engine is on this host
   std::shared_ptr<EngineMeeting> meeting{};
   int number = 0;  // index of the engine in `meeting`
   // whether other engines use experts in this process (expert parallelism)
@@ -60,6 +61,8 @@ struct EngineProcessOptions {
   // Called with (bytes read, total bytes) during the first load of the weights.
   std::function<void(std::size_t, std::size_t)> progress{};
   SessionLedgerLimits sessions{};
+  // Ends start() with an error. Has no effect after start().
+  std::stop_token stop{};
   // Called, on any thread, when a request or command arrives while the engine is unloaded or unloads.
   std::function<void()> wanted{};
   // Flag in `command` that sets the folder of weights; "": reload_weights() returns an error.
@@ -70,6 +73,8 @@ struct EngineProcessOptions {
 
 // Returns the error for calls while the engine sleeps.
 Error asleep();
+// Returns the error for calls that end because the engine stops.
+Error stopped();
 
 class EngineProcess final : public EngineClient {
  public:
@@ -153,6 +158,7 @@ class EngineProcess final : public EngineClient {
 
   explicit EngineProcess(EngineProcessOptions options);
 
+  void end_process();
   void post(Command command);
   void change_adapter(ChangeAdapter change, AdapterDone done);
   void report_wanted(bool loaded) const;
@@ -205,7 +211,7 @@ class EngineProcess final : public EngineClient {
   std::condition_variable emptied_;
   Shared shared_;
 
-  // Only the thread uses these.
+  // Only the communication thread uses the members below.
   EngineState state_;
   ChildProcess child_;
   // memory for KV blocks that outlives the process; no descriptor: not used

@@ -20,9 +20,9 @@ constexpr int kMeetMs = 50;  // interval at which to look for the connection of 
 void EngineProcess::run() {
   while (!std::holds_alternative<state::Stopped>(state_)) state_ = after(state_, next_event());
   take_commands();
-  const Error stopped{ErrorCode::unavailable, "the engine was stopped", {}};
-  end_commands_of_callers(stopped);
-  end_all(stopped);
+  if (!std::exchange(start_reported_, true)) started_.set_value(std::unexpected(stopped()));
+  end_commands_of_callers(stopped());
+  end_all(stopped());
 }
 
 EngineEvent EngineProcess::next_event() {
@@ -37,10 +37,10 @@ EngineEvent EngineProcess::run_process() {
   const std::string fate = child_.kill();
   const bool falls_asleep = event && std::holds_alternative<event::FellAsleep>(*event);
   const bool unloads = event && std::holds_alternative<event::UnloadWanted>(*event);
-  // Clears the kept KV blocks after a sleep, to free the memory, and before a start with new weights,
-  // because they are useless then. It also clears them if a process died while loading without a reason, or
-  // if a restart cannot load: the memory may be too large or unreadable, or the new process may need another
-  // size, which sealed memory cannot have.
+  // Clears the kept KV blocks after a sleep, to free the memory, and before a start with new weights, because
+  // they are useless then. It also clears them if a process died while loading without reporting an error, or
+  // if a restarted process cannot load. In these cases the memory may be too large or unreadable, or the new
+  // process may need another size, which sealed memory cannot have.
   const auto* begun = std::get_if<state::Loading>(&state_);
   if (event ? !unloads && !std::holds_alternative<event::StopRequested>(*event)
             : begun != nullptr && (!begun->error || start_reported_))

@@ -54,6 +54,20 @@ TEST(EngineUnload, AnUnloadedEngineContinuesItsRequestsAfterTheLoad) {
   EXPECT_EQ(wanted, 2);
 }
 
+TEST(EngineUnload, AStopEndsAStartThatNeverEnds) {
+  EngineProcessOptions options;
+  options.program = "/bin/sleep";
+  options.command = {"sleep", "1000"};
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  const auto engine = EngineProcess::start(std::move(options), [&]() -> Result<> {
+    stop.request_stop();
+    return {};
+  });
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().message, "the engine was stopped");
+}
+
 TEST(EngineUnload, AnUnloadedEngineStops) {
   auto engine = EngineProcess::start(simulated()).value();
   EXPECT_TRUE(outcome([&](auto done) { engine->unload(done); }));

@@ -24,12 +24,13 @@ class PauseLedger {
     in_force_ = false;
     end_commands({ErrorCode::unavailable, "the engine was resumed before it paused", {}});
   }
-  bool waiting() const { return commands_.begin() != commands_.end(); }  // a command has no response
+  // whether the engine has not responded to a command
+  bool waiting() const { return commands_.begin() != commands_.end(); }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
-  // Appends the pause that a new process must get before the requests: if the client has received the
-  // response to its pause, it must not receive further tokens. A pause without a response is sent after the
-  // requests that were running.
+  // Appends the pause for a new process. If the client has received the response to its pause, the process
+  // must get the pause before the requests, because the client must not receive further tokens. A pause
+  // without a response is sent after the requests that were running.
   void append_before_requests(std::string& out) const {
     if (in_force_) append_frame(out, Pause{});
   }

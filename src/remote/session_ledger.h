@@ -37,7 +37,8 @@ class SessionLedger {
   void cache_emptied();
   // Appends the messages for a restarted engine. Leaves out sessions whose time is over.
   void append_all(std::string& out, std::int64_t now_us) const;
-  bool waiting() const { return commands_.begin() != commands_.end(); }  // a command has no response
+  // whether the engine has not responded to a command
+  bool waiting() const { return commands_.begin() != commands_.end(); }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
  private:
@@ -51,8 +52,8 @@ class SessionLedger {
     int ttl_s = 0;  // 0: the default
     std::int64_t pinned_until_us = 0;
     std::int64_t ended_us = 0;  // end of the last turn
-    // time at which the client ended the session; 0: the client has not. A request that arrived before this
-    // time does not create the session again.
+    // time at which the client released the session; 0: not released. A request that arrived before this time
+    // does not create the session again.
     std::int64_t released_us = 0;
     std::uint64_t turn = 0;
   };

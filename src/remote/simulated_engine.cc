@@ -1,7 +1,11 @@
-// Test-only: an engine with the simulated device, in a separate process. Arguments: --step-us=N: time of a
-// step --index=I: index among several engines --refuse: fail to load --die: die immediately --die-of=ID: die
-// when a prompt begins with this token --weights=N: N is added to each output token; `broken`: fail to load
-// --of-another-host: run as an engine that is not on the server's host
+// Test-only: an engine with the simulated device, in a separate process. Arguments:
+//   --step-us=N        time of a step in microseconds
+//   --index=I          index among several engines
+//   --refuse           fails to load
+//   --die              dies immediately
+//   --die-of=ID        dies when a prompt begins with this token
+//   --weights=N        adds N to each output token; `broken`: fails to load
+//   --of-another-host  runs as an engine that is not on the server's host
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -21,7 +21,8 @@ namespace octavo::remote {
 class UnfinishedRequests {
  public:
   // A request ends with an error if kDeathsMax processes that had it died, without a new token between the
-  // deaths. A young process counts kYoungDeath times, because it probably had the request from its start.
+  // deaths. The death of a young process (EngineProcessOptions::young_ms) counts kYoungDeath times, because
+  // the process probably had the request from its start.
   static constexpr int kDeathsMax = 20;
   static constexpr int kYoungDeath = 4;
 

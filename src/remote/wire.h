@@ -27,7 +27,7 @@ inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 // Messages to the engine.
 struct Hello {
   std::uint64_t version = wire_version();
-  // KV blocks that the previous process had; 0: first start
+  // number of KV blocks that the previous process had; 0: first start
   int num_blocks = 0;
   bool keeps_cache = false;  // whether the process gets the descriptor kKeptMemory
 };

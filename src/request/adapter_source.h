@@ -1,5 +1,4 @@
-// The name of a LoRA adapter, which is also its CacheIdentity::adapter, and the folder of its
-// files.
+// The name of a LoRA adapter, and the folder of its files. CacheIdentity::adapter is the same name.
 #pragma once
 
 #include <functional>

@@ -29,10 +29,10 @@ enum class CostUnit : std::uint8_t {
 };
 inline constexpr std::size_t kCostUnits = 14;
 
-// Describes a unit in JSON, headers, metrics, logs, traces and price files.
+// Names of a CostUnit, and its scale in metrics.
 struct CostField {
   std::string_view name;    // name in JSON, headers, logs, traces and price files
-  std::string_view metric;  // part of the metric's name, with Prometheus' base unit
+  std::string_view metric;  // part of the metric's name; contains Prometheus' base unit
   double per_base;          // number of cost units per base unit of the metric
   std::string_view help;
 };
@@ -47,7 +47,8 @@ inline constexpr std::array<CostField, kCostUnits> kCostFields{{
     {"draft_tokens", "draft_tokens", 1, "Draft tokens verified"},
     {"draft_tokens_accepted", "draft_tokens_accepted", 1, "Draft tokens accepted"},
     {"kv_bytes_loaded", "kv_bytes_loaded", 1, "Bytes of KV blocks loaded from another engine or a tier"},
-    {"kv_block_nanoseconds", "kv_block_seconds", 1e9, "KV blocks held, times seconds"},
+    {"kv_block_nanoseconds", "kv_block_seconds", 1e9,
+     "Seconds for which answers used KV blocks, summed over the blocks"},
     {"compute_nanoseconds", "compute_seconds", 1e9, "Share of the time of the engine's steps"},
     {"encode_nanoseconds", "encode_seconds", 1e9, "Time to encode images, sounds and source texts"},
     {"energy_microjoules", "energy_joules", 1e6, "Share of the processors' energy (RAPL)"},
@@ -72,9 +73,9 @@ std::string cost_text(const AnswerCost& cost);
 // Returns nullopt if the text has a wrong format, a unit twice, or a value above 2^53.
 std::optional<AnswerCost> parse_cost_text(std::string_view text);
 
-// Gateways and routers request the cost with the request header "X-Octavo-Cost: 1". The response
-// header has the same name. A stream of server-sent events ends with the cost as a comment, ":
-// X-Octavo-Cost: ..".
+// Clients, such as gateways and routers, request the cost with the header "X-Octavo-Cost: 1". The response
+// header has the same name. A stream of server-sent events ends with the cost as a comment, ": X-Octavo-Cost:
+// ..".
 inline constexpr std::string_view kCostHeader = "X-Octavo-Cost";
 
 }  // namespace octavo

@@ -7,9 +7,8 @@
 
 namespace octavo {
 
-// Returns invalid_argument, with the field and the limit, if a token id is outside the vocabulary,
-// if the prompt is empty or leaves no room for output, or if an index in answers_so_far is not
-// below n.
+// Returns invalid_argument, with the field and the limit, in these cases: a token id is outside the
+// vocabulary; the prompt is empty or leaves no room for output; an index in answers_so_far is not below n.
 Result<> check_request(const Request& request, const EngineInfo& engine);
 
 }  // namespace octavo

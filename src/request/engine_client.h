@@ -48,8 +48,8 @@ class EngineClient {
   // Makes stats() include the prefix tree after the next step. The time is linear in the number of
   // cached blocks.
   virtual void look_at_prefixes() {}
-  // Lists or changes sessions. `done` gets not_found if the owner has no session with this id,
-  // resource_exhausted if a pin exceeds a quota, and unavailable if the engine is not running.
+  // Lists or changes sessions. `done` gets not_found if the owner in SessionCommand::key has no session with
+  // the id, resource_exhausted if a pin exceeds a quota, and unavailable if the engine is not running.
   virtual void command_sessions(SessionCommand, SessionsDone done) {
     done(failure(ErrorCode::unsupported, "this engine does not support sessions"));
   }
@@ -77,9 +77,10 @@ class EngineClient {
   // Calls `done` when the engine accepts requests again, immediately if the engine is awake.
   virtual void wake_up(Done done) { done({}); }
 
-  // Frees the memory of weights and workspaces until load(): ends the engine's process, also while
-  // requests are running. They wait, like new requests, and continue after load() with their next
-  // token. A KV cache that survives the process stays. Calls `done` when the process has ended.
+  // Frees the memory of weights and workspaces until load(): ends the engine's process, also while requests
+  // are running. Running and new requests wait. After load(), the running ones continue with their next
+  // token. A KV cache that outlives the process (--kv-survives-engine) stays in memory. Calls `done` when the
+  // process has ended.
   virtual void unload(Done done) { done(failure(ErrorCode::unsupported, "this engine cannot be unloaded")); }
   // Calls `done` when the engine runs again.
   virtual void load(Done done) { done(failure(ErrorCode::unsupported, "this engine cannot be unloaded")); }
@@ -107,10 +108,10 @@ class EngineClient {
   // Rejects new requests, and returns when the last request has finished.
   virtual void drain() = 0;
 
-  // Sets the number of engines of this client. A new engine accepts requests when it is ready. If
-  // the number decreases, the last engines accept no new requests; each of them stops when its
-  // requests have finished, or after drain_s seconds, and the remaining requests get an error.
-  // Calls `done` at the end of the change. `done` gets an error if an engine cannot start (then no
+  // scale(engines, drain_s, done) sets the number of engines of this client. A new engine accepts requests
+  // when it is ready. If the number decreases, the last engines accept no new requests, and stop when all
+  // their requests have finished. After drain_s seconds they stop anyway, and their unfinished requests get
+  // an error. Calls `done` at the end of the change. `done` gets an error if an engine cannot start (then no
   // engine is added), if the number is out of range, or if another change is running.
   virtual void scale(int, int, Done done) {
     done(field_failure("new_data_parallel_size", ErrorCode::unsupported,

@@ -58,7 +58,11 @@ struct EngineInfo {
   std::string architecture{};
   std::string device{};  // device name with its instruction set; "": unknown
   std::int64_t weight_bytes = 0;
-  std::int64_t cache_bytes = 0;
+  struct KvCache {
+    std::int64_t bytes = 0;
+    bool outlives_engine = false;  // whether it stays in memory without the engine's process
+  };
+  KvCache cache{};
   int num_blocks = 0;
   int block_size = 0;  // tokens per block
 
@@ -81,14 +85,14 @@ struct EngineInfo {
     int tokens = 0;
     int token_id = 0;
     int unit = 0;
-    bool row_breaks = false;  // MediaPart::row_breaks
+    bool row_breaks = false;  // see MediaPart::row_breaks
     // whether an image's tokens attend to each other, so that one step must compute them all
     bool whole = false;
     // whether an image consists of several squares of `size` pixels (MediaPart::Tiles)
     bool tiled = false;
-    // Only with `tiled`. If not 0, the complete image comes last: its tokens follow the tokens of
-    // the tiles and a separator token, and one more token follows each row. Tiles can then contain
-    // empty patches, and whole_last is the number of patches along the side of a token.
+    // Only with `tiled`. If not 0, the complete image comes last: its tokens follow the tokens of the tiles
+    // and a separator token, and one more token follows each row. Tiles can then contain empty patches, and a
+    // token covers whole_last x whole_last patches.
     int whole_last = 0;
     // Maximum number of frames in one MediaPart of a video; 0: no videos. Video tokens have the id
     // video_token_id.
@@ -98,12 +102,11 @@ struct EngineInfo {
   };
   ImageRule image{};
 
-  // How sounds become encoder input. A sound is a log-mel spectrogram f32 [mels, frames]; with
-  // `mels` 0, the model accepts no sounds. With `tokens` above 0, a sound takes at most `tokens`
-  // prompt tokens with the id `token_id`, one for each `frames / tokens` frames. With `tokens` 0,
-  // the model reads one sound by cross attention, and the engine has `slots` slots for encoded
-  // sounds. With `whole`, a longer sound is cut into windows of `frames` frames, which take
-  // `tokens` tokens each.
+  // How sounds become encoder input. A sound is a log-mel spectrogram f32 [mels, frames]; with `mels` 0, the
+  // model accepts no sounds. With `tokens` above 0, a sound takes at most `tokens` prompt tokens with the id
+  // `token_id`, one for each `frames / tokens` frames. With `tokens` 0, the model reads one sound by cross
+  // attention, and the engine has `slots` slots for encoded sounds. With `whole`, a sound of more than
+  // `frames` frames is cut into windows of `frames` frames, and each window takes `tokens` tokens.
   struct SoundRule {
     int mels = 0;
     int frames = 0;

@@ -11,7 +11,7 @@ namespace octavo {
 // With do_remote_decode, an engine keeps the KV blocks of the prompt and returns the parameters
 // that the request to the decode engine needs.
 struct KvTransferParams {
-  bool do_remote_prefill = false;  // whether to load the blocks from the engine named below
+  bool do_remote_prefill = false;  // whether to load the blocks from the engine remote_engine_id
   bool do_remote_decode = false;   // whether to keep the blocks for another engine
   std::string remote_engine_id{};
   // name of the lease at the remote engine, which also serves as its secret

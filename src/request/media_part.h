@@ -16,9 +16,9 @@
 
 namespace octavo {
 
-// An image, a tile, some frames of a video, or a sound, which replaces tokens of the prompt. A MediaPart
-// can also be a source: a sound (EngineInfo::sound) or a text (EngineInfo::source) that prompt and output
-// read by cross attention.
+// A part of the prompt: an image, a tile, some frames of a video, or a sound. Its tokens replace tokens of
+// the prompt. A MediaPart can also be a source: a sound (EngineInfo::sound) or a text (EngineInfo::source)
+// that prompt and output read by cross attention.
 struct MediaPart {
   Hash128 digest = {};  // hash of `bytes`
   int first = 0;        // position of the first token that the part replaces
@@ -32,7 +32,7 @@ struct MediaPart {
   bool row_breaks = false;  // whether a separate token follows each row of the grid except the last one
   // A grid of square tiles (EngineInfo::ImageRule::tiled). `bytes` contains the complete image as one tile
   // (not with whole_last), followed by the tiles in order. `top`, `left`, `rows` and `columns` give the
-  // part of the token grid that shows the image. This part takes out_rows x out_columns tokens in the
+  // region of the token grid that shows the image. The region takes out_rows x out_columns tokens in the
   // prompt, plus one token after each row, plus the tokens of the complete image.
   struct Tiles {
     int tile_rows = 0, tile_columns = 0;
@@ -59,23 +59,25 @@ struct MediaPart {
 
 std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule);
 
-// Checks the media of a prompt. Returns an error on "images" if the model does not accept images, sounds or
-// their size, or if parts overlap or exceed the prompt. Returns an error on "file" if the model needs
-// exactly one sound source, on "prompt" if the model's encoder needs exactly one text, and on
-// "prompt_embeds" if the model does not accept embeddings or their size.
+// Checks the media of a prompt. The field of an error says what is wrong.
+//   "images": the model does not accept an image or a sound, or its size.
+//   "images": parts overlap or exceed the prompt.
+//   "file": the model needs exactly one sound source.
+//   "prompt": the model's encoder needs exactly one text.
+//   "prompt_embeds": the model does not accept embeddings or their size.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
-// Returns one hash for each block, up to the last block that contains a part of an image. The hash covers
+// Returns one hash for each block, up to the last block that contains tokens of an image. The hash covers
 // `identity` (CacheIdentity::digest) and the digests and positions of the block's images. PrefixHasher adds
 // the hash to the block's key, so that prompts with different images have different keys.
 std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPart> images, int block_size);
 
 std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images);
 
-// Appends to `axes` the positions of tokens [first, first + count) of prompt and output on the axes of
-// time, height and width (Wang et al., "Qwen2-VL", 2024). An image token's position is the position where
-// the image begins, plus the token's row and column in the grid; in a video, the frame's time is added too.
-// The token after an image gets the image's largest position plus one.
+// Each token has a position on three axes: time, height and width (Wang et al., "Qwen2-VL", 2024). Appends
+// the positions of tokens [first, first + count) of prompt and output to `axes`. An image token's position is
+// the position where the image begins, plus the token's row and column in the grid; in a video, the frame's
+// time is added too. The token after an image gets the image's largest position plus one.
 using GridPositions = std::array<std::vector<std::int32_t>, 3>;
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes);
 

@@ -38,7 +38,7 @@ struct AnswerSoFar {
 struct ThinkingBudget {
   TokenId begin = 0, end = 0;
   int tokens = 0;  // maximum number of reasoning tokens; the engine then forces `end`
-  // number of reasoning tokens at the end of the prompt; nullopt: the prompt does not begin reasoning
+  // number of reasoning tokens that the prompt already ends with; nullopt: reasoning has not begun
   std::optional<int> spent = {};
 };
 

@@ -30,7 +30,7 @@ struct SamplingField {
       member;
   Part part;
   std::string_view help;
-  // Allowed range of a number. validated() checks the limits that the server sets.
+  // Allowed range of a number. validated() also checks SamplingLimits.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false;    // whether the value must be above `least`

@@ -86,7 +86,7 @@ struct SamplingParams {
 struct SamplingLimits {
   int vocab_size = 0;
   int max_logprobs = 20;  // -1: no limit
-  int prompt_embeds = 0;  // EngineInfo::prompt_embeds
+  int prompt_embeds = 0;  // see EngineInfo::prompt_embeds
   int max_n = 16384;
   int max_stop_strings = 32;
   int max_stop_string_bytes = 1024;

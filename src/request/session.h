@@ -16,7 +16,8 @@ namespace octavo {
 
 inline constexpr std::size_t kSessionIdBytesMax = 256;
 inline constexpr int kSessionTtlMaxS = 86'400;
-// Maximum of the absolute value of a priority. Each step doubles the value of the session's blocks.
+// Maximum of the absolute value of a priority. Adding 1 to the priority doubles the value of the session's
+// blocks.
 inline constexpr int kSessionPriorityMax = 10;
 
 // Sessions of different owners (tenants) are independent, even if they have the same id.
@@ -49,7 +50,7 @@ enum class SessionVerb : std::uint8_t {
   import_part
 };
 
-// A session of an earlier engine.
+// A session that a restarted engine restores.
 struct SessionText {
   std::vector<TokenId> tokens;  // prompt and output of the last turn
   CacheIdentity identity{};
@@ -75,7 +76,7 @@ struct SessionInfo {
   SessionKey key{};
   int engine = 0;           // EngineInfo::index
   std::int64_t tokens = 0;  // number of tokens whose blocks the session holds
-  std::int64_t length = 0;  // number of tokens at the end of the last turn
+  std::int64_t length = 0;  // number of prompt and output tokens of the last turn
   int blocks = 0;           // number of blocks that the session holds
   bool pinned = false;
   bool active = false;  // whether a request of the session is unfinished

@@ -35,7 +35,7 @@ std::optional<Finish> FinishRule::after(std::span<const TokenId> output) {
   return {};
 }
 
-// The output ends with `count` repetitions of a pattern of p tokens if each of the last p * (count - 1)
+// The output ends with min_count repetitions of a pattern of p tokens if each of the last p * (min_count - 1)
 // tokens equals the token p positions earlier.
 bool FinishRule::repeats(std::span<const TokenId> output) {
   const auto more = static_cast<std::size_t>(request_.sampling.repetition_detection.min_count - 1);

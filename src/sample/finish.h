@@ -16,13 +16,13 @@ struct Finish {
   bool operator==(const Finish&) const = default;
 };
 
-// Checks the stop conditions in vLLM's order. Before min_tokens, generation stops only if the context is
-// full. After min_tokens, it also stops at an end-of-text token (unless ignore_eos is set), at a stop
-// token, at the maximum length, or at a repetition.
+// Checks the stop conditions in vLLM's order. While the output has fewer than min_tokens tokens, only a full
+// context stops generation. After that, an end-of-text token (unless ignore_eos is set), a stop token, the
+// maximum length or a repetition stops it.
 class FinishRule {
  public:
-  // Returns the maximum number of output tokens: the smaller one of max_tokens and the context that the
-  // prompt leaves.
+  // Returns the maximum number of output tokens: max_tokens, or the size of the context minus the prompt if
+  // this is less.
   static int output_tokens_max(const Request& request, int context_tokens);
 
   // `request` must outlive this object.
@@ -39,7 +39,7 @@ class FinishRule {
   std::size_t output_max_;
   std::size_t min_period_;
   // runs_[i] belongs to the period p = min_period_ + i. It is the number of tokens at the end of the output
-  // that equal the token p positions earlier. Counting stops at the value that ends the sequence.
+  // that equal the token p positions earlier. The count does not exceed the value at which generation stops.
   std::vector<std::size_t> runs_;
 };
 

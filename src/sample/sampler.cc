@@ -14,14 +14,15 @@ constexpr float kBan = -std::numeric_limits<float>::infinity();
 // Logprobs that the request wants for one row. top_count is -1 if it wants no logprobs.
 struct Report {
   int top_count = -1;
-  std::span<const TokenId> ids;  // tokens that the request lists, which replace the most likely tokens
+  // logprobs.token_ids of the request, reported instead of the most likely tokens
+  std::span<const TokenId> ids;
 
   std::size_t columns() const {
     return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
   }
 };
 
-// Returns false if the allocation fails.
+// Allocates the list of logprobs. Returns false if there is not enough memory.
 bool make_list(SampledToken& result, std::size_t entries) {
   try {
     result.logprobs.emplace().top.resize(entries);
@@ -55,7 +56,8 @@ std::size_t biases_max(const SampleRow& row) {
   return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
 }
 
-// Copies the history and counts the draft tokens as output. Returns the number of entries.
+// Copies the history to `ids` and `counts`, then adds the draft tokens as output. Returns the number of
+// entries.
 std::size_t add_drafts(const TokenHistory& history, std::span<const TokenId> drafts, int vocab_size,
                        std::span<std::int32_t> ids, std::span<std::int32_t> counts) {
   const std::size_t known = history.ids().size();
@@ -128,7 +130,7 @@ void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
   }
   const std::size_t n = rows.size();
   const std::size_t words = (vocab + 31) / 32;
-  // An array that no row needs is empty.
+  // The starts of a feature that no row uses are an empty array.
   const auto starts_if = [n](std::size_t needed) { return needed > 0 ? n + 1 : 0; };
 
   in_.clear();

@@ -16,9 +16,8 @@ namespace octavo {
 
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // Output tokens so far, followed by the draft tokens before this row's token. Penalties and bans apply to
-  // both. A sampled token depends only on the seed, the position (the number of these tokens) and the
-  // logits.
+  // Output tokens so far, and the draft tokens between them and the token that this row samples. Penalties
+  // and bans read both. The random number depends only on the seed and on output.size() + drafts.size().
   std::span<const TokenId> output;
   std::span<const TokenId> drafts = {};
   // -1: sample a token. Otherwise the row does not sample: it reports the logprob of this token id, which
@@ -42,7 +41,7 @@ struct SamplerOptions {
 };
 
 // Call reserve() once, then launch() and collect() for each step. Memory for optional parameters (masks,
-// biases, histories, reports) grows to the size that the largest step needs, and is never freed.
+// biases, histories, reports) grows to the size that the largest step needs, and never shrinks.
 class Sampler {
  public:
   Sampler(Backend& backend, const SamplerOptions& options) : backend_(backend), options_(options) {}
@@ -75,7 +74,7 @@ class Sampler {
   struct Outputs {
     Part<std::int32_t> id, rank, top_ids;
     Part<float> logprob, top_logprobs;
-    std::size_t columns = 0;  // columns of top_ids and top_logprobs
+    std::size_t columns = 0;  // number of columns of top_ids and top_logprobs
   };
 
   void lay_out(std::span<const SampleRow> rows, std::size_t vocab);

@@ -28,7 +28,7 @@ std::vector<float> test_logits() {
   std::normal_distribution<float> normal(0, 1.5f);
   std::vector<float> logits(kVocab);
   for (float& x : logits) x = normal(rng);
-  logits[7] = logits[41] = logits[9] = 3;  // likely tokens, and equal logits
+  logits[7] = logits[41] = logits[9] = 3;  // likely tokens with equal logits
   return logits;
 }
 
@@ -41,8 +41,8 @@ Probabilities softmax(const std::vector<double>& logits) {
   return p;
 }
 
-// Keeps the tokens for which keep(probability, number of more likely tokens, sum of the probabilities of
-// more likely tokens) returns true. Tokens are in descending order of probability.
+// Keeps the tokens for which keep(probability, number of more likely tokens, sum of the probabilities of more
+// likely tokens) returns true.
 Probabilities filtered(const Probabilities& p, const std::function<bool(double, std::size_t, double)>& keep) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -149,7 +149,7 @@ double deviation(const std::vector<std::size_t>& counts, const Probabilities& p)
   return (std::cbrt(statistic / freedom) - (1 - v)) / std::sqrt(v);
 }
 
-constexpr double kTolerance = 4;  // standard deviations; exceeded with probability 3e-5
+constexpr double kTolerance = 4;  // standard deviations; a correct sampler exceeds this with probability 3e-5
 
 struct Named {
   const char* name;

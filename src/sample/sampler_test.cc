@@ -106,8 +106,8 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   EXPECT_EQ(out[4].logprobs->top[0].first, 39);
 }
 
-// With penalties and bans, a row with draft tokens must sample the same token as a row in which the same
-// tokens are output.
+// With penalties and bans, a row with draft tokens must sample the same token as a row that has these tokens
+// as output tokens.
 TEST_F(SamplerTest, DraftTokensCountAsOutput) {
   SamplingParams params;
   params.seed = 5;

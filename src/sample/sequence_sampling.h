@@ -36,7 +36,7 @@ class SequenceSampling {
   std::span<const std::pair<TokenId, float>> bias() const { return bias_; }
 
   // Writes to `bans` the tokens that must not follow `output` and `drafts`: last tokens of bad words, end
-  // tokens before min_tokens, and begin_suppress_tokens at the start. The ids are ascending, without
+  // tokens before min_tokens, and begin_suppress_tokens if both are empty. The ids are ascending, without
   // duplicates. There are at most bans_max() ids.
   void find_bans(std::span<const TokenId> output, std::span<const TokenId> drafts,
                  std::vector<TokenId>& bans) const;

@@ -13,7 +13,7 @@ using testing::Pair;
 constexpr int kVocab = 100;
 using Tokens = std::vector<TokenId>;
 
-// The bans do not depend on which of the tokens are draft tokens.
+// Also checks that each split of `text` into output and draft tokens has the same bans.
 Tokens bans(const SamplingParams& params, const Tokens& text, const Tokens& eos = {}) {
   const SequenceSampling sequence(params, Tokens{1, 2, 3}, eos, 0, kVocab);
   Tokens found{77};

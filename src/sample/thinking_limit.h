@@ -1,5 +1,4 @@
-// Limits the number of reasoning tokens of an answer. The engine asks for forced() before it samples a
-// token.
+// Limits the number of reasoning tokens of a sequence. The engine calls forced() before it samples a token.
 #pragma once
 
 #include <optional>
@@ -29,7 +28,8 @@ class ThinkingLimit {
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
   // Returns whether the model is reasoning. Only then can the limit affect the next token.
   bool counts() const { return spent_.has_value(); }
-  // Returns the token that ends the reasoning if the limit is reached, and otherwise nullopt.
+  // Returns the token that ends the reasoning if the number of reasoning tokens has reached the limit, and
+  // otherwise nullopt.
   std::optional<TokenId> forced() const {
     return spent_ && *spent_ >= budget_->tokens ? std::optional(budget_->end) : std::nullopt;
   }

@@ -50,7 +50,7 @@ void Scheduler::check() const {
       writing += static_cast<int>(
           std::ranges::count_if(flight.sequences, [](const Launched& l) { return l.state_to != kNoState; }));
     for (const auto& [hold, owned] : holds_.all) writing += hold->state_slot != kNoState && !hold->is_whole();
-    CHECK(writing == cache_.saved_states->writing(), "{} states of {} are being written", writing,
+    CHECK(writing == cache_.saved_states->writing(), "{} saved states are being written, {} counted", writing,
           cache_.saved_states->writing());
   }
   CHECK(states_.free() + states_used == std::ssize(states));

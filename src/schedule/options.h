@@ -37,7 +37,8 @@ struct SchedulerOptions : ScheduleOptions {
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash{};
-  // Number of saved states of recurrent layers. 0 without recurrent layers or without prefix caching.
+  // Number of slots for saved states of recurrent layers. 0 without recurrent layers or without prefix
+  // caching.
   int saved_states = 0;
   // Number of state slots for draft tokens, for all sequences together. A sequence returns to one of these
   // states when a draft token is rejected. 0 without recurrent layers or without draft tokens.
@@ -54,11 +55,12 @@ struct SchedulerOptions : ScheduleOptions {
 
   int max_model_len = 0;  // maximum number of prompt and output tokens of a sequence; required
   int max_sequences = 4096;
-  // A sequence that was preempted this many times is admitted only if there are blocks for all its tokens.
+  // A sequence that was preempted this many times is admitted only if there are blocks for max_total_tokens
+  // tokens.
   int max_preemptions = 3;
 };
 
-// Returns an error that names the option. The pool may be too small for a sequence of max_model_len tokens:
+// Returns an error that names the option. Accepts a pool that is too small for max_model_len tokens:
 // Scheduler::add() rejects each sequence that does not fit.
 Result<> validate(const SchedulerOptions& options);
 

@@ -28,8 +28,8 @@ void Scheduler::plan(StepPlan& plan) {
     promised_ += promise(at(slot));
     if (!at(slot).drafts.in_flight) give_back_draft_states(at(slot));
   }
-  // Draft tokens use only spare blocks. So this takes blocks from the reserve until there is a spare block
-  // for each running sequence.
+  // Draft tokens use only spare blocks. So the plan takes blocks from the reserve until there is a spare
+  // block for each running sequence.
   if (holds_.reserve != nullptr) reclaim(static_cast<int>(running_.size()) - spare());
 
   plan_decodes(plan);
@@ -285,7 +285,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.recurrent.slot = states_.take();
   s.computed = s.planned = first;
   // Saving a state costs more than computing a few tokens. So a state is saved at the end of the cached
-  // blocks only if a later prompt with the same prefix would save enough tokens.
+  // blocks only if a later prompt with the same prefix could then skip enough tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
   s.recurrent.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.spec.checkpoint;
   s.promised = promised;
@@ -330,8 +330,8 @@ bool Scheduler::have_blocks(Sequence& s, int promised) {
 
 // Returns whether the sequence or hold whose prefix is in match_ can get `blocks` more blocks from the
 // reserve. A block of match_ that the reserve frees does not count, because the user of match_ takes it
-// again. In a sliding-window group such a block counts, because it is lent before the reserve frees it and
-// unreferenced afterwards.
+// again. Exception: in a sliding-window group such a block counts, because it moves from match_.lent to
+// match_.unreferenced.
 bool Scheduler::can_reclaim(int blocks) const {
   if (holds_.reserve == nullptr) return false;
   int most = holds_.reserve->reclaimable();

@@ -17,7 +17,7 @@ struct PrefixHold {
   std::vector<Hash128> keys;    // keys of the held blocks in the cache of this process
   SequenceBlocks blocks;
   int cached = 0;  // The first `cached` blocks have their content. The other blocks are still empty.
-  // Slot of the state at the end of the blocks. The slot is empty while blocks are empty.
+  // Slot of the state at the end of the blocks. The slot has no content yet while a block is empty.
   int state_slot = kNoState;
 
   bool is_whole() const { return cached == static_cast<int>(keys.size()); }

@@ -176,7 +176,7 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
-    // In a step before the one that computes the draft tokens, this condition is false.
+    // The condition is false for a step before the one that computes the draft tokens.
     if (!s->recurrent.drafts.empty() && launched.end == s->planned) {
       s->recurrent.drafts.push_back(s->recurrent.slot);
       next_draft_state(*s);

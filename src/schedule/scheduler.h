@@ -34,12 +34,12 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;  // blocks that have users, or that a step in flight may still access
+  int blocks_used = 0;  // blocks that sequences or holds use, or that a step in flight may still access
   int blocks_cached = 0;
   int blocks_free = 0;
   std::int64_t sequence_bytes = 0;  // memory of all sequences: tokens, keys and block tables
   std::int64_t preemptions = 0;
-  // tokens that were looked up in the prefix cache; a preempted sequence counts once
+  // tokens that were looked up in the prefix cache; the tokens of a preempted sequence count once
   std::int64_t prefix_queries = 0;
   std::int64_t prefix_hits = 0;  // tokens of prefix_queries that were found
 };
@@ -79,8 +79,8 @@ class Scheduler {
   // the blocks suffice. commit() removes the draft tokens. No step in flight may sample for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // Called after commit() if the committed token was an accepted draft token. Its position is then computed
-  // already, and `token` was sampled from the logits of that position.
+  // Called after commit() if the committed token was an accepted draft token. The position of that draft
+  // token is then computed already, and `token` was sampled from the logits of the position.
   void commit_draft(SequenceId sequence, TokenId token);
 
   // Excludes the sequence from plans until resume(), because the caller cannot provide the next token yet.
@@ -97,7 +97,7 @@ class Scheduler {
 
   void reset_prefix_cache();
 
-  // Logs changes of the prefix cache from now on, see BlockPool::tell.
+  // Logs changes of the prefix cache from now on, see BlockPool::log_to.
   void log_to(KvEventLog& log) { cache_.pool.log_to(log); }
   void log_all() { cache_.pool.log_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
@@ -120,12 +120,13 @@ class Scheduler {
   // Reports that the first `blocks` blocks have their content, so that other sequences can share them. If
   // `blocks` is the number of all blocks, the state must have its content, too.
   void publish(PrefixHold& hold, int blocks);
-  // Returns another hold of the same blocks. `hold` must be whole.
+  // Returns another hold of the same blocks. hold.is_whole() must be true.
   PrefixHold* share(const PrefixHold& hold);
-  // Published blocks stay cached.
+  // Ends the hold. Published blocks stay cached.
   void let_go(PrefixHold* hold);
-  // Releases all blocks of a whole hold except the first `blocks` ones. Only for caches in which each block
-  // of a prefix can be used without the later ones: all layers have full attention, and there are no states.
+  // Releases all blocks of the hold except the first `blocks` ones. hold.is_whole() must be true. Only for
+  // caches in which each block of a prefix can be used without the later ones: all layers have full
+  // attention, and there are no states.
   void shorten(PrefixHold& hold, int blocks);
   bool can_shorten() const;
   // Before a sequence waits for blocks or is preempted, the scheduler takes blocks from the reserve. The

@@ -26,7 +26,7 @@ inline constexpr int kNoSecondText = std::numeric_limits<int>::max();
 // Arguments of Scheduler::add(). A request with n > 1 adds n sequences with the same prompt.
 struct SequenceSpec {
   std::span<const TokenId> prompt;  // copied
-  // tokens that were generated before, for example by an engine that crashed; copied
+  // output tokens that the sequence already has, for example from an engine that crashed; copied
   std::span<const TokenId> output{};
   int max_total_tokens = 0;   // maximum number of prompt and output tokens in total
   std::int64_t priority = 0;  // used by Policy::priority; lower values are scheduled first
@@ -39,8 +39,8 @@ struct SequenceSpec {
   // The recurrent state after this position is always saved. The position is a multiple of the block size.
   // 0: the scheduler chooses the positions.
   int checkpoint = 0;
-  // Ranges [first, end) of prompt positions, in ascending order. The tokens of a range (of an image) attend
-  // to each other, so a single step must compute the range. Each range fits into a step.
+  // Ranges [first, end) of prompt positions, in ascending order. The tokens of a range, such as those of an
+  // image, attend to each other, so a single step must compute the range. Each range fits into a step.
   std::vector<std::pair<int, int>> wholes{};
 };
 
@@ -51,8 +51,8 @@ struct Drafts {
 
 struct RecurrentSlots {
   int slot = kNoState;
-  // While draft tokens are in flight: the slots of the states before each draft token, followed by the slot
-  // of the state after all draft tokens once the step is collected.
+  // While draft tokens are in flight: the slots of the states before each draft token. When the step is
+  // collected, the slot of the state after all draft tokens is appended.
   std::vector<int> drafts;
   // Position at which the sequence saves its recurrent state: the end of the cached blocks if no state is
   // saved there, or SequenceSpec::checkpoint. 0: none.

@@ -16,8 +16,8 @@ struct PlannedSequence {
   std::uint64_t tag = 0;  // see SequenceSpec::tag
   int first = 0;
   int count = 0;  // number of tokens, at positions first .. first + count - 1
-  // If last_pending is set, the id of the last token is missing, because a step in flight is still sampling
-  // that token. The executor takes the id from that step.
+  // If last_pending is set, `tokens` does not contain the last of the `count` tokens, because a step in
+  // flight is still sampling it. The executor takes it from that step.
   std::span<const TokenId> tokens;
   bool last_pending = false;
   // True if the step computes the last known token of the sequence, and so samples the next one.

@@ -16,8 +16,8 @@ constexpr std::size_t kNameBytesMax = 256;
 constexpr std::size_t kConfigBytesMax = 1 << 20;
 constexpr const char* kConfig = "adapter_config.json";
 
-// Returns whether the name is a valid path below the folder. Each adapter folder has exactly one valid
-// name, so "a/../b", "./b" and "b/" are invalid.
+// Returns whether the name is a valid path below the folder. Each adapter must have exactly one valid name,
+// so "a/../b", "./b" and "b/" are invalid.
 bool is_path_downwards(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && name.size() <= kNameBytesMax && name.find('\0') == std::string::npos &&
@@ -34,12 +34,40 @@ fs::file_time_type changed_at(const fs::path& folder) {
   return latest;
 }
 
-// Returns whether the adapter's files cause the error. Such an error persists until the files change.
+// Returns whether the adapter's files cause the error. Then a retry fails until the files change.
 bool is_of_the_files(ErrorCode code) {
   return code != ErrorCode::resource_exhausted && code != ErrorCode::unavailable;
 }
 
+bool is_of_model(const fs::path& folder, const std::vector<std::string>& base_names) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(folder / kConfig, error);
+  if (error || bytes > kConfigBytesMax) return false;
+  std::ifstream file(folder / kConfig, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const json::value config = json::parse(text, error);
+  if (error || !config.is_object()) return false;
+  const auto text_of = [&](const char* field) -> std::string_view {
+    const json::value* value = config.as_object().if_contains(field);
+    return value != nullptr && value->is_string() ? std::string_view(value->as_string()) : std::string_view();
+  };
+  return text_of("peft_type") == "LORA" &&
+         std::ranges::find(base_names, text_of("base_model_name_or_path")) != base_names.end();
+}
+
 }  // namespace
+
+std::optional<std::string> find_in_adapter_folder(const fs::path& root, const std::string& name,
+                                                  const std::vector<std::string>& base_names) {
+  if (!is_path_downwards(name)) return std::nullopt;
+  std::error_code error;
+  const fs::path whole = fs::canonical(root, error);
+  if (error) return std::nullopt;
+  // canonical() resolves links, which must not lead out of the folder
+  const fs::path folder = fs::canonical(whole / name, error);
+  if (error || std::ranges::mismatch(whole, folder).in1 != whole.end()) return std::nullopt;
+  return is_of_model(folder, base_names) ? std::optional(folder.string()) : std::nullopt;
+}
 
 Result<> AdapterFolder::open(const std::string& path, std::vector<std::string> base_names,
                              const Service& service) {
@@ -57,7 +85,7 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   const std::lock_guard lock(loading_);
   // Checks again, because another request may have loaded the adapter while this one waited for the lock.
   if (service_.adapters->find(name)) return true;
-  const auto path = find(name);
+  const auto path = find_in_adapter_folder(root_, name, base_names_);
   if (!path) return false;
   const Time changed = changed_at(*path);
   if (const auto failed = failure_of(name); failed && failed->changed == changed)
@@ -70,10 +98,10 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
-  // Adds the name after load_adapter(), so that no request with the name reaches the engine before the
+  // Adds the name only after load_adapter(), because requests with this name must reach the engine after the
   // adapter.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
-  if (const auto failed = failure_of(name)) {  // the load has already failed
+  if (const auto failed = failure_of(name)) {
     service_.adapters->remove(name);
     return std::unexpected(failed->error);
   }
@@ -105,31 +133,6 @@ std::optional<AdapterFolder::Failure> AdapterFolder::failure_of(const std::strin
   const std::lock_guard lock(mutex_);
   const auto found = failures_.find(name);
   return found == failures_.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<std::string> AdapterFolder::find(const std::string& name) const {
-  if (!is_path_downwards(name)) return std::nullopt;
-  std::error_code error;
-  // canonical() resolves links, which must not lead out of the folder
-  const fs::path folder = fs::canonical(root_ / name, error);
-  if (error || std::ranges::mismatch(root_, folder).in1 != root_.end()) return std::nullopt;
-  return is_of_this_model(folder) ? std::optional(folder.string()) : std::nullopt;
-}
-
-bool AdapterFolder::is_of_this_model(const fs::path& folder) const {
-  std::error_code error;
-  const std::uintmax_t bytes = fs::file_size(folder / kConfig, error);
-  if (error || bytes > kConfigBytesMax) return false;
-  std::ifstream file(folder / kConfig, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const json::value config = json::parse(text, error);
-  if (error || !config.is_object()) return false;
-  const auto text_of = [&](const char* field) -> std::string_view {
-    const json::value* value = config.as_object().if_contains(field);
-    return value != nullptr && value->is_string() ? std::string_view(value->as_string()) : std::string_view();
-  };
-  return text_of("peft_type") == "LORA" &&
-         std::ranges::find(base_names_, text_of("base_model_name_or_path")) != base_names_.end();
 }
 
 }  // namespace octavo

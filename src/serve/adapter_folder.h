@@ -15,15 +15,20 @@
 
 namespace octavo {
 
+// Returns the path of the adapter with this name in the folder, or nullopt if it does not exist or if its
+// base model is not in `base_names`.
+std::optional<std::string> find_in_adapter_folder(const std::filesystem::path& root, const std::string& name,
+                                                  const std::vector<std::string>& base_names);
+
 class AdapterFolder {
  public:
-  // Makes the folder's adapters available to the requests of the service. Ignores adapters whose base model
-  // is not in `base_names`. Returns an error if `path` is not a folder.
+  // Lets requests of the service name the adapters in the folder. Ignores adapters whose base model is not in
+  // `base_names`. Returns an error if `path` is not a folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
-  // Returns whether requests may use this name, that is, whether the folder has an adapter with this name
-  // for the served model. The first call starts to load the adapter; only requests that use the adapter
-  // wait. Returns an error if the adapter cannot be loaded. Any thread may call it.
+  // Returns whether the folder has an adapter with this name for the served model. The first call for a name
+  // starts to load the adapter and does not wait; requests that use the adapter wait for it. Returns an error
+  // if the adapter cannot be loaded. Any thread may call it.
   Result<bool> offers(const std::string& name);
 
  private:
@@ -35,8 +40,6 @@ class AdapterFolder {
 
   AdapterFolder(std::filesystem::path root, std::vector<std::string> base_names, const Service& service)
       : root_(std::move(root)), base_names_(std::move(base_names)), service_(service) {}
-  std::optional<std::string> find(const std::string& name) const;
-  bool is_of_this_model(const std::filesystem::path& folder) const;
   std::optional<Failure> failure_of(const std::string& name) const;
   void ended(const std::string& name, const std::string& path, Time changed, const Result<>& result);
 
@@ -45,7 +48,7 @@ class AdapterFolder {
   const Service& service_;
   std::mutex loading_;  // held while an adapter loads, so that no adapter is loaded twice
   mutable std::mutex mutex_;
-  // failed loads by name of the adapter's folder; at most one per folder
+  // the last failed load of each adapter, by name
   std::map<std::string, Failure> failures_;
 };
 

@@ -38,13 +38,13 @@ class AdapterNames {
     const auto found = cards_.find(name);
     return found == cards_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Returns whether requests may use this name: the adapter is loaded, or the function set by
-  // look_further() finds it. Returns an error if the adapter exists but cannot be loaded.
+  // Returns whether requests may use this name: it was added, or the function from look_further() finds it.
+  // Returns an error if the adapter exists but cannot be loaded.
   Result<bool> offers(const std::string& name) const {
     if (find(name)) return true;
     return look_ ? look_(name) : false;
   }
-  // Sets the function that looks for adapters that are not loaded. Call it once, before the first request.
+  // Sets the function that looks for names that were not added. Call it once, before the first request.
   void look_further(std::function<Result<bool>(const std::string&)> look) { look_ = std::move(look); }
   std::vector<AdapterCard> all() const {
     const std::lock_guard lock(mutex_);

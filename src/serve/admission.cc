@@ -31,10 +31,13 @@ Result<> Admission::possible(const Price& price) const {
 Result<Admission::Ticket> Admission::admit(const std::string& client, const Price& price) {
   TRY_VOID(possible(price));
   if (!take(client, price))
-    return failure(ErrorCode::resource_exhausted,
-                   "too many answers are unfinished: this request needs {}, a client may have {}, and all "
-                   "clients together {} (--max-num-seqs and --max-num-queued-reqs)",
-                   price.answers, client_max_.answers, budget_.answers);
+    return failure(
+        ErrorCode::resource_exhausted,
+        "too many answers are unfinished: this request needs {} and {} MiB of memory, a client may "
+        "have {} (--max-num-seqs and --max-num-queued-reqs) and {} MiB, and all clients together {} "
+        "and {} MiB: retry later",
+        price.answers, price.bytes / kMiB, client_max_.answers, client_max_.bytes / kMiB, budget_.answers,
+        budget_.bytes / kMiB);
   return Ticket(*this, client, price);
 }
 
@@ -43,6 +46,7 @@ bool Admission::take(const std::string& client, const Price& price) {
   if (!fits(used_, price, budget_)) return false;
   const auto found = clients_.find(client);
   if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
+  if (shared_bytes_ && !shared_bytes_->take(static_cast<std::uint64_t>(price.bytes))) return false;
   if (used_.answers == 0) busy_since_us_ = clock_us_();
   used_ += price;
   clients_[client] += price;
@@ -52,6 +56,7 @@ bool Admission::take(const std::string& client, const Price& price) {
 void Admission::give_back(const std::string& client, const Price& price) {
   const std::lock_guard lock(mutex_);
   used_ -= price;
+  if (shared_bytes_) shared_bytes_->give_back(static_cast<std::uint64_t>(price.bytes));
   count_ends(price.answers);
   const auto found = clients_.find(client);
   found->second -= price;
@@ -61,7 +66,7 @@ void Admission::give_back(const std::string& client, const Price& price) {
 void Admission::count_ends(int answers) {
   if (answers == 0) return;
   const std::int64_t now = clock_us_();
-  constexpr double kNews = 0.1;  // weight of the newest value in the moving average
+  constexpr double kNews = 0.1;  // weight of a new value in seconds_an_answer_
   const std::int64_t before = std::max(last_end_us_, busy_since_us_);
   const double seconds = static_cast<double>(now - before) * 1e-6 / answers;
   seconds_an_answer_ += (seconds_an_answer_ > 0 ? kNews : 1) * (seconds - seconds_an_answer_);

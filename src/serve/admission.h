@@ -12,12 +12,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/body_budget.h"
 
 namespace octavo {
 
-// The resources that a running request uses.
+// The resources that a request uses from its admission to its end.
 struct Price {
-  int answers = 0;         // slots in the engine's queue: n times the number of prompts
+  int answers = 0;         // number of answers: n times the number of prompts
   std::int64_t bytes = 0;  // memory of the sequences and of the requested log-probabilities
 
   Price& operator+=(const Price& other) {
@@ -36,8 +37,13 @@ struct Price {
 // server.
 class Admission {
  public:
-  Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
-      : budget_(budget), client_max_(client_max), clock_us_(std::move(clock_us)) {}
+  // shared_bytes: budget for the bytes of several Admissions together; null: only `budget` applies
+  Admission(const Price& budget, const Price& client_max, std::shared_ptr<http::BodyBudget> shared_bytes = {},
+            std::function<std::int64_t()> clock_us = now_us)
+      : budget_(budget),
+        client_max_(client_max),
+        shared_bytes_(std::move(shared_bytes)),
+        clock_us_(std::move(clock_us)) {}
 
   // The resources that a request holds. The destructor returns them. The Admission must outlive the ticket.
   class Ticket {
@@ -55,8 +61,8 @@ class Admission {
     }
     ~Ticket();
 
-    // Reserves more memory. Returns false, and reserves nothing, if the budget or the client's share is
-    // used up.
+    // Reserves more memory. Returns false and reserves nothing if this exceeds the budget of all clients or
+    // of this client.
     bool grow(std::int64_t bytes);
     void give_back_answer();
 
@@ -72,12 +78,12 @@ class Admission {
     Price held_;
   };
 
-  // Errors: invalid_argument if the price exceeds one client's budget (the message names the field and the
-  // limit).
+  // Returns invalid_argument if the price exceeds the budget of one client. The message names the field and
+  // the limit.
   Result<> possible(const Price& price) const;
 
-  // Reserves the resources of a request. Returns the errors of possible(), and resource_exhausted if too
-  // many resources are in use. Any thread may call it.
+  // Reserves the resources of a request. Returns the errors of possible(), or resource_exhausted if other
+  // requests use too many resources now. Any thread may call it.
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
@@ -87,7 +93,7 @@ class Admission {
   // end.
   int retry_after_s(const Price& price) const;
 
-  // Number of commands for sessions without a result.
+  // number of session commands whose result is still missing
   std::atomic<int>& session_commands() { return session_commands_; }
 
  private:
@@ -96,14 +102,15 @@ class Admission {
   void count_ends(int answers);
 
   const Price budget_, client_max_;
+  const std::shared_ptr<http::BodyBudget> shared_bytes_;
   const std::function<std::int64_t()> clock_us_;
   std::atomic<int> tickets_ = 0;
   std::atomic<int> session_commands_ = 0;
   mutable std::mutex mutex_;
   Price used_;
   std::int64_t last_end_us_ = 0;
-  std::int64_t busy_since_us_ = 0;  // time at which the first of the current answers was admitted
-  double seconds_an_answer_ = 0;    // moving average of the time between the ends of two answers
+  std::int64_t busy_since_us_ = 0;  // time of the last admission before which no answer was running
+  double seconds_an_answer_ = 0;    // moving average of the time between the ends of consecutive answers
   std::unordered_map<std::string, Price> clients_;
 };
 

@@ -30,7 +30,8 @@ TEST(Admission, WhatCanNeverFitIsTheRequestsFault) {
 
 TEST(Admission, SaysWhenToTryAgainByThePaceOfEnds) {
   std::int64_t now = 1'000'000;
-  Admission admission({.answers = 10, .bytes = 1000}, {.answers = 10, .bytes = 1000}, [&] { return now; });
+  Admission admission({.answers = 10, .bytes = 1000}, {.answers = 10, .bytes = 1000}, {},
+                      [&] { return now; });
   EXPECT_EQ(admission.retry_after_s(answers(10)), 1);
   for (int i = 0; i < 3; ++i) {
     auto ticket = admission.admit("a", answers(1)).value();
@@ -55,6 +56,22 @@ TEST(Admission, EverythingComesBack) {
   }
   EXPECT_EQ(admission.used().answers, 0);
   EXPECT_EQ(admission.used().bytes, 0);
+}
+
+TEST(Admission, SeveralModelsShareTheirBytes) {
+  const auto bytes = std::make_shared<http::BodyBudget>(1000);
+  const Price all{.answers = 10, .bytes = 1000};
+  Admission first(all, all, bytes), second(all, all, bytes);
+  {
+    auto ticket = first.admit("a", {.answers = 1, .bytes = 600}).value();
+    const auto refused = second.admit("a", {.answers = 1, .bytes = 401});
+    EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+    auto other = second.admit("a", {.answers = 1, .bytes = 300}).value();
+    EXPECT_FALSE(other.grow(101));
+    EXPECT_TRUE(other.grow(100));
+  }
+  EXPECT_EQ(bytes->used(), 0U);
+  EXPECT_TRUE(second.admit("a", {.answers = 1, .bytes = 1000}).has_value());
 }
 
 }  // namespace

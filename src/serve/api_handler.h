@@ -1,4 +1,4 @@
-// What an ApiServer serves once it is open: one service, or the services of many models.
+// Interface between ApiServer and its services: one service, or one for each of many models.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,16 @@ class ApiHandler {
  public:
   virtual ~ApiHandler() = default;
 
-  // Answers the exchange, directly or later on another thread. Runs on an event loop.
+  // Answers the exchange, directly or later on another thread. Called on an event loop, so it must not block.
   virtual void handle(const ApiKeys& keys, std::shared_ptr<http::Exchange> exchange) = 0;
-  // Counts the response in the metrics.
+  // Called after each response, for the metrics.
   virtual void count(const http::Answered& answered) = 0;
   // Returns the services that exist now.
   virtual std::vector<std::shared_ptr<Service>> services() const = 0;
-  // Called when the server accepts no more requests. Afterwards, services() stays the same.
+  // Called when the server begins to stop: ends the requests that have not reached a service.
+  virtual void stopping() {}
+  // Called when the server accepts no more requests. After this call, services() must always return
+  // the same services.
   virtual void stop() {}
 };
 

@@ -69,7 +69,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::strin
     return openai::error_response(status, message);
   };
   const auto door = std::make_shared<Door>(api_keys);
-  // Checks the key before the body is read, so a client without a valid key cannot send a body to any path.
+  // Checks the key before the body is read. So a client without a valid key cannot send large bodies.
   http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
   http.answered = [door](const http::Answered& answered) {
     if (const auto handler = door->handler.load()) handler->count(answered);
@@ -93,13 +93,14 @@ void ApiServer::stop(int grace_ms) {
   const auto services = [&] {
     return handler ? handler->services() : std::vector<std::shared_ptr<Service>>();
   };
+  if (handler) handler->stopping();
   for (const auto& service : services()) {
-    // Stops the live page first: otherwise the server would wait for its streams, which have no end.
+    // Stops the streams of the live page, for whose end the server would otherwise wait.
     service->views.live.stop();
     if (service->batches) service->batches->stop();
   }
   if (!server_->drain(grace_ms)) {
-    // Reads the list again, because a model may have been loaded since.
+    // Reads the list again, because another model may have been loaded in the meantime.
     const auto ending = services();
     for (const auto& service : ending) stop_generations(*service);
     if (!ending.empty()) server_->drain(kLastWordsMs);

@@ -14,7 +14,7 @@ namespace octavo {
 
 class ApiServer {
  public:
-  // Listens on the address. Requests get 503 until open() is called. Replaces `http.refusal` and
+  // Listens on the address in `http`. Until open() is called, requests get 503. Overwrites `http.refusal` and
   // `http.admit`. Returns an io error if the server cannot listen.
   static Result<std::unique_ptr<ApiServer>> start(const std::vector<std::string>& api_keys,
                                                   http::ServerOptions http);
@@ -26,8 +26,9 @@ class ApiServer {
   std::uint16_t port() const { return server_->port(); }
   std::string address() const { return server_->address(); }
 
-  // Refuses new requests and waits up to grace_ms for running answers. Then ends the remaining answers with
-  // an error, and waits until the engine has confirmed. The engine must still be running.
+  // Refuses new requests and waits up to grace_ms until the running answers end. Then ends the remaining
+  // answers with an error. Returns when the engine has confirmed that they ended, so the engine must still be
+  // running.
   void stop(int grace_ms);
 
  private:

@@ -24,8 +24,8 @@ BeamRules rules_of(const Request& request, double length_penalty) {
   return rules;
 }
 
-// Returns the parameters for one token of a beam. Temperature and penalties are left out, because the engine
-// takes log-probabilities before it applies them.
+// Returns the sampling parameters for one token of a beam. Temperature and penalties are not copied, because
+// log-probabilities do not depend on them.
 SamplingParams one_token(const SamplingParams& requested) {
   SamplingParams p;
   p.temperature = 0;
@@ -50,7 +50,7 @@ std::vector<TokenId> Beams::path(int node) const {
   return tokens;
 }
 
-// Returns the log-probabilities to report for a position if the entry `rank` of the row was chosen.
+// Returns the log-probabilities to report for a position whose token is row.top[rank].
 TokenLogprobs Beams::token_logprobs(const TokenLogprobs& row, std::size_t rank) const {
   if (!rules_.logprobs) return {};
   TokenLogprobs token_logprobs{.id = row.top[rank].first,
@@ -108,8 +108,8 @@ void Beams::extend(std::span<const TokenLogprobs> rows) {
 bool Beams::done() const {
   if (live_.empty() || steps_ >= rules_.max_tokens) return true;
   if (std::ssize(completed_) < rules_.width) return false;
-  // More tokens never increase a sum of log-probabilities. For a given sum, either the shortest or the
-  // longest length has the best score, depending on the penalty.
+  // More tokens never increase a sum of log-probabilities. For a given sum, the best score belongs to the
+  // shortest or to the longest length, depending on length_penalty.
   const double sum = live_.front().sum;
   const double bound = std::max(score(sum, live_.front().length), score(sum, rules_.max_tokens));
   return bound <= score(completed_.back().sum, completed_.back().length);
@@ -156,8 +156,8 @@ Result<std::shared_ptr<BeamSearch>> BeamSearch::start(std::shared_ptr<Service> s
   return search;
 }
 
-// Submits the requests of a step. If it returns an error, no request is running. If only some requests
-// could be submitted, step() reports the error after these requests have ended.
+// Submits the requests of a step. Returns an error only if it could submit none of them. If it could submit
+// only some, step() reports the error after these have ended.
 Result<> BeamSearch::submit_step() {
   const std::size_t count = beams_.count();
   {
@@ -184,7 +184,7 @@ Result<> BeamSearch::submit_step() {
   return {};
 }
 
-// Handles an error of submit(): `missing` requests of this step could not be submitted.
+// Called if submit() returned an error. missing: number of requests of this step that were not submitted.
 Result<> BeamSearch::give_up(std::size_t missing, Error error) {
   std::vector<RequestId> ids;
   {
@@ -239,7 +239,7 @@ void BeamSearch::step() {
   const auto went_on = within_memory([this]() -> Result<> {
     beams_.extend(rows_);
     if (!beams_.done()) {
-      // Uses the engine of earlier steps, because it has the beams' common prefix in its cache.
+      // Uses the engine of the last step, because its cache has the prefixes of the beams.
       request_.engine = head_.engine;
       return submit_step();
     }
@@ -258,7 +258,7 @@ void BeamSearch::answer() {
     output.logprobs = std::move(answers[i].logprobs);
     output.finished = answers[i].end ? FinishReason::stop : FinishReason::length;
     output.stop_token = answers[i].end;
-    if (i > 0) output.cost = {};  // Only the first answer has a cost, which is that of all beams.
+    if (i > 0) output.cost = {};  // The first answer has the cost of all beams, so the others have none.
     sink_->deliver(std::move(output));
   }
 }

@@ -1,6 +1,5 @@
-// Beam search with vLLM's rules. For each step, the search submits every beam as a request for one token,
-// and the engine returns the log-probabilities of the next token. The prefix cache avoids recomputing the
-// beams' common prefixes.
+// Beam search with vLLM's rules. In each step, the search submits every beam as a request for one token, and
+// the engine returns the log-probabilities of the next token. The prefix cache saves recomputing the beams.
 #pragma once
 
 #include <memory>
@@ -16,13 +15,13 @@
 namespace octavo {
 
 struct BeamRules {
-  int width = 1;  // number of beams, and of answers
+  int width = 1;  // number of beams, which is also the number of answers
   // score of an answer: sum of its log-probabilities / (number of prompt and output tokens) ^
   // length_penalty
   double length_penalty = 1;
   int max_tokens = 1;  // maximum number of output tokens of each answer
   int prompt_tokens = 1;
-  // number of log-probabilities that the reply has for each position; -1: all
+  // number of log-probabilities that the reply has for each position; -1: the whole vocabulary; nullopt: none
   std::optional<int> logprobs{};
   std::vector<TokenId> ends{};  // end-of-text and stop tokens
   bool keep_end = false;
@@ -38,10 +37,10 @@ class Beams {
   // Returns the beam's tokens after the prompt. Beam 0 has the largest sum.
   std::vector<TokenId> tokens(std::size_t beam) const { return path(live_[beam].last); }
 
-  // Adds a token to each beam. `rows[i].top` contains the most likely next tokens of beam i; only the first
-  // 2 * width are used.
+  // Continues the beams by one token. `rows[i].top` contains the most likely next tokens of beam i; only the
+  // first 2 * width are used.
   void extend(std::span<const TokenLogprobs> rows);
-  // Returns whether no unfinished beam can become one of the `width` best answers.
+  // Returns true if the search is over: no unfinished beam can become one of the `width` best answers.
   bool done() const;
 
   struct Answer {
@@ -86,7 +85,7 @@ class Beams {
 // Runs the search for one prompt. The sink receives all answers at the end of the search.
 class BeamSearch final : public OutputReceiver, public std::enable_shared_from_this<BeamSearch> {
  public:
-  // `request` comes from make_request(); its sampling.n is the number of beams. Returns the errors of
+  // request: result of make_request(); its sampling.n is the number of beams. Returns the errors of
   // EngineClient::submit.
   static Result<std::shared_ptr<BeamSearch>> start(std::shared_ptr<Service> service, Request request,
                                                    double length_penalty, std::shared_ptr<OutputSink> sink);
@@ -109,12 +108,13 @@ class BeamSearch final : public OutputReceiver, public std::enable_shared_from_t
   const int width_;
   Beams beams_;
 
-  std::mutex mutex_;  // guards all members from here on; while no request is running, only step() uses them
+  std::mutex mutex_;  // guards all members below; while no request is running, only step() uses them, without
+                      // the lock
   std::size_t awaited_ = 0;  // number of running requests in this step
   std::vector<TokenLogprobs> rows_;
   Output head_;                     // fields that all answers share: engine, cached tokens, times
-  std::optional<Output> broken_{};  // output of the first request that failed
-  // ids_ and the member after it are always accessed with mutex_ locked.
+  std::optional<Output> broken_{};  // output of the first request that failed in this step
+  // ids_ and cancelled_ are always accessed with mutex_ locked.
   std::vector<RequestId> ids_;
   bool cancelled_ = false;
 };

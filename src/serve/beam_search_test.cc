@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 constexpr int kVocabulary = 5;
 constexpr TokenId kEnd = 4;
 
-// A model with a vocabulary of five tokens. Returns the log-probabilities of the next token, most likely
-// first.
+// A test model with a vocabulary of five tokens. Returns the log-probabilities of the token after `tokens`,
+// the most likely token first.
 TokenLogprobs behind(const std::vector<TokenId>& tokens, std::uint64_t seed) {
   const Hash128 hash = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(tokens)), seed);
   std::vector<double> weights;
@@ -54,7 +54,7 @@ double score_of(const Text& text, const BeamRules& rules) {
          std::pow(rules.prompt_tokens + static_cast<int>(text.tokens.size()), rules.length_penalty);
 }
 
-// Returns all texts of at most max_tokens tokens, best first.
+// Returns all possible texts of at most max_tokens tokens, the best first.
 std::vector<Text> all_texts(const BeamRules& rules, std::uint64_t seed) {
   std::vector<Text> all, open{{}};
   for (int length = 0; length < rules.max_tokens; ++length) {
@@ -156,7 +156,8 @@ TEST(Beams, AnEndIsKeptOnWishWithItsLogprob) {
   EXPECT_GT(ended, 0);
 }
 
-// After a prompt of n tokens, the best letter is 'a' + n % 3. Each following letter scores 1 less.
+// After a prompt of n tokens, the most likely token is 'a' + n % 3. The log-probability of each next letter
+// is 1 less.
 Script letter(const Request& request, int) {
   return {.tokens = {static_cast<TokenId>('a' + request.prompt.size() % 3)}, .end = FinishReason::length};
 }
@@ -172,19 +173,19 @@ TEST_F(BeamSearchTest, AnswersAreTheBestBeams) {
   const json::array& choices = body.at("choices").as_array();
   ASSERT_EQ(choices.size(), 2U);
   EXPECT_EQ(choices[0].at("index").as_int64(), 0);
-  EXPECT_EQ(choices[0].at("text").as_string(), "bca");  // after prompts of 4, 5 and 6 tokens
+  EXPECT_EQ(choices[0].at("text").as_string(), "bca");  // tokens after prompts of 4, 5 and 6 tokens
   EXPECT_EQ(choices[0].at("finish_reason").as_string(), "length");
   const json::array& logprobs = choices[1].at("logprobs").at("token_logprobs").as_array();
   double sum = 0;
   for (const json::value& logprob : logprobs) sum += logprob.as_double();
-  EXPECT_EQ(sum, -2.5);  // one letter is the second best
+  EXPECT_EQ(sum, -2.5);  // two tokens of -0.5, and the second best letter (-1.5)
   EXPECT_EQ(body.at("usage").at("completion_tokens").as_int64(), 6);
   EXPECT_EQ(body.at("usage").at("prompt_tokens").as_int64(), 4);
   EXPECT_EQ(engine_->submitted, 1 + 2 + 2);
 }
 
 TEST_F(BeamSearchTest, AnEndEndsABeam) {
-  // The best beam ends at once, although a letter can follow every text.
+  // After 6 tokens the most likely token is kEndToken, although other tokens could follow, too.
   serve([](const Request& request, int) {
     return Script{.tokens = {request.prompt.size() < 6 ? TokenId{'x'} : kEndToken},
                   .end = FinishReason::length};

@@ -11,7 +11,7 @@
 
 namespace {
 
-// Together, these bodies contain every field of both routes.
+// These bodies together contain every field of both routes.
 const octavo::fuzz::JsonMutator& mutator() {
   static const octavo::fuzz::JsonMutator m({
       R"({"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0.5, "top_p": 0.9,

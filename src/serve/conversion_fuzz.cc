@@ -83,7 +83,7 @@ void read_json(std::string_view text, const openai::RequestRules& rules) {
   if (const auto request = openai::parse_rerank_request(*body, rules)) CHECK(!request->documents.empty());
 }
 
-// Reads the text as a transcription form whose fields are the JSON members.
+// Parses the text as the multipart form of a transcription request.
 void read_form(std::string_view text, const openai::RequestRules& rules) {
   const auto parts = http::parse_form("multipart/form-data; boundary=b", text);
   if (parts) (void)openai::parse_transcription_request(*parts, text.size() % 2 == 0, rules);

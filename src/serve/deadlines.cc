@@ -24,7 +24,7 @@ void Deadlines::stop() {
 
 void Deadlines::add(std::int64_t at_us, std::weak_ptr<Generation> generation) {
   const std::lock_guard lock(mutex_);
-  // Most generations end long before the deadline, so the entries of ended generations must be removed.
+  // Most generations end long before at_us, so entries of ended generations would accumulate.
   if (due_.size() >= cleanup_at_) {
     std::erase_if(due_, [](const auto& entry) { return entry.second.expired(); });
     cleanup_at_ = std::max(kCleanupAtLeast, 2 * due_.size());

@@ -1,5 +1,4 @@
-// Calls Generation::wake() at a given time: when a client's deadline ends, or when a stream needs a
-// keep-alive.
+// Calls Generation::wake() at given times: when a client's timeout ends, or when a stream needs a keep-alive.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +13,7 @@ namespace octavo {
 
 class Generation;
 
-// Has a separate thread. Any thread may call the functions.
+// Calls wake() on a separate thread. Any thread may call the functions.
 class Deadlines {
  public:
   Deadlines();
@@ -24,7 +23,8 @@ class Deadlines {
   // wake().
   void stop();
 
-  // `at_us` is a time of now_us(). Nothing is called if the generation has ended by then.
+  // at_us: a time on the clock of now_us(). wake() is not called if the generation has ended before this
+  // time.
   void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
 
  private:
@@ -35,7 +35,7 @@ class Deadlines {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<std::int64_t, std::weak_ptr<Generation>> due_;
-  // number of entries at which entries of ended generations are removed
+  // when due_ has this number of entries, entries of ended generations are removed
   std::size_t cleanup_at_ = kCleanupAtLeast;
   bool ended_ = false;
   std::thread thread_;

@@ -21,14 +21,15 @@
 namespace octavo {
 
 struct Script {
-  std::vector<TokenId> tokens{};  // output tokens; max_tokens may cut them
-  // finish reason after the last token; max_tokens changes it to `length`
+  std::vector<TokenId> tokens{};  // output tokens; the request's max_tokens can end the output earlier
+  // finish reason after the last token, unless max_tokens ends the output (`length`)
   FinishReason end = FinishReason::stop;
-  std::optional<Error> error{};  // sent if `end` is FinishReason::error
+  std::optional<Error> error{};  // error of the last output, if `end` is FinishReason::error
   bool hang = false;             // true: after the last token, the engine waits for an abort
   int tokens_per_step = 1;
   std::vector<float> pooled{};
-  std::vector<int> computed{};  // values of Output::computed_tokens in the outputs before the first token
+  std::vector<int> computed{};  // Output::computed_tokens of each output that only reports progress, before
+                                // the first token
 };
 
 class FakeEngine final : public EngineClient {
@@ -75,9 +76,9 @@ class FakeEngine final : public EngineClient {
     done(sessions.result);
   }
 
-  std::mutex& mutex_of_sessions() { return mutex_; }  // guards `sessions` while requests arrive
+  std::mutex& mutex_of_sessions() { return mutex_; }  // guards `sessions` while the server handles requests
 
-  // The test calls `done` itself.
+  // Only stores `done` in `loads`; the test calls it.
   void load_adapter(AdapterSource source, AdapterDone done) override {
     const std::lock_guard lock(mutex_);
     loads.emplace_back(std::move(source), std::move(done));
@@ -120,17 +121,17 @@ class FakeEngine final : public EngineClient {
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
   struct {
-    std::vector<std::string> folders{};  // given to reload_weights()
+    std::vector<std::string> folders{};
     Result<> result{};
   } reloads;
   struct {
     std::vector<SessionCommand> commands{};
-    Result<std::vector<SessionInfo>> result{};  // result of each command
-    bool waits = false;                         // the test calls `open` itself
+    Result<std::vector<SessionInfo>> result{};  // result that each command gets
+    bool waits = false;                         // true: commands stay in `open`, and the test calls them
     std::vector<SessionsDone> open{};
   } sessions;
-  std::atomic<int> delivered = 0;  // number of output tokens
-  Request last_request{};          // read it only while no request is being submitted
+  std::atomic<int> delivered = 0;  // number of output tokens that sinks have received
+  Request last_request{};          // not guarded by a mutex; read it only while no request is being submitted
 
  private:
   struct AnswerState {
@@ -236,7 +237,7 @@ class FakeEngine final : public EngineClient {
     }
   }
 
-  // The logprob of each listed token is -id / 64; padding has -infinity.
+  // Each listed token gets the logprob -id / 64; padding (id < 0) gets -infinity.
   static TokenLogprobs logprobs_of(TokenId id, int count, const std::vector<TokenId>& listed) {
     TokenLogprobs entry;
     entry.id = id;

@@ -18,18 +18,19 @@ using openai::AnswerPart;
 
 namespace {
 
-// Returns the last prompt tokens. Whether the answer's first word keeps its leading space depends on them.
+// Returns the last prompt tokens. The detokenizer needs them to decide whether the first word of the answer
+// has a leading space.
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   constexpr std::size_t kTokens = 16;
   return std::span(ids).last(std::min(ids.size(), kTokens));
 }
 
-// Returns the special tokens that mark tool calls. They must stay in the text.
+// Returns the special tokens that mark tool calls, which must stay in the text for the tool parser.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
   return request.tools.dialect ? std::span(service.options.tool_tokens) : std::span<const TokenId>();
 }
 
-// If a client has this number of unread bytes, the server closes the connection.
+// If more bytes than this wait for a client to read them, the server closes the connection.
 constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 
@@ -130,9 +131,9 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// Processes the tokens that the client already has without sending them, so that text, reasoning and calls
-// continue as in the broken stream. The log-probabilities of these tokens are placeholders, because only
-// the text positions matter.
+// Processes the tokens that the client already has, but does not send them. So text, reasoning and calls
+// continue as in the broken stream. The log-probabilities of these tokens are placeholders: only their number
+// and text positions matter.
 Result<> Generation::resume() {
   if (!plan_.request.stream.resume) return {};
   Run& run = runs_.front();
@@ -224,8 +225,8 @@ void Generation::schedule() {
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
 }
 
-// Sends a piece of output, then lets other generations run. Waits if the client has not read earlier
-// pieces.
+// Sends a piece of output, then lets other generations run. If the client has not read enough of the earlier
+// pieces, runs again later.
 void Generation::drain() {
   const auto again = [self = shared_from_this()] {
     self->service_->delivery.post([self] { self->drain(); });
@@ -261,14 +262,14 @@ bool Generation::rest() {
   return !scheduled_;
 }
 
-// Returns the error once, if the generation must end early.
+// If the generation must end early, returns the error (only once).
 std::optional<Error> Generation::end_reason() {
   const std::lock_guard lock(mutex_);
   auto error = std::exchange(ending_, std::nullopt);
   return concluded_ ? std::nullopt : error;
 }
 
-// Adds a keep-alive if the stream has sent nothing for keep_alive_us. Requests the next wake-up.
+// Adds a keep-alive if the stream has sent nothing for keep_alive_us, and requests the next wake().
 void Generation::keep_alive(std::string& out) {
   {
     const std::lock_guard lock(mutex_);
@@ -304,7 +305,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const int engine = mail.output.engine;
   choice.times = times;
   bool last = false;
-  if (ended) ticket_.give_back_answer();  // Gives the slot back before the client can send its next request.
+  if (ended) ticket_.give_back_answer();  // before the client can react to the end with its next request
   if (!concluded_ && !choice.processor.finished()) {
     if (error)
       fail(*error, out);
@@ -322,7 +323,7 @@ void Generation::take(Mail&& mail, std::string& out) {
     plan_.account.cost_open.reset();
   }
   if (!last) return;
-  // The metrics are updated before the answer is sent, so that they include every answer that a client has
+  // The answer is sent only after the metrics were updated, so they include every answer that a client has
   // received.
   const auto concluded = within_memory([&]() -> Result<> {
     conclude(out);
@@ -331,8 +332,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (!concluded) fail(concluded.error(), out);
 }
 
-// Opens the stream with the first output, not earlier, so that an error before it can still set the HTTP
-// status.
+// Called with the first output, not earlier, so that an error before it can still set the HTTP status.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
@@ -353,7 +353,8 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
   if (!choice.processor.finished() || --run.unfinished > 0) return false;
-  // The server, not the engine, finds stop strings. So it must cancel the engine's request.
+  // A stop string, which the engine does not know, has ended the answer. So the engine's request must be
+  // cancelled.
   if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
 }
@@ -470,7 +471,7 @@ openai::Usage Generation::usage() const {
   const bool session = plan_.request.session.has_value();
   if (session || service_->options.features.prompt_tokens_details || plan_.reply->shows_cached_tokens())
     usage.cached_tokens = cached;
-  // A session holds full blocks.
+  // A session only holds full blocks of tokens.
   const int block = std::max(1, service_->engine_info.block_size);
   if (session) usage.stored_tokens = std::max<std::int64_t>(0, usage.prompt_tokens / block * block - cached);
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;

@@ -25,9 +25,9 @@ namespace octavo {
 
 class Generation final : public OutputReceiver, public std::enable_shared_from_this<Generation> {
  public:
-  // Submits all prompts, or none if the server is full. Responds to the exchange with an error, or with the
-  // engine's output. If `exchange` is null, only the plan's Reply gets the output. Returns the generation,
-  // so that the caller can cancel it.
+  // Submits all prompts, or none if the server is full. Answers the exchange with the engine's output or with
+  // an error. If `exchange` is null, only the plan's Reply gets the output. Returns the generation, so that
+  // the caller can cancel it.
   static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
@@ -51,21 +51,21 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   };
   struct Choice {
     openai::OutputProcessor processor;
-    openai::AnswerPart kept;  // in a stream: text for the next chunk; otherwise: the whole answer so far
-    int sent_tokens = 0;                 // number of tokens in the chunks so far
+    openai::AnswerPart kept;  // with a stream: output for the next chunk; otherwise: the whole answer so far
+    int sent_tokens = 0;      // number of tokens in the chunks that were sent
     std::optional<FinishReason> reported{};  // finish reason that the client has received
     std::int64_t last_output_us = 0;
-    RequestTimes times{};  // times of the answer; set when the engine has ended it
+    RequestTimes times{};  // times of the answer; set when the engine ends the answer
     int preemptions = 0;
     AnswerCost cost{};
     bool ended = false;
     bool opened = false;
     std::vector<openai::WeightSpan> weights{};  // weight versions of the tokens so far
   };
-  struct Run {  // state of one prompt
+  struct Run {  // one prompt and its answers
     openai::EchoedPrompt echoed;
     std::vector<Choice> choices;
-    int unfinished = 0;  // number of choices that the client has not received completely
+    int unfinished = 0;  // number of choices whose finish reason the client has not received
     int cached_tokens = 0;
   };
 
@@ -123,7 +123,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   std::size_t unfinished_runs_;
   bool concluded_ = false;
   bool stream_open_ = false;
-  std::int64_t written_us_;  // time at which the stream last sent bytes
+  std::int64_t written_us_;  // time at which bytes were last written to the stream
 
   std::mutex mutex_;  // guards all members below
   std::vector<Mail> mail_;
@@ -131,7 +131,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   bool started_ = false;
   bool scheduled_ = false;
   bool woken_ = false;
-  std::optional<Error> ending_{};  // error that ends the generation; it must still be sent to the client
+  std::optional<Error> ending_{};  // error that must end the generation and was not sent to the client yet
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The parts of Generation that report ended answers: metrics, spans, costs and the access log.
+// The functions of Generation that report ended answers: metrics, spans, costs and the access log.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace octavo {
 void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                             const RequestTimes& times, std::int64_t at_us) {
   const SamplingParams& sampling = plan_.request.sampling;
-  // If the server found a stop string, the engine reports `abort`. The metrics count the reason that the
-  // client received.
+  // If the server has found a stop string, the engine reports `abort`. The metrics must count the reason that
+  // the client has received.
   reason = choice.reported.value_or(reason);
   service_->metrics.accounts.charge(plan_.account.tenant, choice.cost, all_ended() ? 1 : 0);
   service_->metrics.answer_ended({.engine = engine,
@@ -59,7 +59,7 @@ void Generation::add_cost_header(http::Response& response) const {
   if (plan_.account.in_header) response.headers.set(std::string(kCostHeader), cost_text(cost()));
 }
 
-// Only streams of server-sent events have comments.
+// Other streams, such as NDJSON, have no comments.
 void Generation::add_cost_comment(std::string& out) const {
   if (plan_.account.in_header && plan_.reply->stream_type().starts_with("text/event-stream"))
     out += fmt::format(": {}: {}\n\n", kCostHeader, cost_text(cost()));

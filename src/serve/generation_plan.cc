@@ -36,7 +36,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.report_progress = requested.stream.enabled && requested.stream.include_progress;
   request.kv_transfer = requested.kv_transfer;
   request.session = requested.session;
-  // With reasoning at the beginning of an answer, the grammar begins only after the reasoning.
+  // If the answer begins with reasoning, the grammar applies only after the reasoning.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)
     request.grammar_after = plan.thinking->end;
   if (plan.thinking_budget) {

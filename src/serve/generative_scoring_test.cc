@@ -84,7 +84,7 @@ TEST_F(GenerativeScoringTest, ErrorsNameTheField) {
       404);
 }
 
-// 1000 prompts of the query's 150 tokens are more than the client's share of the memory.
+// 1000 prompts, which each contain the query's 150 tokens, need more memory than one client may use.
 TEST_F(ServeTest, TheTotalOfScoredPromptsIsLimitedBeforeItIsAllocated) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of("y")}; },
         [](ServeOptions& options, http::ServerOptions&) { options.admission.request_bytes_max = 1 << 20; });

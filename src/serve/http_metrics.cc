@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Clients can send any method, so only known methods become labels.
+// Returns a label for the method. Clients can send any text as method, so unknown ones become "other".
 std::string_view known_method(std::string_view method) {
   constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",    "POST", "PUT",
                                                         "DELETE", "OPTIONS", "PATCH"};

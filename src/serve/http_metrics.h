@@ -17,7 +17,7 @@ namespace octavo {
 // Any thread may call the functions.
 class HttpMetrics {
  public:
-  // `handler` is the path of the route, with {names} for variable parts, or "none" if no route matches.
+  // handler: path of the route, with {names} for its variable segments, or "none" if no route matches.
   void count(std::string_view handler, const http::Answered& answered);
 
   std::string text() const;

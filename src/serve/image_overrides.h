@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Applies a request's mm_processor_kwargs to the image settings. The fields depend on how the model divides
-// images.
+// Applies a request's mm_processor_kwargs to the image settings. Which fields are allowed depends on how the
+// model divides images.
 // - Variable size: min_pixels and max_pixels, or `size` with shortest_edge and longest_edge.
 // - Tiles by aspect ratio: max_patches.
 // - Padded tiles: dynamic_hd.

@@ -1,4 +1,4 @@
-// Tests requests and replies with token ids, prompts as token ids, and fill-in-the-middle.
+// Tests /inference/v1/generate, the routes that render prompts to token ids, and fill-in-the-middle.
 #include <gmock/gmock.h>
 
 #include <boost/json/value_to.hpp>
@@ -42,7 +42,7 @@ TEST_F(InferenceTest, TokensInTokensOut) {
   EXPECT_EQ(streamed, ending("hello"));
 }
 
-// A completion without max_tokens has 16 output tokens.
+// Unlike in completions, where the default of max_tokens is 16.
 TEST_F(InferenceTest, WithoutALimitTheAnswerFillsTheContext) {
   serve_text("hello");
   for (const char* sampling : {R"({})", R"({"max_tokens":null})"}) {
@@ -74,7 +74,7 @@ TEST_F(InferenceTest, ErrorsNameTheField) {
   EXPECT_EQ(param(R"({"token_ids":[]})"), "token_ids");
   EXPECT_EQ(param(R"({"token_ids":[1],"features":{"x":1}})"), "features");
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"top_p":7}})"), "top_p");
-  // A completion would accept these fields.
+  // Fields of completions, which sampling_params must not contain.
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"prompt":["a"]}})"), "sampling_params.prompt");
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"stream":true}})"), "sampling_params.stream");
 }

@@ -74,7 +74,6 @@ void LiveFeed::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Sleeps while no stream is open.
 void LiveFeed::run() {
   std::unique_lock lock(mutex_);
   while (true) {

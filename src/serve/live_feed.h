@@ -1,4 +1,4 @@
-// Sends snapshots of the first engine's state to the web page at `/`, a few times a second, as server-sent
+// Sends snapshots of the first engine's state to the web page at `/`, several times a second, as server-sent
 // events.
 #pragma once
 
@@ -35,7 +35,7 @@ class LiveFeed {
   EngineClient& engine_;
   const Metrics& metrics_;
   std::int64_t last_step_ = 0;
-  std::int64_t looked_us_ = 0;  // time at which the prefix tree was last requested
+  std::int64_t looked_us_ = 0;  // time at which the feed last requested the prefix tree
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<http::Exchange>> watchers_;

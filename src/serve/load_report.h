@@ -1,4 +1,4 @@
-// Reports the load to load balancers in ORCA's response header endpoint-load-metrics, with vLLM's metric
+// Reports the load to load balancers in the response header endpoint-load-metrics (ORCA), with vLLM's metric
 // names.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace octavo {
 
-// `format` is TEXT or JSON in any case. Returns "" for other formats.
+// format: TEXT or JSON, in upper or lower case. Returns "" for other formats.
 std::string load_report(std::span<const EngineStats> engines, std::string_view format);
 
 // Adds the header endpoint-load-metrics to the response if the request has the header

@@ -25,7 +25,7 @@ Result<std::string> read_file(const MediaSources& sources, std::string_view path
   std::error_code error;
   const fs::path root = fs::canonical(sources.local_path, error);
   const fs::path file = error ? fs::path() : fs::canonical(fs::path(*decoded), error);
-  // canonical() has resolved links, so the target of a link must also be below the folder.
+  // canonical() has resolved symbolic links, so their targets must also be below the folder.
   const bool below = !error && std::ranges::mismatch(root, file).in1 == root.end();
   if (!below || !fs::is_regular_file(file, error))
     return invalid("", "the folder of --allowed-local-media-path does not contain this file");
@@ -52,7 +52,7 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// Sends one request. Returns the response's header, and the body unless the response is a redirection.
+// Sends one request. Returns the response's head and, unless it is a redirection, the body.
 Result<http::Response> get(const http::Url& url, std::size_t bytes_max, std::int64_t deadline_us) {
   const auto left_ms = [&] { return static_cast<int>((deadline_us - now_us()) / 1000); };
   const auto late = [&] {

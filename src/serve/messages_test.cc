@@ -302,7 +302,7 @@ TEST_F(MessagesTest, ResultsOfOtherServersAreLeftOut) {
   EXPECT_EQ(prompt(), "user: Hi\nassistant: Found.\nuser: And?\nassistant: ");
 }
 
-// Agents look for these words to find out that they must shorten a conversation or lower max_tokens.
+// From these words, agents learn that they must shorten the conversation or lower max_tokens.
 TEST_F(MessagesTest, ErrorsOfTheContextHaveTheWordsThatAgentsFind) {
   serve_text("ok");
   const auto error = [&](const std::string& path, const std::string& text) {

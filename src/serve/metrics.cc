@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// Returns 1, 2, 5, 10, 20, 50 and so on, up to the limit.
+// Returns the bounds of a histogram: 1, 2, 5, 10, 20, 50 and so on, up to the limit.
 std::vector<double> token_bounds(int limit) {
   std::vector<double> bounds;
   for (double decade = 1; decade <= limit; decade *= 10)
@@ -48,7 +48,7 @@ double seconds_between(std::int64_t from_us, std::int64_t to_us) {
 // Groups the text by metric, because Prometheus requires all lines of a metric to follow its HELP and TYPE.
 class Exposition {
  public:
-  // `labels` has one element for each engine. The functions below take values in the same order.
+  // labels: one element for each engine. The functions below take their items in the same order.
   explicit Exposition(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
   template <class Items, class Value>
@@ -110,14 +110,14 @@ void write_waiting(Engines engines, Exposition& out) {
   }
 }
 
-// Returns how many of the cached prompt tokens were loaded from other engines or tiers.
+// Returns the number of cached prompt tokens that were loaded from other engines or tiers.
 std::int64_t loaded_tokens(const EngineStats& engine) {
   const auto& used = engine.kv_transfer.used_by_source;
   return std::accumulate(used.begin(), used.end(), std::int64_t{0});
 }
 
 void write_prompt_sources(Engines engines, Exposition& out) {
-  out.begin("prompt_tokens_by_source_total", "Prompt tokens: computed, cached, or loaded.", "counter");
+  out.begin("prompt_tokens_by_source_total", "Prompt tokens by source: computed, cached, loaded.", "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
     out.sample("prompt_tokens_by_source_total", i, "source", "local_compute",
@@ -130,7 +130,6 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   }
 }
 
-// Writes the number of cached prompt tokens by the place of their KV: this engine, another engine or a tier.
 void write_cached_sources(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
   out.begin(kName,
@@ -242,7 +241,7 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   }
 }
 
-// The labels contain the names of adapters with unfinished answers. The value is the current time.
+// As in vLLM, the adapters with unfinished answers are in the labels, and the value is the current time.
 void write_adapters(Engines engines, int max_loras, Exposition& out) {
   out.begin("lora_requests_info", "LoRA adapters with unfinished requests, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
@@ -297,7 +296,7 @@ void write_sleep_states(Engines engines, Exposition& out) {
                  engines[i].condition.sleep_level == static_cast<int>(level) ? 1 : 0);
 }
 
-// A tier's location, and vLLM's names for transfers to the tier and back.
+// A tier: its stats, its location, and vLLM's names for the transfers to it and from it.
 struct TierName {
   KvTierStats EngineStats::* stats;
   std::string_view name, to_tier, from_tier;
@@ -456,7 +455,6 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (any([](const EngineStats& e) { return e.kv_residency.enabled; })) write_residency(engines, out);
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
     write_work(engines, out);
-
   std::vector<Answers> answers;
   {
     const std::lock_guard lock(mutex_);
@@ -494,7 +492,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   histogram("request_inference_time_seconds", "Time from first step to last token.", &Answers::inference);
   histogram("request_prefill_time_seconds", "Time from first step to first token.", &Answers::prefill);
   histogram("request_decode_time_seconds", "Time from first to last token.", &Answers::decode);
-  return out.take() + accounts.metrics() + compute_metrics(engines) + session_metrics(engines, model_name_);
+  return out.take() + accounts.metrics() + compute_metrics(engines, model_name_) +
+         session_metrics(engines, model_name_);
 }
 
 }  // namespace octavo

@@ -59,8 +59,8 @@ TEST(Metrics, ExposeWhatWasObserved) {
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
 }
 
-// `hits` also counts loads for requests that never start, so the tokens used by answers are counted
-// separately.
+// The loaded tokens that answers use are counted separately, because `hits` also counts loads for requests
+// that never start.
 TEST(Metrics, LoadedTokensCountWhenTheirAnswerBegins) {
   Metrics metrics("demo", 2048);
   EngineStats engine;

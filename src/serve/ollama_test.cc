@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "grammar/tool_dialect.h"
+#include "serve/ollama/keep_alive.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -129,6 +130,28 @@ TEST_F(OllamaTest, ARequestWithoutAPromptLoads) {
   EXPECT_EQ(reply("/api/chat", R"({"model":"demo","messages":[],"keep_alive":0})").at("done_reason"),
             "unload");
   EXPECT_EQ(post("/api/generate", R"({"model":"other"})").status, 404);
+}
+
+TEST_F(OllamaTest, KeepAliveIsANumberOfSecondsOrADuration) {
+  constexpr std::int64_t kSecond = 1'000'000;
+  const auto us = [](const json::value& value) { return ollama::keep_alive_us(value).value(); };
+  EXPECT_EQ(us(0), 0);
+  EXPECT_EQ(us(300), 300 * kSecond);
+  EXPECT_EQ(us(0.5), kSecond / 2);
+  EXPECT_EQ(us("0"), 0);
+  EXPECT_EQ(us("1h30m"), 5400 * kSecond);
+  EXPECT_EQ(us("1.5h"), 5400 * kSecond);
+  EXPECT_EQ(us("250ms"), kSecond / 4);
+  for (const json::value& forever :
+       {json::value(-1), json::value(-0.5), json::value("-1m"), json::value(1e300)})
+    EXPECT_LT(us(forever), 0) << json::serialize(forever);
+  for (const json::value& wrong :
+       {json::value(""), json::value("5"), json::value("m"), json::value("1 m"), json::value("1.2.3s"),
+        json::value("inf"), json::value("--1s"), json::value(true), json::value(json::array())})
+    EXPECT_EQ(ollama::keep_alive_us(wrong).error().field, "keep_alive") << json::serialize(wrong);
+  serve_text("x");
+  EXPECT_EQ(post("/api/generate", R"({"model":"demo","prompt":"x","keep_alive":"soon"})").status, 400);
+  EXPECT_EQ(post("/api/generate", R"({"model":"demo","prompt":"x","keep_alive":"5m"})").status, 200);
 }
 
 TEST_F(OllamaTest, DescribesTheModel) {

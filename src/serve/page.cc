@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Makes the response for a page. The page files themselves contain their content security policy.
+// Makes the response for a page. The rest of the Content-Security-Policy is in the page itself.
 http::Response html(int status, std::string_view text) {
   return {.status = status,
           .content_type = "text/html; charset=utf-8",

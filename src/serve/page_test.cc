@@ -73,7 +73,7 @@ TEST_F(ServeTest, WatchersDoNotHoldTheServerUp) {
   server_->stop(60'000);
   EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
   while (watcher.read().value()) {
-  }  // the stream ends normally
+  }  // until the stream ends (without an error)
 }
 
 TEST_F(ServeTest, WatchersAreLimited) {

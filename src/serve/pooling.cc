@@ -20,7 +20,7 @@ std::vector<int> lengths_of(const PoolingPlan& plan) {
 Price price_of(const PoolingPlan& plan, int pooled_size) {
   constexpr std::int64_t kTextBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
-  constexpr std::int64_t kNumberBytes = 16;  // memory of a number as float and as text
+  constexpr std::int64_t kNumberBytes = 16;  // bytes of one number as float and as text
   const std::int64_t texts = std::ssize(plan.texts);
   return {.answers = static_cast<int>(texts),
           .bytes =
@@ -71,7 +71,7 @@ Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
   if (submitted.error().code == ErrorCode::resource_exhausted) self->service_->metrics.admission_rejected();
   {
     const std::lock_guard lock(self->mutex_);
-    // The error is the reply, so results of texts that the engine has already accepted are dropped.
+    // The reply is the error, so the results of texts that were already submitted must be dropped.
     self->unfinished_ = 0;
   }
   self->submission_.cancel();

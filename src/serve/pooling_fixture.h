@@ -1,4 +1,4 @@
-// Fixture for tests of pooling models: the whole server, with a scripted engine.
+// Fixture for tests of pooling models: the whole server, with FakeEngine.
 #pragma once
 
 #include <cmath>

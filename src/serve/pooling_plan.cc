@@ -22,7 +22,7 @@ namespace {
 
 std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
-// Data that all replies contain.
+// Fields that all replies have.
 struct Frame {
   std::string id, model;
   std::int64_t tokens = 0;
@@ -37,7 +37,7 @@ struct Frame {
   }
 };
 
-// Writes each float as the shortest text that reads back as the same float.
+// Writes a JSON list. Each float is the shortest text that reads back as the same float.
 std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
 
 // Returns the base64 of the little-endian floats.
@@ -46,7 +46,7 @@ std::string base64(const std::vector<float>& vector) {
   return '"' + encode_base64(bytes) + '"';
 }
 
-// Returns the results of make(i) for i in [0, count), joined by commas.
+// Returns make(0), make(1), .., make(count - 1), joined by commas.
 template <class Make>
 std::string joined(std::size_t count, Make&& make) {
   std::string all;
@@ -61,7 +61,7 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
   return fields.activated.value_or(service.options.pooling.activated.value_or(true));
 }
 
-// Applies the model's normalisation or activation for a task, if the request wants it.
+// Applies the model's normalisation or activation for a task. wanted: whether the request wants it.
 void activate(const Service& service, Task task, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
   const TaskRules::TokenHead* own = info.tasks.token_head(task);
@@ -79,8 +79,8 @@ int size_of(const Service& service, Task task) {
   return returned.empty() ? service.engine_info.tasks.size_for(task) : static_cast<int>(returned.size());
 }
 
-// Applies activate() to several vectors, which are stored one after another. Keeps the first `kept`
-// components of each vector.
+// vectors: several vectors, one after another. Keeps only the first `kept` components of each vector, and
+// applies activate() to them.
 void activate_each(const Service& service, Task task, bool wanted, std::size_t kept,
                    std::vector<float>& vectors) {
   const auto size = static_cast<std::size_t>(size_of(service, task));
@@ -93,7 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Drops the vectors of tokens that PoolingRules or the model's TokenHead excludes.
+// Keeps the token vectors and components that PoolingRules and the model's TokenHead select.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);
@@ -116,7 +116,7 @@ Result<int> kept_of(const Service& service, Task task, std::optional<int> reques
   return requested.value_or(std::min(size, service.options.pooling.dimensions.value_or(size)));
 }
 
-// Combines the vectors of chunks to one vector for each text.
+// Combines the vectors of chunks to one vector for each text, and applies activate_each().
 Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
                  std::span<const std::vector<int>> lengths, Vectors&& chunks) {
   for (std::vector<float>& chunk : chunks)
@@ -136,7 +136,7 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// The plan and the reply's common data, which all routes need once the texts are tokenised.
+// The plan, and the fields that all replies have: after the texts are tokenised, all routes need both.
 struct Begun {
   PoolingPlan plan;
   Frame frame;
@@ -161,8 +161,8 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
-// If `any_task` is true, the request may choose any task of the model. If `whole` is null, the reply is
-// made from a Frame.
+// any_task: whether the request may choose any task of the model. whole: writes the reply; null: the reply is
+// a Frame.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
                                   std::string_view id, std::string_view prefix, Writer write,
                                   bool any_task = false, VectorsReply whole = nullptr) {
@@ -192,7 +192,7 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   }
   request.input.clear();
   request.chat.reset();
-  // tokens of each text; empty unless only the vectors of some tokens are returned
+  // Tokens of each text, for choose(). Empty if the vectors of all tokens are returned.
   std::vector<std::vector<TokenId>> read;
   if (const PoolingRules& rules = service.options.pooling;
       is_of_tokens(requested) &&
@@ -225,8 +225,8 @@ float cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return aa * bb == 0 ? 0.0F : static_cast<float>(product / std::sqrt(aa * bb));
 }
 
-// Scores two texts that have a vector for each token (MaxSim: Khattab and Zaharia, "ColBERT", 2020): for
-// each vector of the query, adds the largest dot product with a vector of the document.
+// Scores two texts that have a vector for each token (MaxSim: Khattab and Zaharia, "ColBERT", 2020). The
+// score is the sum, over the query's vectors, of the largest dot product with a vector of the document.
 float late_interaction(std::span<const float> query, std::span<const float> document, std::size_t size) {
   double sum = 0;
   for (std::size_t q = 0; q < query.size(); q += size) {
@@ -255,8 +255,8 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
   return texts;
 }
 
-// A cross-encoder reads pairs of texts. An embedding model reads single texts, and the score is the
-// similarity of the two vectors.
+// A cross-encoder reads a pair of texts and returns the score. An embedding model reads single texts, and the
+// score is the similarity of their vectors.
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
@@ -312,7 +312,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
 
 using Body = boost::json::object;
 
-// Returns a JSON list of vectors, which are stored one after another.
+// vectors: several vectors, one after another. Returns a JSON list of lists.
 std::string lists(const std::vector<float>& vectors, std::size_t size) {
   return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
                        return numbers(std::span(vectors).subspan(i * size, size));
@@ -350,8 +350,8 @@ Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::
       });
 }
 
-// Returns one bit for each number: 1 if the number is above 0. The first number is the highest bit of the
-// first byte. `shift` is subtracted from each byte.
+// Returns a JSON list of bytes with one bit for each number: 1 if the number is above 0. The first number is
+// the highest bit of the first byte. shift: subtracted from each byte (128: the bytes are signed).
 std::string bits(const std::vector<float>& vector, int shift) {
   std::vector<int> bytes((vector.size() + 7) / 8, -shift);
   for (std::size_t i = 0; i < vector.size(); ++i) bytes[i / 8] += vector[i] > 0 ? 128 >> (i % 8) : 0;

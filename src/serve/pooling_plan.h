@@ -1,5 +1,5 @@
 // Converts the body of a pooling request to texts for the engine, and the engine's results to a reply with
-// vectors, scores of labels, or ranks. This code does not depend on HTTP.
+// vectors, scores of labels, or ranks.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -44,16 +44,16 @@ enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, cla
 // Returns the pooling route of a path such as "/v1/embeddings", "/v2/embed" or "/pooling", or nullopt.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
-// Writes the reply of another protocol. `data` contains the vectors as JSON lists, joined by commas.
+// Function that writes the reply of another protocol. data: the vectors as JSON lists, joined by commas.
 using VectorsReply = std::string (*)(std::string_view model, std::int64_t tokens, std::string_view data);
 
-// Makes the plan for /v1/embeddings. If `whole` is null, the reply has OpenAI's format.
+// Makes the plan for /v1/embeddings. whole: writes the reply; null: the reply has OpenAI's format.
 Result<PoolingPlan> plan_embeddings(const Service& service, const boost::json::object& body,
                                     std::string_view id, VectorsReply whole = nullptr);
 
-// Makes the plan for the body of a pooling route. The service must outlive the plan. `id` is used if the
-// body has no request id; if `id` is "" too, a random id is used. Returns an error for invalid fields, and
-// an error on "model" if the model does not support the route's task.
+// Makes the plan for the body of a pooling route. The service must outlive the plan. id: request id if the
+// body has none; "": a random id. Returns an error for invalid fields, and an error with field "model" if the
+// model does not support the route's task.
 Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,
                                  std::string_view id = {});
 

@@ -1,4 +1,4 @@
-// Tests the routes of pooling models: sockets, routes and text, with a scripted engine.
+// Tests the routes of pooling models with the whole server and FakeEngine.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -67,7 +67,7 @@ TEST_F(PoolingTest, Base64IsLittleEndianFloats) {
   serve_embedder(false);
   const json::object r =
       reply("/v1/embeddings", R"({"input":[4,4,4],"encoding_format":"base64","priority":3})");
-  // 3.0, 4.0, 0.0
+  // the floats 3, 4, 0
   EXPECT_EQ(r.at("data").at(0).at("embedding"), "AABAQAAAgEAAAAAA");
   EXPECT_EQ(engine_->last_request.priority, 3);
   EXPECT_EQ(engine_->last_request.task, Task::embed);
@@ -159,7 +159,7 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
 }
 
-// A model that returns a vector for each token: (id, 0), or (0, id) from 'n' on.
+// A model that returns a vector for each token: (id, 0) if the id is below 'n', otherwise (0, id).
 class TokenVectorsTest : public PoolingTest {
  protected:
   void serve_tokens(Task task, std::vector<std::string> labels = {}, const PoolingRules& rules = {}) {
@@ -203,7 +203,7 @@ TEST_F(TokenVectorsTest, AreListsOfVectors) {
     EXPECT_EQ(numbers(raw.at("data").at(0).at("data").at(0)), (std::vector<double>{97}));
     EXPECT_EQ(numbers(raw.at("data").at(0).at("data").at(1)), (std::vector<double>{0}));
     EXPECT_EQ(reply("/pooling", body + R"(,"encoding_format":"base64"})").at("data").at(1).at("data"),
-              "AACAPwAAAAA=");  // 1.0, 0.0
+              "AACAPwAAAAA=");  // the floats 1, 0
   }
 }
 
@@ -219,7 +219,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
 }
 
-// A reward model that scores labels for each token. The server returns only the scores at the ends of steps.
+// A reward model that scores labels for each token. With step_tag, only scores at ends of steps return.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
   serve_tokens(Task::token_classify, labels);

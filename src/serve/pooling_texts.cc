@@ -19,7 +19,8 @@ void cut_to(std::vector<TokenId>& ids, std::size_t most, bool keep_last) {
     ids.resize(ids.size() - cut);
 }
 
-// Returns the last tokens of the text, with special tokens around them.
+// Returns at most `most` tokens: the special tokens that enclose a text, and between them the last tokens of
+// the text.
 Result<std::vector<TokenId>> last_tokens(const Service& service, const std::string& text, std::size_t most) {
   TRY(Tokenizer::Texts all, service.tokenizer.encode_texts(text, std::nullopt));
   TRY(std::vector<TokenId> plain, service.tokenizer.encode(text, false));
@@ -101,7 +102,7 @@ std::string_view prompt_for(const Service& service, const std::string& input_typ
   return document.empty() ? named("passage") : document;
 }
 
-// Cohere's own clients always send one of Cohere's types.
+// Accepts Cohere's types even if the model has no prompt for them, because Cohere's clients always send one.
 Result<> check_input_type(const Service& service, const openai::EmbedByTypeRequest& request) {
   constexpr std::string_view kTypes[] = {"search_document", "search_query", "classification", "clustering",
                                          "image"};

@@ -11,15 +11,15 @@
 
 namespace octavo {
 
-// Returns the maximum number of tokens of one text. If long texts are embedded in chunks, it exceeds the
-// model's limit.
+// Returns the maximum number of tokens of one text. This is above the model's limit if long texts are
+// embedded in chunks.
 std::size_t longest_text(const Service& service, Task task);
 // Returns the number of tokens to which the request truncates a text, at most `longest`.
 Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest);
 Result<> check_length(std::size_t tokens, std::size_t most, std::string_view field);
 
-// Tokenises a text and truncates it as `fields` demands. Returns an error on `field` if the text is empty
-// or longer than `longest`.
+// Tokenises a text, and truncates it if `fields` requires this. Returns an error with field `field` if the
+// result is empty or longer than `longest`.
 Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
                                    const openai::PoolingFields& fields, std::size_t longest,
                                    std::string_view field = "input");
@@ -27,11 +27,12 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
 Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
                                         const openai::PoolingFields& fields, std::size_t longest);
 
-// Returns the prompt that precedes texts of this input type, or "". `input_type` is a name from Cohere's or
-// Jina's API. The model's prompt has this name, or the corresponding name in Sentence Transformers.
+// Returns the prompt to put before texts of this input type, or "". input_type: a name from Cohere's or
+// Jina's API. The prompt has this name in the model's files, or the corresponding name of Sentence
+// Transformers.
 std::string_view prompt_for(const Service& service, const std::string& input_type);
-// Returns an error if the type is neither one of Cohere's types nor the name of a prompt or adapter of the
-// model.
+// Returns an error if the request's input_type is neither one of Cohere's types nor the name of a prompt or
+// of the request's adapter.
 Result<> check_input_type(const Service& service, const openai::EmbedByTypeRequest& request);
 
 }  // namespace octavo

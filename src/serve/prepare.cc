@@ -14,17 +14,19 @@
 namespace octavo {
 namespace {
 
-// Maximum bytes of a token in known vocabularies, except tokens for sequences of spaces.
+// Maximum number of bytes of a token in known vocabularies; only tokens for sequences of spaces may be
+// longer.
 constexpr std::size_t kTokenBytesMax = 128;
 
-// Returns the maximum number of prompt tokens: the context minus one output token, or the encoder's limit.
+// Returns the maximum number of prompt tokens: the encoder's limit or, without an encoder, the context minus
+// one output token.
 int prompt_tokens_max(const Service& service) {
   const int source = service.engine_info.source.tokens;
   return source > 0 ? source : service.options.rules.max_model_len - 1;
 }
 
-// Returns an error if the prompt is empty or longer than the context. Callers also use it to refuse a long
-// prompt before it is completely tokenised.
+// Returns an error if the prompt is empty or longer than the context. Also called with a lower bound of the
+// number of tokens, before a long prompt is completely tokenised.
 Result<> fits_context(const Service& service, std::size_t tokens, std::string_view field) {
   const int context = service.options.rules.max_model_len, source = service.engine_info.source.tokens;
   if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
@@ -33,8 +35,8 @@ Result<> fits_context(const Service& service, std::size_t tokens, std::string_vi
                    tokens, source);
   if (source > 0) return {};
   if (tokens < static_cast<std::size_t>(context)) return {};
-  // Agents look for these words and then shorten the conversation: Claude Code and Cline for the words of
-  // Anthropic's API, OpenCode and Aider for those of OpenAI's API.
+  // If agents find certain words in the error, they shorten the conversation. Claude Code and Cline look for
+  // the words of Anthropic's API, OpenCode and Aider for those of OpenAI's API.
   return invalid(
       field,
       "prompt is too long: {} tokens > {} maximum. This model's maximum context length is {} tokens: "
@@ -54,7 +56,7 @@ void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& reques
     ids.erase(ids.begin(), ids.begin() + surplus);
 }
 
-// Lowers max_tokens to the context minus the longest prompt.
+// Lowers max_tokens so that it fits the context after the longest prompt.
 Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   std::size_t longest = 0;
   for (const auto& prompt : plan.prompts) longest = std::max(longest, prompt.size());
@@ -63,7 +65,7 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   SamplingParams& p = plan.request.sampling;
   const std::string_view field = plan.request.limit_field;
   if (!field.empty() && *p.max_tokens > context)
-    // Claude Code reads the three numbers and retries with fewer tokens.
+    // Claude Code reads the last three numbers and retries with a lower max_tokens.
     return invalid(field, "{} is too large: input length and `{}` exceed context limit: {} + {} > {}",
                    *p.max_tokens, field, longest, *p.max_tokens, context);
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
@@ -78,8 +80,8 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   return {};
 }
 
-// Tokenises each word with and without a leading space, because a word within a text has different tokens
-// than at the beginning of a text.
+// Tokenises each bad word with and without a leading space, because its tokens differ at the beginning of a
+// text and within it.
 Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
   for (const std::string& word : p.tokens.bad_words) {
     for (const std::string& form : {word, " " + word}) {
@@ -118,12 +120,12 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
 }
 
 // Estimates the memory of the tokens, block hashes and block tables of all sequences, and of the prompts'
-// log-probabilities. Output log-probabilities are added as they arrive.
+// log-probabilities. Memory for output log-probabilities is reserved later, when they arrive (Ticket::grow).
 Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
   constexpr std::int64_t kBeamTokenBytes = 64;  // memory for each token that was ever part of a beam
-  constexpr std::int64_t kImageCopies = 2;  // an image is in memory twice: in the server and in the engine
+  constexpr std::int64_t kImageCopies = 2;      // the server and the engine each have a copy of an image
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.tokens.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
@@ -169,7 +171,8 @@ Result<std::string> echo_text(const Service& service, const openai::TextOrTokens
   return service.tokenizer.decode(ids, true);
 }
 
-// Tokens of fill-in-the-middle models: before the prefix, before the suffix, and before the generated text.
+// Tokens of fill-in-the-middle models. before: before the prompt; behind: before the suffix; middle: before
+// the output.
 struct FillInMarks {
   std::string_view before, behind, middle;
 };
@@ -189,7 +192,7 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
                middle = tokenizer.id_of(marks.middle);
     if (!before || !behind || !middle) continue;
     TRY(const std::vector<TokenId> rest, tokenizer.encode(suffix, false, prompt_bytes_max(service, false)));
-    // Position after the special tokens at the beginning of the text.
+    // number of special tokens at the beginning of the prompt
     std::size_t at = 0;
     if (request.prompt.add_special_tokens)
       while (at < prompt.size() && tokenizer.is_special(prompt[at])) ++at;
@@ -215,8 +218,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
         .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   if (rule->text) {
-    // A grammar applies from the first token on, so the model could not write reasoning with text markers
-    // before the answer.
+    // A grammar would apply from the first token, because text markers cannot end its delay. So with a
+    // grammar there is no reasoning.
     const bool bound = request.output && request.output->field != "tools";
     if (bound || request.thinking.off) return std::nullopt;
     const bool open = rule->from_start || opens_thoughts(*rule->text, prompt, service.tokenizer);
@@ -234,8 +237,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
       .tools = request.tools.tools};
 }
 
-// For gpt-oss, constraints apply only to the answer's last message. Calls of strict tools are separate
-// messages.
+// For gpt-oss, applies the constraint only to the answer's last message. Constraints of strict tools
+// (tools.bound) already have this form.
 Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
   if (!request.output || reader.section() != openai::HarmonyReader::Section::header) return {};
   if (request.tools.bound) return {};
@@ -248,7 +251,7 @@ Result<> bind_final_message(const openai::HarmonyReader& reader, openai::Generat
 Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
                                        std::vector<std::vector<TokenId>> prompts, PromptMedia media,
                                        std::string_view id_prefix, const ReplyMaker& reply) {
-  // Several prompts or beams have no prefix that one session could name.
+  // A session names the prefix of one prompt, so it cannot be used with several prompts or beams.
   if (prompts.size() > 1 || request.beam.enabled || (request.session && request.session->key.id.empty()))
     request.session.reset();
   TRY(StopSplitter stops,
@@ -307,17 +310,21 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
     return invalid(
         "messages",
         "the model has no chat template: use /v1/completions, or start the server with --chat-template");
-  const std::string messages =
+  const grammar::ToolDialect* const dialect = service.options.rules.tool_dialect;
+  TRY(const std::string messages,
       messages_for_template(*chat_template, prompt,
                             {.format = service.options.content_format,
                              .media = service.options.media.images || service.options.media.prompt_sound,
-                             .token = [&](openai::MediaKind kind) { return token_of(service, kind); }});
-  TRY(std::string text, chat_template->render({.messages = messages,
-                                               .tools = prompt.tools,
-                                               .documents = prompt.documents,
-                                               .kwargs = prompt.kwargs,
-                                               .add_generation_prompt = prompt.add_generation_prompt,
-                                               .continue_final_message = prompt.continue_final_message}));
+                             .write_tools = !dialect || dialect->name == "hermes",
+                             .token = [&](openai::MediaKind kind) { return token_of(service, kind); }}));
+  const ChatInput input{.messages = messages,
+                        .tools = prompt.tools,
+                        .documents = prompt.documents,
+                        .kwargs = prompt.kwargs,
+                        .add_generation_prompt = prompt.add_generation_prompt,
+                        .continue_final_message = prompt.continue_final_message};
+  TRY(std::string text, chat_template->render(input));
+  if (!prompt.plain) TRY_VOID(check_roles(*chat_template, input, text));
   ChatTokens tokens;
   TRY(tokens.images, read_media(service, prompt, text));
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);

@@ -19,7 +19,7 @@ namespace octavo {
 // Returns an error with the field's name if the prompt is empty, too long or not valid text, if max_tokens
 // exceeds the context, or if the answers or log-probabilities exceed one client's limit.
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
-// Makes the reply in the format of another protocol.
+// Function that makes the reply in the format of a protocol.
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
@@ -43,8 +43,8 @@ struct ChatTokens {
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max);
 
-// Returns the maximum bytes of a text that can fit the context. If `truncated` is set, returns the maximum
-// bytes to tokenise.
+// Returns the maximum number of bytes of a text that can fit the context. truncated: the request truncates
+// its prompt, so the result is the maximum number of bytes to tokenise.
 std::size_t prompt_bytes_max(const Service& service, bool truncated);
 
 }  // namespace octavo

@@ -15,8 +15,8 @@
 namespace octavo {
 namespace {
 
-// Returns the fields of /proc/self/stat after the command's name, which can contain any character. The
-// first element is field 3 of proc(5).
+// Returns the fields of /proc/self/stat after the command's name (which can contain spaces). Element 0 is
+// field 3 in the numbering of proc(5).
 std::vector<std::string> stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -43,7 +43,7 @@ std::string process_metrics() {
   if (const std::vector<std::string> stat = stat_fields(); stat.size() > 21) {
     const auto number = [&](std::size_t field) {
       return std::stod(stat[field - 3]);
-    };  // field numbers as in proc(5)
+    };  // field: number in proc(5)
     const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
     write("cpu_seconds_total", "counter", "User and system CPU time, in seconds.",
           (number(14) + number(15)) / ticks);

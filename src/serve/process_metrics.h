@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-// Returns the metrics in Prometheus' text format, without values that cannot be read.
+// Returns the metrics in Prometheus' text format. Leaves out values that cannot be read.
 std::string process_metrics();
 
 }  // namespace octavo

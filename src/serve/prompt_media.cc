@@ -23,7 +23,7 @@ namespace {
 namespace json = boost::json;
 using openai::MediaKind;
 
-// Returns the grid of tiles, and the part of the token grid that shows the image.
+// Returns the grid of tiles, and the region of the token grid that shows the image (the rest is padding).
 MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
                           const media::PinnedTileRule& rule, int tokens_of_tile) {
   const int side = static_cast<int>(std::lround(std::sqrt(tokens_of_tile)));
@@ -38,8 +38,8 @@ MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid
           .out_columns = kept.out_columns};
 }
 
-// Returns the same for tiles that the image fills from the upper left corner, with padding at the other
-// edges.
+// The same for models in which the image is at the upper left corner of the tiles, and padding is at the
+// right and bottom edges.
 MediaPart::Tiles tiles_of(const media::PartGrid& grid, const media::PaddedTileRule& rule, int patches_of_token) {
   const media::PatchGrid seen = media::seen_patches(grid, rule);
   const auto tokens = [&](int patches) { return (patches + patches_of_token - 1) / patches_of_token; };
@@ -178,8 +178,8 @@ Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt:
       "the chat template changes the order of the images and videos: send only one of the two types");
 }
 
-// Templates write Qwen3-VL's markers once around a video's placeholder. Each part of the video needs its
-// own markers, so the template's markers are removed.
+// Qwen3-VL's template writes markers once around a video's placeholder. But each part of the video must have
+// markers (VideoParts), so the template's markers are removed.
 void drop_marks(const media::VideoRule& rule, std::string_view& before, std::string_view& behind) {
   if (!rule.stamped || !before.ends_with(rule.before) || !behind.starts_with(rule.after)) return;
   before.remove_suffix(rule.before.size());

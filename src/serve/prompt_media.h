@@ -18,9 +18,8 @@ namespace octavo {
 // kind.
 std::string_view token_of(const Service& service, openai::MediaKind kind);
 
-// Returns the default LoRA adapter for a chat with these media, if the request names no adapter. An adapter
-// for images has precedence over one for videos, and one for videos over one for audio. Returns "" if no
-// default applies.
+// Returns the default LoRA adapter for a chat with these media, for requests that name no adapter. If several
+// apply, the order is: adapter for images, for videos, for audio. Returns "" if no default applies.
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media);
 
 // Decodes images, videos and audio. Replaces the placeholder of each medium in `text` by the medium's

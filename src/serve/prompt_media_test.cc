@@ -80,7 +80,7 @@ TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
   for (media::Image& tile : golden_.tiles("tiles.photo.jpg")) tiles.push_back(std::move(tile));
   ASSERT_EQ(request.media.size(), tiles.size());
   EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
-  for (std::size_t i = 0; i < 5; ++i)  // only the lossless image
+  for (std::size_t i = 0; i < 5; ++i)  // compares the pixels only for the lossless image
     EXPECT_EQ(request.media[i].bytes, std::string(tiles[i].pixels.begin(), tiles[i].pixels.end())) << i;
   for (const MediaPart& part : request.media)
     for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
@@ -241,7 +241,7 @@ class PromptSoundTest : public ServeTest {
         {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(parts)}}}}});
   }
 
-  // Returns a conversation with this audio and another one.
+  // Returns a conversation with two audios: this one and short.wav.
   static std::string conversation(const std::string& first) {
     const json::object url{{"type", "audio_url"},
                            {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
@@ -279,7 +279,7 @@ TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
   }
 }
 
-// If a model reads whole windows, a longer audio is split.
+// This model always reads whole windows. An audio that is longer than a window is split.
 TEST_F(PromptSoundTest, AWindowOrSeveral) {
   const VisionGolden golden("voxtral", media::kSoundRoot);
   serve_sound(golden, {.mels = 80, .frames = 200, .tokens = 25, .token_id = 260, .whole = true}, "[AUDIO]",
@@ -330,7 +330,7 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
          "messages[0].content[1].image_url", "demo takes sound and no images");
 }
 
-// An agent repeats the images of tool results and earlier turns in each request.
+// Agents send the images of tool results and earlier turns again in each request.
 TEST_F(ServeTest, ModelsOfTextAloneOmitImagesOfToolsAndOfEarlierTurns) {
   serve_text("fine");
   const auto prompt = [&](const std::string& path, const std::string& body) {

@@ -16,7 +16,7 @@ std::optional<openai::Progress> PromptProgress::take(std::size_t prompt, const O
   Prompt& news = prompts_[prompt];
   const int computed = output.token_ids.empty() ? output.computed_tokens : news.tokens;
   if (computed <= news.computed)
-    // Nothing new: an output of another answer to the same prompt, or a step after a preemption.
+    // No progress: an output of another answer to the same prompt, or a step after a preemption.
     return std::nullopt;
   news.computed = computed;
   news.cached = std::max(news.cached, output.cached_tokens);

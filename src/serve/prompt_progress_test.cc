@@ -15,8 +15,8 @@ class PromptProgressTest : public ServeTest {
   void SetUp() override {
     serve([](const Request&, int) { return Script{.tokens = ending("Hey"), .computed = {1, 1, 2}}; });
   }
-  // Returns the progress events of a stream as "cache/processed/total". All later events must have no
-  // progress.
+  // Returns the progress events of a stream as "cache/processed/total". After the first event without
+  // progress, no event may have any.
   std::vector<std::string> progress(const std::string& path, const std::string& body) {
     std::vector<std::string> shown;
     bool answering = false;

@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// MediaParts without positions, and the text that represents them in the prompt.
+// MediaParts, whose positions are not set yet, and the text that represents them in the prompt.
 struct ReadMedia {
   std::string text;
   std::vector<MediaPart> parts;
@@ -25,7 +25,7 @@ Hash128 digest_of(const MediaPart& part);
 // Returns the error for media that need more tokens than the context has left.
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service);
 
-// Decodes a video file, or frames of equal size in data:video/jpeg;base64,<first>,<second>,.. Returns the
+// Decodes a video: a file, or frames of equal size in data:video/jpeg;base64,<first>,<second>,.. Returns the
 // errors of read_media(), without a field.
 Result<ReadMedia> read_video(const Service& service, const media::ProcessorConfig& config,
                              const openai::ChatPrompt::Media& given, std::int64_t tokens_max);

@@ -58,13 +58,13 @@ class VideoParts {
     return text;
   }
 
-  // In Qwen3-VL's format, each part is an image that follows the part's time.
+  // Writes Qwen3-VL's format: the time of each part, then the part like an image.
   void stamp(ReadMedia& read) const {
     for (const double seconds : media::part_seconds(frames_, head_.fps, rule_))
       read.text += fmt::format("<{:.1f} seconds>{}{}{}", seconds, rule_.before, tokens(), rule_.after);
   }
 
-  // The times are computed in 32 bits, as in transformers.
+  // Sets the time position of each part. Computed with 32-bit floats, as in transformers.
   void set_times(ReadMedia& read) const {
     const double fps = static_cast<double>(frames_.size()) / head_.frames * head_.fps;
     const float steps = service_.engine_info.image.time_steps,
@@ -82,11 +82,11 @@ class VideoParts {
   media::VideoHead head_;
   std::vector<int> frames_;
   media::PartGrid grid_;
-  std::int64_t tokens_ = 0;  // number of tokens of one part
+  std::int64_t tokens_ = 0;  // number of tokens of each part
   std::vector<MediaPart> parts_;
 };
 
-// Makes parts from all frames of the list, as vLLM does, without sampling some of them.
+// Makes parts from all frames of the list. As in vLLM, frames are not sampled.
 Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoParts& parts) {
   const auto count = std::ranges::count(list, ',') + 1;
   if (count > rule.frames_max)

@@ -80,7 +80,8 @@ TEST_F(ResponsesTest, StreamsEveryEventInOrder) {
   EXPECT_THAT(response.body, HasSubstr("event: response.output_text.delta\ndata: {"));
 }
 
-// The second token of a character sends the entries of both tokens.
+// A character of two tokens is sent with the second token, together with the log-probabilities of both
+// tokens.
 TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
   serve_text_with_reasoning("hm>h\xC3\xA9");
   const std::string fields = R"("input":"Hi","include":["message.output_text.logprobs"])";
@@ -223,6 +224,21 @@ TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
   EXPECT_TRUE(eventually([&] { return json::parse(get(id).body).at("status") == "cancelled"; }));
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
   EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 400) << "it is over";
+}
+
+// Vercel's AI SDK sends the items of earlier responses by their ids.
+TEST_F(ResponsesTest, AReferenceIsTheItemOfAStoredResponse) {
+  serve_text("Hello");
+  const std::string id(respond(R"("input":"Hi")").at("output").at(0).at("id").as_string());
+  const auto after = [&](const std::string& item) {
+    return post("/v1/responses", R"({"input":[{"role":"user","content":"Hi"},{"type":"item_reference","id":")" + item +
+                                     R"("},{"role":"user","content":"And?"}]})");
+  };
+  EXPECT_EQ(after(id).status, 200);
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\nassistant: Hello\nuser: And?\nassistant: "));
+  const http::Response unknown = after("msg_none");
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_THAT(unknown.body, HasSubstr("input[1].id"));
 }
 
 TEST_F(ResponsesTest, ListsTheItemsOfItsInput) {

@@ -56,7 +56,8 @@ TEST_F(ResponsesToolsTest, TheInputOfACustomToolIsText) {
   EXPECT_EQ(chosen.at("input"), "*** Begin \"x\"\n");
 }
 
-// A client may continue a session that began at another server, whose tools this server does not have.
+// A client may continue a conversation that began at another server, which ran tools that this server does
+// not have.
 TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
   serve_text("fine");
   reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
@@ -65,6 +66,47 @@ TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\nassistant: B\nuser: C\nassistant: "));
   EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"compaction","encrypted_content":"x"}]})").body,
               HasSubstr("compaction is not supported"));
+}
+
+// Calls of tools that OpenAI's models know have results, which the model needs.
+TEST_F(ResponsesToolsTest, CallsThatAClientHasRunAreCallsOfFunctions) {
+  serve_text("fine");
+  reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
+      {"type":"local_shell_call","id":"l","call_id":"1","status":"completed","action":{"type":"exec","command":["ls"]}},
+      {"type":"local_shell_call_output","id":"1","output":"x"},
+      {"type":"shell_call","call_id":"2","action":{"commands":["ls"]},"status":"completed"},
+      {"type":"shell_call_output","call_id":"2","output":[{"stdout":"y"}]},
+      {"type":"apply_patch_call","call_id":"3","operation":{"type":"delete_file","path":"a"},"status":"completed"},
+      {"type":"apply_patch_call_output","call_id":"3","status":"completed"}]})");
+  EXPECT_EQ(engine_->last_request.prompt,
+            bytes_of("user: A\nassistant: \ntool: x\nassistant: \ntool: [{\"stdout\":\"y\"}]\nassistant: \ntool: \n"
+                     "assistant: "));
+  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"shell_call_output","output":"x"}]})").body,
+              HasSubstr("input[0].call_id"));
+}
+
+TEST_F(ResponsesToolsTest, ItemsOfTheInputAddTools) {
+  serve_text(call_of("functions__exec", R"({"input":"ls"})"));
+  const json::value call = reply("/v1/responses", R"({"input":[{"type":"additional_tools","role":"developer","tools":[
+      {"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]},
+      {"role":"user","content":"A"}],"tool_choice":"required"})").at("output").at(0);
+  EXPECT_EQ(call.at("type"), "custom_tool_call");
+  EXPECT_EQ(call.at("name"), "exec");
+  EXPECT_EQ(call.at("namespace"), "functions");
+  EXPECT_EQ(call.at("input"), "ls");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\n[1 tools]assistant: "));
+}
+
+TEST_F(ResponsesToolsTest, AToolOfTheInputReplacesOneWithItsName) {
+  serve_text("fine");
+  reply("/v1/responses", fmt::format(R"({{"input":[{{"role":"user","content":"A"}},
+      {{"type":"tool_search_call","call_id":"1","arguments":{{"query":"q"}}}},
+      {{"type":"tool_search_output","call_id":"1","tools":[{{"type":"custom","name":"apply_patch"}},
+       {{"type":"function","name":"close"}},{{"type":"function","name":"open"}}]}}],{}}})", kTools));
+  const std::string prompt(engine_->last_request.prompt.begin(), engine_->last_request.prompt.end());
+  EXPECT_THAT(prompt, HasSubstr("[4 tools]"));
+  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"additional_tools","tools":[{"type":"x"}]},
+      {"role":"user","content":"A"}]})").body, HasSubstr("input[0].tools[0].type"));
 }
 
 TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {

@@ -1,5 +1,5 @@
-// Fuzz test: sends arbitrary bodies to all routes of a whole server with a scripted engine. No response may
-// have the status 500, and the server must continue to serve. An input is {"route": PATH, "body": BODY}.
+// Fuzz test: sends arbitrary bodies to all routes of a whole server with FakeEngine. No response may have the
+// status 500, and the server must keep running. An input is {"route": PATH, "body": BODY}.
 #include <boost/json/serialize.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// SageMaker's stateful sessions: a client creates a session, sends its id with requests, and closes it. The
-// endpoint routes all requests of a session to the same server.
+// SageMaker's stateful sessions: a client creates a session, sends the session's id with requests, and closes
+// the session. SageMaker routes all requests of a session to the same server.
 // https://docs.aws.amazon.com/sagemaker/latest/dg/stateful-sessions.html
 #pragma once
 
@@ -13,8 +13,7 @@
 
 namespace octavo {
 
-// Any thread may call the functions. Times are in seconds since 1970, because clients get the expiration
-// time.
+// Any thread may call the functions. Times are in seconds since 1970.
 class SageMakerSessions {
  public:
   static constexpr std::size_t kSessionsMax = 65'536;
@@ -36,7 +35,7 @@ class SageMakerSessions {
   Result<> find(const std::string& id, std::int64_t now_s);  // call it with mutex_ locked
 
   const std::int64_t lifetime_s_;
-  std::mutex mutex_;  // guards the member below
+  std::mutex mutex_;
   std::unordered_map<std::string, std::int64_t> expires_s_;
 };
 

@@ -1,4 +1,4 @@
-// Tests admission and prices of requests with the whole server and a scripted engine.
+// Tests admission and prices of requests with the whole server and FakeEngine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class AdmissionTest : public ServeTest {
  protected:
-  // Allows twelve answers at a time, and eight for each client.
+  // Allows twelve unfinished answers, and eight for each client.
   void serve_small(std::int64_t bytes = std::int64_t{1} << 30) {
     serve(
         [](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
@@ -99,7 +99,8 @@ TEST_F(AdmissionTest, LogprobsOfAnswersArePaidForAsTheyCome) {
            int) { return Script{.tokens = std::vector<TokenId>(100, 'x'), .tokens_per_step = 10}; },
         [](ServeOptions& o, http::ServerOptions&) { o.admission.request_bytes_max = 500'000; });
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"max_tokens":100,"logprobs":20})").status, 503);
-  EXPECT_TRUE(eventually([&] {  // the price is paid back when the engine has ended the first request
+  EXPECT_TRUE(eventually([&] {  // the reserved memory is free only after the engine has ended the first
+                                // request
     return post("/v1/completions", kCompletion + R"(,"max_tokens":100,"logprobs":2})").status == 200;
   }));
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
@@ -131,7 +132,7 @@ TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
   EXPECT_EQ(param(refused), "tokens");
 }
 
-// A gateway names the tenants. Equal prompts of two tenants must have different cache identities.
+// A gateway names the tenants in a header. Equal prompts of two tenants must have different cache salts.
 TEST_F(AdmissionTest, TenantsByHeader) {
   serve([](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
         [](ServeOptions& o, http::ServerOptions&) {
@@ -158,7 +159,7 @@ TEST_F(AdmissionTest, TenantsByHeader) {
   EXPECT_NE(salt("a", R"(,"cache_salt":"own")"), salt("b", R"(,"cache_salt":"own")"));
   EXPECT_EQ(a.find("a@"), std::string::npos) << "the tenant's name is not told";
 
-  // Eight answers of one tenant leave capacity for another tenant.
+  // While one tenant has its maximum of eight answers, another tenant still gets answers.
   http::Client holding = client();
   const std::string body = R"({"prompt":"x","seed":1,"stream":true,"n":8})";
   ASSERT_TRUE(holding

@@ -1,4 +1,4 @@
-// Measures the server's time for each output token, and for parsing a request.
+// Measures the server's CPU time for each output token, and for parsing a request.
 #include <benchmark/benchmark.h>
 
 #include <boost/json/parse.hpp>

@@ -1,4 +1,4 @@
-// Fixture for tests: the whole server in one process, with sockets, routes and text, and a scripted engine.
+// Fixture for tests: the whole server (sockets, routes, tokenizer, template) with FakeEngine.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ class KeepAliveTest : public ServeTest {
                  int) { return text.empty() ? Script{.hang = true} : Script{.tokens = ending(text)}; },
           [](ServeOptions& options, http::ServerOptions&) { options.keep_alive_us = kSilenceUs; }, step_us);
   }
-  // Returns the bytes of a stream up to the n-th occurrence of a text, where n is `times`.
+  // Reads a stream until `text` has occurred `times` times, and returns its bytes.
   std::string begin_of(const std::string& path, const std::string& body, const std::string& text, int times) {
     http::Client reader = client();
     EXPECT_EQ(reader.open("POST", path, body).value().status, 200);

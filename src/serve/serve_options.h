@@ -29,17 +29,19 @@ struct MediaOptions {
   std::optional<PromptSound> prompt_sound{};       // nullopt: the model does not support audio in prompts
   std::optional<SoundRules> transcription{};       // nullopt: the model does not transcribe
   MediaSources sources{};
-  // The kinds of media ("image", "video", "audio") that have a LoRA adapter of the same name.
+  // kinds of media ("image", "video", "audio") for which a LoRA adapter with the kind as its name exists
   std::set<std::string, std::less<>> adapters{};
 };
 
-// Limits of running and waiting requests. One client may use all slots of running answers, half of the
-// queue and half of the memory.
+// Limits of running and waiting requests. One client may have max_num_seqs answers plus half of
+// max_num_queued_reqs, and may use half of request_bytes_max.
 struct AdmissionOptions {
-  int max_num_seqs = 128;          // running answers
+  int max_num_seqs = 128;          // maximum number of running answers
   int max_num_queued_reqs = 4096;  // maximum number of waiting answers; above it, the server returns 429
   // maximum sum of Price::bytes; above it, the server returns 429
   std::int64_t request_bytes_max = std::int64_t{4} << 30;
+  // Price::bytes of several models together, which also have this limit; null: no other model
+  std::shared_ptr<http::BodyBudget> shared_bytes{};
 
   Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
   Price client_max() const {
@@ -50,9 +52,11 @@ struct AdmissionOptions {
 struct ThreadOptions {
   int intake = 2;                       // threads that parse requests, render templates and tokenise
   int delivery = 2;                     // threads that detokenise and write
-  int fetch = 8;                        // threads that fetch media from URLs
-  std::size_t intake_queue_max = 1024;  // maximum number of waiting tasks; above it, the server returns 503
-  std::size_t fetch_queue_max = 256;    // maximum number of waiting tasks; above it, the server returns 503
+  int fetch = 8;                        // threads that fetch media from URLs and decode videos
+  // maximum number of waiting intake tasks; above it, the server returns 503
+  std::size_t intake_queue_max = 1024;
+  // maximum number of waiting fetch tasks; above it, the server returns 503
+  std::size_t fetch_queue_max = 256;
 };
 
 // Routes and features that a flag enables.

@@ -26,8 +26,9 @@ TEST_F(ServeTest, WrongPathsMethodsAndTypesAreNamed) {
   serve_text("x");
   http::Client c = client();
   EXPECT_THAT(c.get("/nope")->body, ::testing::HasSubstr(R"(the route \"/nope\" does not exist)"));
-  EXPECT_THAT(c.post_json("/v1/chat/completion", "{}")->body,
-              ::testing::HasSubstr("did you mean /v1/chat/completions?"));
+  EXPECT_THAT(
+      c.post_json("/v1/chat/completion", "{}")->body,
+      ::testing::HasSubstr(R"(\"/v1/chat/completion\" does not exist; did you mean /v1/chat/completions?)"));
   EXPECT_THAT(c.post_json("/v1/responses/resp_1/stop", "{}")->body,
               ::testing::HasSubstr("/v1/responses/ID/cancel"));
   EXPECT_THAT(c.get("/v1/completions")->body,

@@ -1,5 +1,5 @@
-// Streams that continue after tokens that a client already has. For every cut, both halves together must
-// give the whole answer.
+// Streams that continue after tokens that a client already has. A stream is cut at every position; both
+// halves together must give the whole answer.
 #include <gmock/gmock.h>
 
 #include "grammar/tool_dialect.h"
@@ -44,7 +44,8 @@ class ResumeTest : public ServeTest {
       json::object chunk = json::parse(event).as_object();
       for (const char* name : {"id", "created"}) chunk.erase(name);
       for (json::value& choice : chunk.at("choices").as_array()) {
-        choice.as_object().erase("weight_versions");  // positions in the tokens of each response
+        choice.as_object().erase("weight_versions");  // contains token positions, which differ between the
+                                                      // halves
         if (choice.as_object().contains("delta") && choice.at("delta").as_object().contains("tool_calls"))
           for (json::value& call : choice.at("delta").at("tool_calls").as_array())
             call.as_object().erase("id");
@@ -92,7 +93,7 @@ std::vector<std::string> comparable(const std::vector<std::string>& events) {
   return out;
 }
 
-// Cuts a stream with named events after each step. The step's last event has token_ids.
+// Cuts a stream with named events after each step of the engine. The last event of a step has token_ids.
 void ResumeTest::cut_after_each_step(const std::string& path, const std::string& body) {
   const std::string requested = body + R"(,"stream":true,"return_token_ids":true)";
   const std::vector<std::string> whole = events(post(path, requested + "}"));
@@ -128,7 +129,8 @@ TEST_F(ResumeTest, EventsWithNames) {
                       response + R"(,"tools":[{"type":"function","name":"f","parameters":{}}])");
 }
 
-// Some steps of three tokens end within a character, so the client has tokens without an event.
+// Steps have three tokens, and some end within a character. Then the client has not received all tokens of
+// the step in an event.
 TEST_F(ResumeTest, EventsOfSeveralTokens) {
   serve_on("h\xC3\xA9llo w\xC3\xB6rld \xF0\x9F\x98\x80 end.", 3);
   cut_after_each_step("/v1/messages",

@@ -99,6 +99,23 @@ TEST_F(SessionRoutes, CommandsAboveTheLimitAreRefused) {
   EXPECT_EQ(ask("GET", "/v1/sessions/s").status, 200);
 }
 
+TEST_F(SessionRoutes, UnreadExportsCountInTheBudgetOfBodies) {
+  serve([](const Request&, int) { return Script{.tokens = ending("yes")}; },
+        [](ServeOptions&, http::ServerOptions& http) { http.bodies_bytes_max = 42 << 20; });
+  // larger than the buffers of a socket
+  engine_->sessions.result = std::vector<SessionInfo>{{.part = std::string(40 << 20, 'x')}};
+  http::Client slow = client();
+  ASSERT_TRUE(slow.send("GET", "/v1/sessions/s/export"));
+  EXPECT_EQ((*slow.head_for(60'000))->status, 200);
+  const http::Response refused = ask("GET", "/v1/sessions/s/export");
+  EXPECT_EQ(refused.status, 503) << "the first client has not read its part";
+  EXPECT_NE(refused.body.find("42 MiB"), std::string::npos) << refused.body;
+  slow = client();  // closes the connection
+  EXPECT_TRUE(eventually([&] { return ask("GET", "/v1/sessions/s/export").status == 200; }));
+  engine_->sessions.result = std::vector<SessionInfo>{{.part = std::string(43 << 20, 'x')}};
+  EXPECT_EQ(ask("GET", "/v1/sessions/s/export").status, 503);
+}
+
 TEST_F(SessionRoutes, SendTheVerbs) {
   const auto last = [&] { return engine_->sessions.commands.back(); };
   EXPECT_EQ(ask("POST", "/v1/sessions/a%2Fb/pin", R"({"ttl_seconds": 60})").status, 200);
@@ -188,8 +205,8 @@ TEST_F(SessionRoutes, AnthropicsCacheControlNamesTheConversation) {
   EXPECT_NE(wrong.body.find("system[0].cache_control.type"), std::string::npos) << wrong.body;
 }
 
-// Clients put the breakpoint on the newest message. So after the first turn, the first message has no
-// breakpoint.
+// Clients put the breakpoint (cache_control) on the newest message. So in later turns, the first message has
+// none.
 TEST_F(SessionRoutes, AMovedBreakpointDoesNotChangeTheDerivedName) {
   const auto name_of = [&](const std::string& system, const std::string& content, http::Headers headers = {},
                            const std::string& fields = "") {

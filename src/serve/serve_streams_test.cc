@@ -65,7 +65,7 @@ TEST_F(ServeTest, AStreamsChunksHoldAsManyTokensAsItAsks) {
   };
   EXPECT_THAT(pieces(R"(,"stream_interval":5)"), ElementsAre("a", "bcdef", "ghijk", "lmnop", "qrstu", "vw"));
   EXPECT_THAT(pieces(""), ElementsAre("a", "bcd", "efg", "hij", "klm", "nop", "qrs", "tuv", "w"));
-  // Text that waits for a full chunk is sent before a stop string ends the answer.
+  // When a stop string ends the answer, the text of the incomplete chunk is sent.
   EXPECT_THAT(pieces(R"(,"stream_interval":50,"stop":["h"])"), ElementsAre("a", "bcdefg"));
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"stream":true,"stream_interval":0})").status, 400);
 }

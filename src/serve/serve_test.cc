@@ -1,4 +1,4 @@
-// Tests the whole server in one process: sockets, routes and text, with a scripted engine.
+// Tests the whole server in one process (sockets, routes and text) with FakeEngine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -335,7 +335,7 @@ TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
     http::Client c = client();
     ASSERT_TRUE(
         c.send_raw(method + " /health HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n\r\n").has_value());
-    // the client has sent no body
+    // refused although the client has not sent the body
     EXPECT_THAT(c.receive_raw().value(), HasSubstr("HTTP/1.1 401")) << method;
   }
   EXPECT_EQ(client().get("/health")->status, 200);

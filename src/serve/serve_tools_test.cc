@@ -77,11 +77,14 @@ TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
     EXPECT_THAT(post(path, body + R"(,"stream":true})").body, HasSubstr(R"({\"x\": 1})")) << path;
 }
 
-// The limit may cut the list in the white space after a call, or within the next call.
+// A token limit may end the list of calls in the white space after a call, or within the next call.
 TEST_F(ServeTest, AWholeForcedCallIsACall) {
   const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
   for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
-           {whole + "  \n ", nullptr}, {whole + ",\n", nullptr}, {whole + "]  ", nullptr},
+           {whole + "  \n ", nullptr},
+           {whole + ",\n", nullptr},
+           {whole + ",\n{\"", nullptr},
+           {whole + "]  ", nullptr},
            {whole + R"(,{"name":"f","para)", R"(,{"name":"f","para)"}}) {
     serve([text](const Request&, int) { return Script{.tokens = bytes_of(text), .end = FinishReason::length}; });
     const json::object choice =
@@ -110,7 +113,7 @@ TEST_F(ServeTest, ANamedToolsArgumentsStream) {
     if (call.contains("id")) ids += call.at("function").at("name").as_string();
   }
   EXPECT_EQ(arguments, R"({"a":1})");
-  EXPECT_EQ(ids, "f");  // only the first piece has the id
+  EXPECT_EQ(ids, "f");  // only the first piece of the call has the id
   EXPECT_EQ(last_finish, "stop");
 }
 
@@ -204,7 +207,7 @@ TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
 const std::string kTwoTools = R"(,"tools":[{"type":"function","function":{"name":"f"}},
     {"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":)";
 
-// The prompt contains all tools even if only some are allowed, so that its cached prefix remains valid.
+// The prompt contains all tools even if only some are allowed, so that the cached prefix still matches.
 TEST_F(ServeTest, OnlyAllowedToolsAreCalled) {
   const auto choice = [](const std::string& mode, const std::string& name) {
     return kChat + kTwoTools + R"({"mode":")" + mode +
@@ -227,7 +230,7 @@ TEST_F(ServeTest, OnlyAllowedToolsAreCalled) {
   for (const TokenId id : engine_->last_request.prompt) prompt += static_cast<char>(id);
   EXPECT_EQ(prompt, "user: Hi\n[2 tools]assistant: ");
 
-  serve_dialect("pythonic", "[f(), g()]");  // calls cannot be enforced in this dialect
+  serve_dialect("pythonic", "[f(), g()]");  // a grammar cannot enforce calls in this dialect
   const json::object read =
       reply("/v1/chat/completions", choice("auto", "g")).at("choices").at(0).as_object();
   EXPECT_EQ(read.at("message").at("tool_calls").at(0).at("function").at("name"), "g");
@@ -284,7 +287,7 @@ TEST_F(ServeTest, ThoughtsComeAsReasoning) {
   EXPECT_EQ(choice.at("token_ids").as_array().size(), 9u);  // includes the end-of-text token
   EXPECT_EQ(choice.at("logprobs").at("content").as_array().size(), 9u);
 
-  // The prompt ends the reasoning, or the request disables it.
+  // In the first body the prompt has ended the reasoning; in the second the request disables reasoning.
   for (const std::string body :
        {R"({"messages":[{"role":"user","content":"<>"}]})",
         R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"enable_thinking":false}})"}) {
@@ -333,7 +336,8 @@ TEST_F(ServeTest, ThoughtsMarkedByWordsComeAsReasoning) {
             "{}");
 }
 
-// The engine receives the maximum number of reasoning tokens, and the number in the prompt.
+// The engine receives the maximum number of reasoning tokens, and the number of reasoning tokens in the
+// prompt.
 TEST_F(ServeTest, ThoughtsHaveABudget) {
   const auto budget_of = [&](const std::string& path, const std::string& body) {
     serve_text_with_reasoning("abc");

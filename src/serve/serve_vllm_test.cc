@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Python clients read attributes without checking that they exist.
+// Python clients read these fields without checking that they exist.
 TEST_F(ServeTest, FieldsThatARequestDidNotAskForAreNull) {
   serve_text("Hi");
   const json::object chat = reply("/v1/chat/completions", kChat + "}");
@@ -128,7 +128,7 @@ TEST_F(ServeTest, InvocationsRefuseSessionsThatAreNotEnabled) {
   EXPECT_EQ(created.status, 400);
   EXPECT_THAT(created.body, HasSubstr("stateful sessions are not enabled"));
   EXPECT_EQ(send(kChat + "}", "X-Amzn-SageMaker-Session-Id", "any").status, 400);
-  // The header names the model of the request, such as an adapter.
+  // The header names the model or adapter of the request.
   constexpr const char* kAdapter = "X-Amzn-SageMaker-Adapter-Identifier";
   EXPECT_EQ(send(kChat + "}", kAdapter, "org/alias").status, 200);
   EXPECT_EQ(send(kChat + "}", kAdapter, "no-adapter").status, 404);

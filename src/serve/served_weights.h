@@ -1,5 +1,5 @@
-// The weights that the engine uses: their version, and updates that a client sends. Any thread may call the
-// functions.
+// The version of the weights that the engine uses, and the updates of weights that a client sends. Any thread
+// may call the functions.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ class ServedWeights {
   // `folder` is the model's folder or file.
   explicit ServedWeights(std::string folder) : folder_(std::move(folder)) {}
 
-  // Returns the version of the weights that computed the tokens delivered now. Never null.
+  // Returns the version of the weights that compute the output tokens now. Never null.
   std::shared_ptr<const std::string> version() const { return version_.load(); }
   void set_version(std::string version) {
     version_ = std::make_shared<const std::string>(std::move(version));
@@ -33,10 +33,10 @@ class ServedWeights {
     }
     return act(*update_);
   }
-  // Ends an update. `kept` is true if the engine uses the update's weights.
+  // Ends an update. kept: whether the engine uses the update's weights.
   void settle(bool kept);
-  // Call this when the engine uses the weights of another folder. If `folder` is "", the engine has read
-  // the same files again.
+  // Call this after the engine has loaded the weights of another folder. "": the engine has loaded the same
+  // files again.
   void replaced(const std::string& folder);
 
  private:

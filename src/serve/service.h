@@ -29,7 +29,7 @@
 
 namespace octavo {
 
-// Threads that wait for responses of other servers.
+// Threads for slow work: fetching media from URLs, decoding videos, and waiting for MCP servers.
 struct Fetchers {
   WorkerPool pool;
   mcp::Threads mcp;
@@ -40,19 +40,19 @@ struct Fetchers {
   }
 };
 
-// What the engine does now, for people who watch it.
+// Live views of the engine: the web page, and traces of steps.
 struct Views {
   LiveFeed live;
   StepTrace steps;
 };
 
-// Chat templates. Null if the model has none.
+// Chat templates; null if the model has no chat template.
 struct Templates {
   const ChatTemplate* plain;
   const ChatTemplate* with_tools;  // for requests with tools
 };
 
-// All references must outlive the service.
+// The arguments that are references or pointers must outlive the service.
 struct Service {
   Service(EngineClient& engine_client, const Tokenizer& text_tokenizer, const ChatTemplate* default_template,
           const ChatTemplate* template_for_tools, ServeOptions serve_options)
@@ -65,7 +65,7 @@ struct Service {
         weights(options.model.path),
         metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
         views{.live{engine_client, metrics}, .steps{engine_client, options.observe.step_trace}},
-        admission(options.admission.budget(), options.admission.client_max()),
+        admission(options.admission.budget(), options.admission.client_max(), options.admission.shared_bytes),
         responses(options.response_store_bytes),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),

@@ -30,7 +30,7 @@ constexpr SessionMetric kMetrics[] = {
      [](const SessionStats& s) { return static_cast<double>(s.cached_tokens); }},
     {"session_reclaimed_blocks_total", "counter", "KV blocks that requests took from sessions.",
      [](const SessionStats& s) { return static_cast<double>(s.reclaimed_blocks); }},
-    {"session_refused_pins_total", "counter", "Pins of requests that exceeded a quota.",
+    {"session_refused_pins_total", "counter", "Pins that were refused because they exceeded a quota.",
      [](const SessionStats& s) { return static_cast<double>(s.refused_pins); }},
     {"sessions_expired_total", "counter", "Sessions whose time to live has ended.",
      [](const SessionStats& s) { return static_cast<double>(s.expired); }}};

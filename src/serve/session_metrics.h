@@ -1,4 +1,4 @@
-// Metrics of sessions.
+// Metrics of sessions (/v1/sessions).
 #pragma once
 
 #include <span>

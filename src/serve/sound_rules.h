@@ -1,4 +1,4 @@
-// A model's settings for audio: the spectrogram, and the special tokens for transcription.
+// A model's settings for audio: the spectrogram, and Whisper's special tokens.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ struct PromptSound {
 
 struct SoundRules {
   media::LogMel log_mel;
-  TokenId begin = 0;  // token before the text
+  TokenId begin = 0;  // <|startoftranscript|>, before the language and the task
   TokenId transcribe = 0, translate = 0;
-  TokenId previous = 0;    // token before the text that precedes the audio
+  TokenId previous = 0;    // token before the text that the user gives as context (`prompt`)
   TokenId no_times = 0;    // token that disables timestamps
-  TokenId first_time = 0;  // token of the timestamp 0 s; the following tokens are kTimeStep apart
+  TokenId first_time = 0;  // token of the timestamp 0 s; each following token is kTimeStep later
   // tokens by language code; empty if the model is English-only
   std::vector<std::pair<std::string, TokenId>> languages{};
   std::vector<TokenId> suppress{};        // tokens that are never sampled
@@ -35,8 +35,8 @@ struct SoundRules {
   std::optional<TokenId> language(std::string_view code) const;
 };
 
-// Finds Whisper's special tokens in the tokenizer. Returns `corrupt` if one is missing. `english` is true
-// for English-only models.
+// Finds Whisper's special tokens in the tokenizer. Returns `corrupt` if one is missing. english: whether the
+// model is English-only.
 Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfig& mel, bool english);
 
 }  // namespace octavo

@@ -30,7 +30,7 @@ std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::s
   std::vector<std::string> lines;
   for (const EngineStats& engine : now) {
     const auto earlier = std::ranges::find(before, engine.engine, &EngineStats::engine);
-    // Skips an engine that has restarted: its counters began at 0 again.
+    // Skips an engine that has restarted in between, because its counters began at 0 again.
     if (earlier == before.end() || engine.tokens.prompt < earlier->tokens.prompt) continue;
     if (auto line = stats_line(*earlier, engine, seconds)) lines.push_back(*std::move(line));
   }

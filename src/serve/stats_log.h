@@ -13,11 +13,11 @@
 
 namespace octavo {
 
-// Returns the log line for an engine, or nullopt if the engine was idle. `before` and `now` are snapshots
-// taken `seconds` apart.
+// Returns the log line for an engine, or nullopt if the engine was idle. before, now: snapshots with
+// `seconds` seconds between them.
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
 
-// Returns one line for each busy engine. Engines may have been added or removed between the snapshots.
+// Returns one line for each busy engine. The snapshots may have different numbers of engines.
 std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
                                      double seconds);
 

@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// Interval for reading an engine's steps. The engine keeps only its last 256 steps.
+// Time between two reads of an engine's steps. Short, because an engine keeps only its last 256 steps.
 constexpr std::chrono::milliseconds kTraceInterval{25};
 constexpr std::size_t kPrefixBytesMax = 128;
 
@@ -93,8 +93,7 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));
   TRY_VOID(read_steps(fields, options));
-  // Accepts options of PyTorch's profiler that have no effect here, because this trace has no such
-  // categories.
+  // Accepts options of PyTorch's profiler for data that this trace does not have.
   fields.accept({"torch_profiler_with_stack", "torch_profiler_dump_cuda_time_total", "ignore_frontend"});
   for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
   return options;
@@ -133,7 +132,7 @@ class StepTrace::Recording {
   struct Seen {
     std::int64_t number = 0;  // number of the last step that was read
     int steps = 0;            // number of steps since the start of the trace
-    std::int64_t lost = 0;    // number of steps that were overwritten before they were read
+    std::int64_t lost = 0;    // number of steps that the engine overwrote before they were read
   };
 
   static std::int64_t newest_step(const EngineStats& stats) {
@@ -185,7 +184,7 @@ class StepTrace::Recording {
     slice("sample", step.began_us + forward_us, step.microseconds - forward_us, "");
   }
 
-  // Writes the current values of gauges. They are not part of the step.
+  // Writes the current values of gauges, at the end of the last step.
   void write_gauges(const EngineStats& stats, const StepRecord& last) {
     const std::int64_t at_us = last.began_us + last.microseconds;
     const auto gauges = [&](std::string_view name, std::string_view values) {
@@ -206,7 +205,7 @@ class StepTrace::Recording {
   StepTraceOptions options_;
   TraceFile file_;
   bool begun_ = false;
-  std::map<int, Seen> newest_;  // by engine index
+  std::map<int, Seen> newest_;  // the key is the engine's index
   std::mutex mutex_;
   std::condition_variable ends_;
   bool ended_ = false;

@@ -34,9 +34,9 @@ class StepTrace {
   StepTrace(const EngineClient& engine, StepTraceOptions options);
   ~StepTrace();
 
-  // Starts a trace file in the folder, which is created if missing. `session` can contain vLLM's
-  // profile_prefix (the beginning of the file name), delay_iterations and max_iterations. Returns an error
-  // if a trace is running or the file cannot be written.
+  // Starts a trace file in the options' folder, which is created if missing. session: can contain vLLM's
+  // profile_prefix (the beginning of the file name), delay_iterations and max_iterations. Returns an error if
+  // a trace is running or the file cannot be written.
   Result<> start(const boost::json::object& session);
   // Ends the trace. Returns an error if no trace is running or the file is incomplete.
   Result<> stop();

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Completes each request immediately and records its steps, like an engine.
+// An engine that only records steps, as the test calls step().
 class SteppingEngine final : public EngineClient {
  public:
   void step(int prompt_tokens, int answer_tokens) {

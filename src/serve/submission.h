@@ -16,7 +16,8 @@ namespace octavo {
 
 class OutputReceiver {
  public:
-  // Called on the engine's thread. `index` is the index of the prompt.
+  // Called on the engine's thread. index: the number that was passed to sink_of(), such as the index of the
+  // prompt.
   virtual void deliver(std::size_t index, Output&& output) noexcept = 0;
 
  protected:
@@ -40,8 +41,8 @@ class Submission {
   // Adds work that is not an engine request. `cancel` must cancel the work.
   void add(std::function<void()> cancel);
 
-  // Cancels all work, including work that is added later.
-  bool cancel() noexcept;  // returns false if it was cancelled before
+  // Cancels all work, including work that will be added later.
+  bool cancel() noexcept;  // returns false if cancel() was called before
   bool cancelled() const;
   void cancel(std::size_t index);
 

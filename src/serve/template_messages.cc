@@ -1,9 +1,13 @@
 #include "serve/template_messages.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
+#include <iterator>
 #include <utility>
 
 #include "base/exact_json.h"
+#include "base/quoted_text.h"
+#include "serve/tool_texts.h"
 
 namespace octavo {
 namespace {
@@ -63,15 +67,25 @@ void fit_roles(const ContentRules& rules, const TemplateHabits& habits, json::ar
   if (later && !habits.system_anywhere) merge_system(rules, messages);
 }
 
+// Templates print messages of the usual roles, or raise an exception.
+bool is_unusual(const json::value& message) {
+  constexpr std::string_view kUsual[] = {"system", "developer", "user", "assistant", "tool", "function"};
+  const json::value& content = message.at("content");
+  const bool empty = content.is_string() ? content.get_string().empty() : content.is_null();
+  return !empty &&
+         std::ranges::find(kUsual, std::string_view(message.at("role").get_string())) == std::end(kUsual);
+}
+
 }  // namespace
 
-std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
-                                  const ContentRules& rules) {
-  if (prompt.plain && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
+Result<std::string> messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
+                                          const ContentRules& rules) {
   const TemplateHabits& habits = chat_template.habits();
+  const bool tools = rules.write_tools && !habits.reads_tools && (prompt.calls || !prompt.tools.empty());
+  if (prompt.plain && !tools && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
   const ContentFormat format = rules.format;
   const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
-  boost::system::error_code ignored;  // Parsing cannot fail, because the server wrote this text itself.
+  boost::system::error_code ignored;  // cannot fail, because the server wrote this text
   json::value all = parse_exact_json(prompt.messages, ignored);
   fit_roles(rules, habits, all.get_array());
   for (json::value& message : all.get_array()) {
@@ -82,7 +96,25 @@ std::string messages_for_template(const ChatTemplate& chat_template, const opena
     else if (content.is_array())
       content = as_text(rules, content.get_array());
   }
+  if (tools) TRY_VOID(write_tools(prompt.tools, habits.takes_system, all.get_array()));
   return exact_json_text(all);
+}
+
+Result<> check_roles(const ChatTemplate& chat_template, ChatInput input, std::string_view text) {
+  boost::system::error_code ignored;  // cannot fail, because the server wrote this text
+  const json::value all = parse_exact_json(input.messages, ignored);
+  const auto found = std::ranges::find_if(all.get_array(), is_unusual);
+  if (found == all.get_array().end()) return {};
+  json::array others;
+  std::ranges::remove_copy_if(all.get_array(), std::back_inserter(others), is_unusual);
+  const std::string rest = exact_json_text(others);
+  input.messages = rest;
+  const auto without = chat_template.render(input);
+  if (!without || *without != text) return {};
+  return invalid(
+      "messages",
+      "the model's chat template prints nothing for the role {}: use system, user, assistant or tool",
+      quoted_text(found->at("role").get_string()));
 }
 
 }  // namespace octavo

@@ -13,14 +13,15 @@
 
 namespace octavo {
 
-// The form of message contents. `automatic` is a list of parts if the template reads parts, and a string
-// otherwise.
+// The form of message contents. automatic: a list of parts if the template reads parts, otherwise a string.
 enum class ContentFormat : std::uint8_t { automatic, string, parts };
 
 struct ContentRules {
   ContentFormat format{};
   bool media = false;
-  // Returns the placeholder text of a kind of media. A null function means that media have no placeholder.
+  // true: the messages contain the tools as text if the template does not read tools (tool_texts.h)
+  bool write_tools = true;
+  // Returns the placeholder text of a kind of media. Null: media have no placeholders.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 
@@ -30,7 +31,12 @@ struct ContentRules {
 // - A list of parts becomes one string, with one line per part, if the template does not read parts.
 //   Placeholders such as "<image>" precede the text.
 // - All contents become lists of parts if the model supports media and the template reads parts.
-std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
-                                  const ContentRules& rules);
+// - Tools, calls and results become text if the template does not read tools.
+Result<std::string> messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
+                                          const ContentRules& rules);
+
+// `text` is the rendered input. Returns an error if the template prints nothing for messages whose role is
+// not one of the usual roles, because their text would be lost.
+Result<> check_roles(const ChatTemplate& chat_template, ChatInput input, std::string_view text);
 
 }  // namespace octavo

@@ -23,12 +23,14 @@ constexpr std::string_view kParts =
     "part in m.content %}{%- if part.type == 'text' %}{{ part.text }}{%- endif %}{%- endfor %}{%- endif %}{{ '\n' "
     "}}{%- endfor %}";
 
-std::string rendered(std::string_view source, std::string_view messages, ContentFormat format = {}) {
+std::string rendered(std::string_view source, std::string_view messages, ContentFormat format = {},
+                     std::string_view tools = {}) {
   const ChatTemplate chat_template = ChatTemplate::compile(source, {}).value();
-  const boost::json::object body{{"messages", boost::json::parse(messages)}};
+  boost::json::object body{{"messages", boost::json::parse(messages)}};
+  if (!tools.empty()) body["tools"] = boost::json::parse(tools);
   openai::Fields fields(body);
   const openai::ChatPrompt prompt = openai::read_chat_prompt(fields, {}).value();
-  const std::string fitted = messages_for_template(chat_template, prompt, {.format = format});
+  const std::string fitted = messages_for_template(chat_template, prompt, {.format = format}).value();
   const auto text = chat_template.render({.messages = fitted, .add_generation_prompt = false});
   return text ? *text : text.error().message;
 }
@@ -50,6 +52,22 @@ TEST(TemplateMessages, SystemMessagesBetweenTurnsAreNotLost) {
             "<system>RULES\n<system>MORE\n<user>hi\n<assistant>yo\n<system>NOW\n<user>go\n");
 }
 
+TEST(TemplateMessages, ARoleThatTheTemplateDoesNotPrintIsRefused) {
+  const auto error = [](const std::string& source, const std::string& role) {
+    const ChatTemplate chat_template = ChatTemplate::compile(source, {}).value();
+    const std::string messages = R"([{"role":"user","content":"hi"},{"role":")" + role +
+                                 R"(","content":"LOST"},{"role":"user","content":"go"}])";
+    const ChatInput input{.messages = messages, .add_generation_prompt = false};
+    const auto checked = check_roles(chat_template, input, chat_template.render(input).value());
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(
+      error(kDrops, "bot"),
+      "the model's chat template prints nothing for the role \"bot\": use system, user, assistant or tool");
+  EXPECT_EQ(error(kDrops, "assistant"), "");
+  EXPECT_EQ(error(kDeveloper, "bot"), "");
+}
+
 TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {
   constexpr std::string_view kChat =
       R"([{"role":"user","content":[{"type":"text","text":"AAA"},{"type":"text","text":"BBB"}]}])";
@@ -57,6 +75,51 @@ TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {
   EXPECT_EQ(rendered(kDrops, kChat), "<user>AAA\nBBB\n");
   EXPECT_EQ(rendered(kParts, kChat, ContentFormat::string), "<user>AAA\nBBB\n");
   EXPECT_EQ(rendered(kParts, R"([{"role":"user","content":"AAA"}])", ContentFormat::parts), "<user>AAA\n");
+}
+
+// A conversation with a tool whose answers contain a call and its result.
+constexpr std::string_view kNow = R"([{"type":"function","function":{"name":"now","parameters":{"type":"object"}}}])";
+constexpr std::string_view kCalls =
+    R"([{"role":"user","content":"time?"},{"role":"assistant","content":"Wait.","tool_calls":[
+        {"id":"1","type":"function","function":{"name":"now","arguments":"{\"zone\": \"UTC\"}"}},
+        {"id":"2","type":"function","function":{"name":"now","arguments":"{"}}]},
+        {"role":"tool","tool_call_id":"1","content":"12:00"},
+        {"role":"tool","tool_call_id":"2","content":[{"type":"text","text":"no"}]},
+        {"role":"user","content":"and?"}])";
+const std::string kDefinitions =
+    "# Tools\n\nYou may call these functions, listed inside <tools></tools>:\n<tools>\n"
+    R"({"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}})"
+    "\n</tools>\n\nTo call one, write its name and arguments as JSON:\n<tool_call>\n"
+    R"({"name": <function-name>, "arguments": <args-json-object>})"
+    "\n</tool_call>";
+const std::string kTurns = "<assistant>Wait.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n"
+                           "</tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}\n</tool_call>\n"
+                           "<user><tool_response>\n12:00\n</tool_response>\n<tool_response>\nno\n</tool_response>\n"
+                           "and?\n";
+
+TEST(TemplateMessages, ToolsAndCallsAreTextIfTheTemplateReadsNoTools) {
+  const std::string user = "<user>time?\n";
+  EXPECT_EQ(rendered(kDrops, kCalls, {}, kNow), "<system>" + kDefinitions + "\n" + user + kTurns);
+  EXPECT_EQ(rendered(kDrops, kCalls), user + kTurns);
+  const std::string with_system = R"([{"role":"system","content":"RULES"},{"role":"user","content":"hi"}])";
+  EXPECT_EQ(rendered(kDrops, with_system, {}, kNow), "<system>RULES\n\n" + kDefinitions + "\n<user>hi\n");
+}
+
+TEST(TemplateMessages, ToolsAreInTheUsersMessageIfTheTemplateHasNoSystemMessages) {
+  const std::string source = "{%- for m in messages %}{%- if m.role == 'system' %}{{ raise_exception('no system') }}{%- "
+                             "endif %}" + kBody + "{%- endfor %}";
+  EXPECT_EQ(rendered(source, R"([{"role":"user","content":"hi"}])", {}, kNow), "<user>" + kDefinitions + "\n\nhi\n");
+}
+
+TEST(TemplateMessages, AListOfPartsHasTheToolsAsAPart) {
+  EXPECT_EQ(rendered(kParts, R"([{"role":"system","content":[{"type":"text","text":"A"}]},{"role":"user","content":"hi"}])",
+                     {}, kNow),
+            "<system>A\n\n" + kDefinitions + "\n<user>hi\n");
+}
+
+TEST(TemplateMessages, ATemplateThatReadsToolsGetsThem) {
+  const std::string reads = "{{ tools | tojson if tools }}" + kDrops;
+  EXPECT_TRUE(rendered(reads, R"([{"role":"user","content":"hi"}])", {}, kNow).ends_with("<user>hi\n"));
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ inline std::string as_utf8(unsigned code_point) {
   return {static_cast<char>(0xC0 | (code_point >> 6)), static_cast<char>(0x80 | (code_point & 0x3F))};
 }
 
-// Byte-level BPE without merges. As in GPT-2, printable Latin-1 bytes represent themselves, and all other
-// bytes are represented by characters from U+0100 on. `special` adds special tokens with ids from
-// kTestVocabulary on.
+// Returns a byte-level BPE tokenizer without merges. As in GPT-2, printable Latin-1 bytes represent
+// themselves, and characters from U+0100 on represent all other bytes. special: texts of more special tokens,
+// whose ids begin with kTestVocabulary.
 inline Tokenizer byte_tokenizer(const std::vector<std::string>& special = {}) {
   namespace json = boost::json;
   json::object vocabulary;

@@ -18,13 +18,16 @@ namespace octavo {
 
 struct PoolingRules {
   std::optional<Task> task{};       // default task of /pooling; nullopt: the model's task
-  std::optional<bool> activated{};  // default of requests: whether to normalise vectors and activate scores
-  std::optional<int> dimensions{};  // default number of dimensions of vectors
-  int longest = 0;  // maximum number of tokens of a text that is split into chunks; 0: texts are not split
+  std::optional<bool> activated{};  // default: whether vectors are normalised and scores become
+                                    // probabilities; nullopt: as the model's files say
+  std::optional<int> dimensions{};  // default number of components of vectors; nullopt: all
+  // Maximum number of tokens of a text for Task::embed. Texts longer than max_model_len are split into
+  // chunks. 0: no text may be longer than max_model_len.
+  int longest = 0;
   // Parameters of scores: before the activation, a score becomes (score - mean) / sigma.
   float score_mean = 0, score_sigma = 1;
-  // Used for token vectors: the reply has only the vectors of this token, and only these components. If
-  // empty, it has all components.
+  // For token vectors: the reply has only the vectors at tokens `step_tag` (nullopt: at all tokens), and only
+  // the components `returned` (empty: all components).
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
   std::map<std::string, std::string, std::less<>> text_prompts{};  // prefixes of texts, by input type
@@ -34,7 +37,7 @@ struct PoolingRules {
 // Texts in order. A long text is split into several chunks.
 struct TextChunks {
   std::vector<Tokenizer::Texts> chunks{};
-  std::vector<std::vector<int>> lengths{};  // for each text, the numbers of tokens of its chunks
+  std::vector<std::vector<int>> lengths{};  // lengths[i]: number of tokens of each chunk of text i
 
   // Splits the text into chunks of `most` tokens. The last chunk can be shorter.
   void add(Tokenizer::Texts text, std::size_t most);

@@ -22,7 +22,7 @@ struct AnswerSpan {
   std::string_view finish_reason;
   RequestTimes times;
   AnswerCost cost{};
-  std::int64_t arrived_us = 0, finished_us = 0;  // times of now_us()
+  std::int64_t arrived_us = 0, finished_us = 0;  // times on the clock of now_us()
 };
 
 // Returns a span with vLLM's attributes.

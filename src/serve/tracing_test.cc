@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-// Runs a collector that stores the spans that it receives.
+// Runs a collector, which stores the received spans in spans_.
 class TracingTest : public ServeTest {
  protected:
   TracingTest() {

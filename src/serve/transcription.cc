@@ -13,7 +13,8 @@
 namespace octavo {
 namespace {
 
-// The audio is cut at a quiet moment within this last part of a window: one second.
+// The audio is cut at a quiet moment within the last second of a window. This is the number of samples in one
+// second.
 constexpr std::size_t kQuietSearch = media::MelConfig::kRate;
 
 MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
@@ -116,7 +117,7 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return openai::transcription_reply(tokenizer, std::move(options), std::move(transcript));
   };
-  // Makes the prompts before the windows are moved out of `sound`.
+  // Must be before the windows are moved out of `sound`.
   std::vector<std::vector<TokenId>> prompts(sound.windows.size(), prompt);
   return plan_generation(service, std::move(request.generation), std::move(prompts),
                          {.sources = std::move(sound.windows)},

@@ -12,14 +12,14 @@
 
 namespace octavo {
 
-// Spectrograms of an audio's windows. The audio is cut at quiet moments.
+// Spectrograms of the windows of an audio. The audio is cut into windows at quiet moments.
 struct DecodedSound {
   double seconds = 0;
   std::vector<double> starts;  // start times of the windows, in seconds
   std::vector<MediaPart> windows;
 };
 
-// Decodes the file. Returns an error on "file" if media::decode_sound fails.
+// Decodes the file. Returns an error with field "file" if media::decode_sound fails.
 Result<DecodedSound> read_sound(const Service& service, std::string_view file);
 
 // Returns an error if an English-only model gets a translation or another language, if the language is

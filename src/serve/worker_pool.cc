@@ -29,7 +29,8 @@ bool WorkerPool::push(Task&& task, std::size_t limit) {
 }
 
 void WorkerPool::stop() {
-  // Destroys the tasks after the lock is released, because a task may own an object that posts again.
+  // Tasks are destroyed after mutex_ is unlocked, because the destructor of an object that a task owns may
+  // call post().
   std::deque<Task> dropped;
   {
     const std::lock_guard lock(mutex_);

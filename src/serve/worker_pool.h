@@ -17,7 +17,7 @@ class WorkerPool {
  public:
   using Task = std::function<void()>;
 
-  // `queue_max` is the number of waiting tasks at which try_post() refuses new tasks.
+  // queue_max: number of waiting tasks at which try_post() refuses new tasks.
   WorkerPool(int threads, std::size_t queue_max);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -25,8 +25,8 @@ class WorkerPool {
 
   // Returns false if too many tasks are waiting or the pool has stopped.
   bool try_post(Task task);
-  // Adds a task regardless of queue_max; the caller must limit the number of tasks. After stop(), the task
-  // is dropped.
+  // Adds a task even if queue_max tasks are waiting; the caller must limit the number of tasks. After stop(),
+  // the task is dropped.
   void post(Task task);
   // Drops waiting tasks, and returns when the running tasks have ended. A task must not call stop().
   void stop();

@@ -41,7 +41,7 @@ std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
   return data;
 }
 
-// Header of a chunk. A chunk is aligned to its size.
+// Header at the start of a chunk. A chunk is aligned to its size, so that release() finds this header.
 struct Chunk {
   std::atomic<std::size_t> users;
 

@@ -55,7 +55,7 @@ void iq4_xs(const std::uint8_t* bytes, QuantBlock& block) {
 void iq3_xxs(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint8_t* entries = bytes + 2 + 8 * part;
-    // word of the part: four groups of 7 sign bits, then 4 bits of scale
+    // 32-bit word of the part, from the lowest bit: four groups of 7 sign bits, then 4 bits of scale
     const std::uint32_t rest = u32_at(bytes + 66 + 4 * part);
     block.scales[part] = odd(rest >> 28);
     for (std::size_t i = 0; i < 8; ++i)
@@ -78,7 +78,7 @@ void iq3_s(const std::uint8_t* bytes, QuantBlock& block) {
 void iq2_xxs(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const std::uint8_t* entries = bytes + 2 + 8 * part;
-    // word of the part: four groups of 7 sign bits, then 4 bits of scale
+    // 32-bit word of the part, from the lowest bit: four groups of 7 sign bits, then 4 bits of scale
     const std::uint32_t rest = u32_at(entries + 4);
     set_scales(block, part, odd(rest >> 28), odd(rest >> 28));
     for (std::size_t i = 0; i < 4; ++i)
@@ -91,7 +91,7 @@ void iq2_xs(const std::uint8_t* bytes, QuantBlock& block) {
     const std::uint32_t scales = bytes[66 + part];
     set_scales(block, part, odd(scales & 15), odd(scales >> 4));
     for (std::size_t i = 0; i < 4; ++i) {
-      // 9 bits of codebook index, 7 sign bits
+      // 9 index bits, then 7 sign bits
       const std::uint32_t both = u16_at(bytes + 2 + 8 * part + 2 * i);
       put_entry<2>(kIq2Xs[both & 511], eight_signs(both >> 9), 8, &block.codes[32 * part + 8 * i]);
     }
@@ -138,7 +138,7 @@ void iq1_m(const std::uint8_t* bytes, QuantBlock& block) {
 // A byte stores five ternary numbers: byte * 3^i, modulo 256, has number i as its highest ternary digit.
 void tq1_0(const std::uint8_t* bytes, QuantBlock& block) {
   constexpr struct {
-    // offset and number of bytes of a run, and how many numbers a byte has
+    // a run of bytes: offset of the first byte, number of bytes, numbers in each byte
     std::size_t first, count, numbers;
   } kRuns[] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
   std::uint8_t* code = block.codes.data();

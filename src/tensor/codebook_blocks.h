@@ -6,7 +6,8 @@
 
 namespace octavo {
 
-// Fills in codes and scales of `block`. The caller has set all scales to 1.
+// Fills in `codes` and `scales` of `block`. The caller must have set all `scales` to 1, for formats without
+// them.
 void take_codebook_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
 
 }  // namespace octavo

@@ -29,7 +29,8 @@ void spread(const std::uint8_t* bytes, std::uint8_t* codes) {
 void spread_fifth_bits(const std::uint8_t* bytes, std::uint8_t* codes) {
   constexpr std::uint64_t kEach = 0x0101010101010101, kBitOfEach = 0x8040201008040201;
   for (int i = 0; i < 4; ++i, codes += 8) {
-    const std::uint64_t bits = (bytes[i] * kEach) & kBitOfEach;  // byte n is not 0 if bit n is set
+    // byte n is not 0 if bit n of bytes[i] is set
+    const std::uint64_t bits = (bytes[i] * kEach) & kBitOfEach;
     std::uint64_t eight;
     std::memcpy(&eight, codes, sizeof eight);
     eight |= ((bits + 0x7f * kEach) & (0x80 * kEach)) >> 3;
@@ -47,7 +48,7 @@ void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   }
 }
 
-// Reads the sixteen scales of Q3_K. Each has 6 bits in the 12 bytes and an offset of 32.
+// Reads the sixteen scales of Q3_K: 6 bits each, in 12 bytes. The stored value is the scale plus 32.
 void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   std::uint8_t scales[16];
   spread<4, 8, 16>(bytes, scales);
@@ -55,7 +56,7 @@ void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t i = 0; i < 16; ++i) block.scales[i] = static_cast<std::int8_t>(scales[i] - 32);
 }
 
-// Indexed by Encoding, starting at the first GGUF encoding.
+// Index 0 is the first GGUF encoding, kFirstBlocks.
 constexpr BlockTraits kTraits[] = {
     {.bits = 8, .group = 32, .zero = 128},                                                 // q8_0
     {.bits = 4, .group = 32, .zero = 8},                                                   // q4_0

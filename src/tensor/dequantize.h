@@ -11,16 +11,17 @@ namespace octavo {
 
 // Describes the blocks of an encoding. Element i of a block has the value
 //   factor * scale * scales[i / group] * (v - zero) - min * mins[i / group],
-// where v = kCodeValues[values][codes[i]], or v = codes[i] for CodeValues::codes. If a format has no scales
-// or no mins, all of them are 1.
+// where v = kCodeValues[values][codes[i]], or v = codes[i] for CodeValues::codes. `scale` and `min` are f16
+// numbers of the block. If a format has no `scales` or no `mins`, these are all 1. If it has no `min`, the
+// second term is missing.
 struct BlockTraits {
   int bits;
   int group;  // number of elements that share a scale
   int zero = 0;
   CodeValues values = CodeValues::codes;
   float factor = 1;
-  int scale_at =
-      0;  // offset of the f16 scale in the block; -1: the scale is split over the last four u16 (IQ1_M)
+  // offset of the f16 scale in the block; -1: the scale is split over the last four u16 (IQ1_M)
+  int scale_at = 0;
   int min_at = -1;  // offset of the f16 min; -1: the format has none
   bool has_min() const { return min_at >= 0; }
 };
@@ -29,7 +30,8 @@ const BlockTraits& block_traits(Encoding encoding);  // `encoding` must be a GGU
 // Returns the table that maps codes to values, or nullptr if the values are the codes.
 const std::uint8_t* values_of(Encoding encoding);
 
-// Zero point of an int4, int8 or mxfp4 matrix that has no `zeros`.
+// Zero point of an int4, int8 or mxfp4 matrix without MatrixPart::zeros. For mxfp4, 12 is the entry of the
+// value 0 in the table CodeValues::e2m1.
 constexpr int zero_of(Encoding encoding) {
   return encoding == Encoding::int4 ? 8 : encoding == Encoding::mxfp4 ? 12 : 128;
 }
@@ -48,7 +50,7 @@ inline Float16 f16_at(const std::uint8_t* bytes) {
 }
 Float16 scale_of(const BlockTraits& traits, const std::uint8_t* block);
 
-// Converts one row to f32, with exactly the format's formula. `out` has room for cols() numbers.
+// Converts one row to f32. `out` must have room for part.cols() numbers.
 void dequantize(const MatrixPart& part, std::int64_t row, float* out);
 
 }  // namespace octavo

@@ -58,7 +58,7 @@ constexpr BFloat16 to_bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 Float16 to_f16(float x);
-// Rounds to nearest, ties to even. A value out of range becomes the largest number; NaN stays NaN.
+// Rounds to nearest, ties to even. Numbers beyond +-448 become +-448; NaN stays NaN.
 Float8E4M3 to_f8_e4m3(float x);
 
 template <class T>

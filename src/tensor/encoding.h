@@ -10,9 +10,10 @@ namespace octavo {
 
 // plain       f32, f16 or bf16 numbers
 // q8_0 ..     GGUF blocks: `elements` consecutive numbers of a row in `bytes` bytes, scales included
-// int4, int8  unsigned codes, one byte each: scale * (code - zero); each group has a scale and a zero
+// int4, int8  unsigned codes, one byte each: scale * (code - zero point); each group has a scale and a zero
+// point
 // fp8         e4m3 numbers (no infinity, NaN is 0x7f): scale * number; each group has a scale
-// mxfp4       codes of e2m1 numbers, one byte each: scale * number; each group has a power of two as scale
+// mxfp4       4-bit e2m1 numbers, one in each byte: scale * number; the scale of a group is a power of two
 enum class Encoding : std::uint8_t {
   plain,
   q8_0,

@@ -36,7 +36,7 @@ TEST(Float16, EveryValueSurvivesTheRoundTrip) {
 TEST(Float16, RoundsToNearestEven) {
   EXPECT_EQ(to_f16(1.0f + 0x1p-11f).bits, 0x3c00);      // tie to even, down
   EXPECT_EQ(to_f16(1.0f + 3 * 0x1p-11f).bits, 0x3c02);  // tie to even, up
-  EXPECT_EQ(to_f16(65519.0f).bits, 0x7bff);             // the largest number that does not become infinity
+  EXPECT_EQ(to_f16(65519.0f).bits, 0x7bff);             // rounds down to the largest f16, 65504
   EXPECT_EQ(to_f16(65520.0f).bits, 0x7c00);             // infinity
   EXPECT_EQ(to_f16(0x1p-25f).bits, 0x0000);             // tie to even below the smallest subnormal
   EXPECT_EQ(to_f16(-0x1.8p-24f).bits, 0x8002);

@@ -11,7 +11,7 @@ namespace octavo {
 // Returns the bytes as byte-level BPE writes them: each byte becomes a visible character.
 std::string written(std::string_view bytes);
 
-// Returns all merges of two tokens into a third. tokens: ordered by rank.
+// Returns all merges of two tokens into a third token. tokens: ordered by rank.
 std::vector<std::string> merges_of(std::span<const std::string> tokens);
 
 }  // namespace octavo

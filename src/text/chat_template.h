@@ -1,10 +1,10 @@
 // Renders a model's chat template: converts messages to the prompt, exactly as transformers'
-// apply_chat_template.
+// apply_chat_template does.
 //
-// Templates are written in Jinja. minijinja runs them with the settings and functions that transformers
-// has: trim_blocks and lstrip_blocks, loop controls, Python's methods and printing of str, list and dict,
-// `tojson` like json.dumps, `strftime_now`, `raise_exception` and `{% generation %}`. Templates are
-// untrusted: they cannot access the host, and every render has limits.
+// Templates are written in Jinja. minijinja runs them with the settings and functions that transformers has:
+// trim_blocks and lstrip_blocks, loop controls, Python's methods and printing of str, list and dict, `tojson`
+// like json.dumps, `strftime_now`, `raise_exception` and `{% generation %}`. Templates are untrusted: they
+// cannot access the host, and every render has limits.
 #pragma once
 
 #include <chrono>
@@ -52,10 +52,12 @@ struct ChatInput {
 
 // The features that a template supports.
 struct TemplateHabits {
-  // the content of a message may be a list of parts
+  // whether the content of a message may be a list of parts
   bool takes_parts = false;
   bool knows_developer = false;
-  bool system_anywhere = false;  // system messages after the first message
+  bool system_anywhere = false;  // whether system messages may follow the first message
+  bool takes_system = false;     // whether the first message may be a system message
+  bool reads_tools = false;
 };
 
 // A compiled template. It is immutable; several threads may render with it at the same time.

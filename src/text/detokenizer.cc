@@ -62,7 +62,8 @@ std::string Detokenizer::push_group(std::int32_t id) {
 std::string Detokenizer::decode_group() {
   if (group_.empty()) return {};
   std::string text = tokenizer_->decode(group_, false, !at_start_).value_or("\uFFFD");
-  // Even a token without text at the start (a lone "▁") is the first token.
+  // A first token without text (a lone "▁") stays in the group: the next token is decoded together with it,
+  // as the start of the text.
   if (at_start_ && text.empty()) return text;
   at_start_ = false;
   group_.clear();

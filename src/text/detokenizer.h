@@ -12,7 +12,7 @@
 // * Byte-level BPE: at most 3 bytes are held back, while the next token may complete their code point.
 // * Byte fallback: a run of byte tokens is held back until it ends, because one invalid byte makes all of
 // them U+FFFD.
-// * Metaspace and WordPiece: each token is decoded alone, either as the first or as a later token.
+// * Metaspace and WordPiece: each token is decoded alone. The first token may lose its leading space.
 // * Other decoders, such as CTC: finish() returns all text.
 // Each token is decoded once or twice, in constant time.
 #pragma once

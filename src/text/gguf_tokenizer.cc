@@ -386,7 +386,8 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
-  text.back() = model.back() = ',';  // Both objects continue in the next line.
+  text.back() = model.back() = ',';  // Replaces the last '}' of both objects, because the next line adds
+                                     // members.
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));

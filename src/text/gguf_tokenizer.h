@@ -30,7 +30,7 @@ struct GgufVocabulary {
   std::string_view pre;
   std::vector<std::string_view> tokens = {};
   std::vector<double> types = {};  // empty: all tokens are normal
-  // gpt2: "first second", in the order in which they are applied
+  // gpt2: each merge as "first second", in the order in which merges are applied
   std::vector<std::string_view> merges = {};
   // Score of each token. llama: merges to the token with the highest score come first. t5, plamo: a text is
   // split so that the sum of scores is the highest.
@@ -51,8 +51,8 @@ struct GgufVocabulary {
   std::vector<NamedTemplate> chat_templates = {};
 };
 
-// For known types, ids equal those of the original tokenizer. Returns unsupported for an unknown type, with
-// the list of supported ones, or corrupt with the name of the key.
+// Ids equal those of the original tokenizer. Returns unsupported for an unknown `model` or `pre`, with the
+// list of supported ones, or corrupt with the name of the key.
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& vocabulary);
 
 }  // namespace octavo

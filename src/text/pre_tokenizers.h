@@ -10,13 +10,12 @@ struct PreTokenizer {
   std::string_view name;
   // applied in this order; each match becomes a piece
   std::span<const std::string_view> splits;
-  // then GPT-2's expression is applied
+  // whether GPT-2's expression is applied after `splits`
   bool gpt2_words = false;
-  // The values below are common to all models with this pre-tokenizer.
-  // a word that is a token is not split
+  // whether a word that is a token stays one token
   bool ignore_merges = false;
   bool add_bos = false;  // value for files without tokenizer.ggml.add_bos_token
-  bool nfc = false;      // texts are first normalized to NFC
+  bool nfc = false;      // whether texts are first normalized to NFC
 };
 
 // Returns null for an unknown name.

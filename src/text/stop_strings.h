@@ -21,7 +21,7 @@ class StopSplitter {
  public:
   struct Step {
     std::string text;
-    // index of the stop string, when it is found
+    // index of the stop string that was found; nullopt: none was found yet
     std::optional<std::size_t> stop;
   };
 

@@ -1,5 +1,5 @@
-// Reads Mistral's tokenizer (tekken.json): special tokens, then bytes and merged tokens by rank as in
-// tiktoken.
+// Reads Mistral's tokenizer (tekken.json): its tokens are the special tokens, then bytes and merged tokens by
+// rank as in tiktoken.
 #pragma once
 
 #include <string_view>

@@ -24,7 +24,7 @@ struct TokenizerClass {
       false;  // BERT's classes: the config decides about upper case, accents and Chinese characters
 };
 
-// InternLM2's class is in the repositories of its models.
+// The classes are those of transformers, and InternLM2's class from the repositories of its models.
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 constexpr TokenizerClass kClasses[] = {
     {.name = "Bert", .letters = true},

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// us_since_1970: what to add to now_us() for Unix time.
+// us_since_1970: number to add to now_us() to get Unix time in microseconds.
 std::string otlp_message(const std::vector<Span>& spans, std::string_view service_name,
                          std::int64_t us_since_1970);
 

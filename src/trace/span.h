@@ -40,7 +40,7 @@ struct Span {
 std::string new_trace_id();
 std::string new_span_id();
 
-// us_since_1970: what to add to now_us() for Unix time.
+// us_since_1970: number to add to now_us() to get Unix time in microseconds.
 std::string otlp_body(const std::vector<Span>& spans, std::string_view service_name,
                       std::int64_t us_since_1970);
 

@@ -12,7 +12,8 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kSpansMax = 2048;  // spans that wait for export, as in OpenTelemetry
+constexpr std::size_t kSpansMax = 2048;  // maximum number of spans that wait for export; OpenTelemetry's
+                                         // default
 constexpr std::size_t kBatch = 512;
 constexpr auto kInterval = std::chrono::seconds(1);
 constexpr int kSendMs = 5000;

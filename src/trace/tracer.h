@@ -24,7 +24,7 @@ class Tracer {
   // gRPC with TLS.
   static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name,
                                                std::string_view protocol = {});
-  // Exports the remaining spans.
+  // The destructor exports the remaining spans.
 
   // Thread-safe; does not wait. Drops the span if 2,048 spans are waiting, and logs the number of dropped
   // spans.

@@ -14,7 +14,7 @@ struct Prompt {
   std::vector<std::int32_t> ids;  // empty: `text` is the prompt
   std::string text;
   int input_tokens = 0;
-  int output_tokens = 0;  // maximum number
+  int output_tokens = 0;  // maximum number of output tokens
 };
 
 struct DatasetOptions {
@@ -33,7 +33,7 @@ struct DatasetOptions {
   int random_output_len = 128;
   // maximum relative deviation from the mean length, in [0, 1)
   double random_range_ratio = 0;
-  // common first tokens of all prompts, in addition to the input
+  // number of tokens with which all prompts begin, in addition to random_input_len
   int random_prefix_len = 0;
 
   int prefixes = 10;
@@ -41,7 +41,7 @@ struct DatasetOptions {
   int suffix_len = 256;
   int prefix_output_len = 128;
 
-  int sonnet_input_len = 550;  // tokens, including the prefix
+  int sonnet_input_len = 550;  // number of tokens, including sonnet_prefix_len
   int sonnet_prefix_len = 200;
   int sonnet_output_len = 150;
 

@@ -35,7 +35,7 @@ struct Goodput {
   double tpot_ms = 0;
   double e2el_ms = 0;
 
-  // Parses "ttft:200", "tpot:50", "e2el:10000". Returns invalid_argument on `field` otherwise.
+  // Parses "ttft:200", "tpot:50", "e2el:10000". Returns invalid_argument on `field` for other texts.
   static Result<Goodput> parse(std::span<const std::string> limits, std::string_view field = "goodput");
   bool limited() const { return ttft_ms > 0 || tpot_ms > 0 || e2el_ms > 0; }
   bool met_by(const Times& times) const;

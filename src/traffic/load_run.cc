@@ -196,7 +196,7 @@ class Run {
   std::size_t ended_count_ = 0;
   int open_ = 0;
   bool waiting_ = false;
-  // Must be the last member, so that its thread stops before the other members are destroyed.
+  // After all members that the client's thread uses, so that the thread stops before they are destroyed.
   http::AsyncClient client_{{.idle_connections_max = 4096}};
   http::ClientLoop& loop_ = client_.next_loop();
 };

@@ -17,7 +17,7 @@ namespace octavo::traffic {
 struct LoadOptions {
   http::Address server;
   std::string endpoint = "/v1/completions";
-  bool chat = false;      // sends `messages` and not `prompt`
+  bool chat = false;      // whether to send `messages` instead of `prompt`
   http::Headers headers;  // in addition to Content-Type
   std::string model;
   // more fields of each request; they override others of the same name

@@ -6,9 +6,8 @@ namespace octavo::traffic {
 
 class RateSearch {
  public:
-  // first: rate to begin with, in requests/s. The search ends when the lowest bad rate is at most the
-  // fraction `precision` above the highest good rate, when first / 16 is too high, or when first * 65,536
-  // is still good.
+  // first: rate to begin with, in requests/s. The search ends when bad_ - good_ is at most precision * good_.
+  // It also ends when a rate of at most first / 16 is too high, or when a rate above first * 65,536 is good.
   RateSearch(double first, double precision) : first_(first), precision_(precision) {}
 
   bool done() const;

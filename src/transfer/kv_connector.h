@@ -1,6 +1,6 @@
-// Interface to a place outside of the engine's cache that KV blocks are loaded from or stored to: another
-// engine, or a tier (host memory, disk, store). To add a connector, write one file and one row in
-// kv_transfer_options.cc. The engine (engine/cache/kv_transfers.h) calls all connectors in the same way.
+// Interface for loading KV blocks from, and storing them to, another engine or a tier (host memory, disk,
+// store). To add a connector, write one file and one row in kv_transfer_options.cc. The engine
+// (engine/cache/kv_transfers.h) calls all connectors in the same way.
 //
 // A connector identifies each piece (kv_pieces.h) by a hash of all tokens up to the end of its block,
 // including images, adapter and salt. The hash is equal in all processes. The engine chooses the cache
@@ -32,18 +32,18 @@
 
 namespace octavo {
 
-// A prompt as connectors see it.
+// A prompt that is looked up, loaded or stored.
 struct KvPrompt {
   RequestId id = 0;
   std::string_view name{};
   int tokens = 0;
-  // tokens of the prompt without the last one; empty if the prompt has images
+  // the prompt's tokens except the last one; empty if the prompt has images
   std::span<const TokenId> text{};
   // see transfer_keys()
   Hash128 identity{};
-  // keys of the prompt's full blocks, without the block that contains the prompt's last token
+  // keys of the prompt's full blocks, except a block that contains the prompt's last token
   std::span<const Hash128> keys{};
-  // parameters in the request (kv_transfer_params); null if it has none
+  // kv_transfer_params of the request; null if the request has none
   const KvTransferParams* params = nullptr;
   // number of leading blocks that are in the engine's cache
   int cached = 0;
@@ -51,10 +51,10 @@ struct KvPrompt {
 
 struct LoadTask {
   RequestId id = 0;
-  KvTransferParams from{};        // parameters in the request; empty if it has none
+  KvTransferParams from{};        // kv_transfer_params of the request; empty if it has none
   int first = 0;                  // the task loads pieces [first, keys.size()) of the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
-  // location to load piece number first + i of the prefix into; empty: the task only ends a lease
+  // blocks[i]: destination of piece first + i of the prefix; empty: the task only ends a lease
   std::vector<KvLocation> blocks{};
   // becomes true when the request has ended
   std::shared_ptr<const std::atomic<bool>> cancelled{};
@@ -86,8 +86,8 @@ constexpr KvTransferFailure failure_of(ErrorCode code) {
   }
 }
 
-// Pieces of a computed prompt that a connector stores. Until take_stored() returns the owner, steps do not
-// write to these blocks.
+// Pieces of a computed prompt that a connector stores. Until take_stored() returns `owner`, no step writes to
+// these blocks.
 struct StoreTask {
   std::uint64_t owner = 0;        // the engine's id for this task
   int prefix = 0;                 // number of prompt blocks in the prefix
@@ -95,17 +95,17 @@ struct StoreTask {
   std::vector<KvLocation> blocks{};
 };
 
-// Functions by which connectors access the engine's cache. Any thread may call them. A span has the layout
-// of BlockFormat.
+// Functions by which connectors access the engine's cache. Any thread may call them. A span has the contents
+// of one block (block_format.h).
 struct CacheAccess {
   std::function<void(KvLocation, std::span<std::byte>)> read{};
   std::function<void(KvLocation, std::span<const std::byte>)> write{};
-  NativeBlocks native{};  // access without conversion of the layout
+  NativeBlocks native{};  // access in the layout of the engine's memory
   // Allocates host memory for copies of blocks; with a GPU, the memory is pinned.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
-  // reports the result of a load; called once for each task that has blocks
+  // called with the result of a load, once for each task that has blocks
   std::function<void(LoadResult)> loaded{};
-  // reports that take_stored() or matched() has a new result
+  // called when take_stored() or matched() has a new result
   std::function<void()> wake{};
 };
 
@@ -118,8 +118,8 @@ struct KvConnectorSite {
   CacheAccess cache{};
 };
 
-// The engine's thread calls all functions, so they must not wait. After its destructor, a connector calls
-// no callbacks.
+// The engine's thread calls all functions, so they must not wait. After the destructor, no function of
+// CacheAccess is called.
 class KvConnector {
  public:
   virtual ~KvConnector() = default;
@@ -127,42 +127,42 @@ class KvConnector {
   // Returns the number of leading prompt blocks that can be loaded, or nullopt if it is not known yet. In
   // that case the engine calls again after CacheAccess::wake, or at wake_at_us().
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
-  // Returns true if loading these blocks is faster than computing them. `pieces` are the pieces of the
+  // Returns true if loading these blocks is faster than computing them. pieces: keys of all pieces of the
   // blocks. compute_seconds: time to compute one prompt token; 0: unknown.
   virtual bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
-  // Returns requests whose loads hang, each request once. The engine then computes these prompts, and
-  // reserves the destination blocks until CacheAccess::loaded reports the load.
+  // Returns requests whose loads hang, each request once. The engine then computes these prompts. It keeps
+  // the destination blocks reserved until CacheAccess::loaded reports the load.
   virtual std::vector<RequestId> take_stuck(std::int64_t /*now_us*/) { return {}; }
-  // The prompt waits because the cache has too few free blocks. load() or decline() follows later.
+  // Called when the prompt must wait because the cache has too few free blocks. load() or decline() follows.
   virtual void wait(const KvPrompt&) {}
-  // The engine will not load this prompt from this connector, so the connector can drop what it keeps for the
-  // prompt.
+  // Called when the engine will not load this prompt from this connector. The connector can drop all data
+  // that it has for the prompt.
   virtual void decline(const KvPrompt&) {}
 
   // Returns true if the engine should also store output tokens. KvPrompt::keys and text then include them.
   virtual bool stores_answers() const { return false; }
   // Returns true if the connector would store blocks of this computed prompt.
   virtual bool wants(const KvPrompt& prompt) = 0;
-  // Stores the blocks. Returns the kv_transfer_params for the response, if any. For a task without blocks,
-  // take_stored() returns no owner.
+  // Stores the blocks. Returns the kv_transfer_params for the response, if any. take_stored() later returns
+  // the task's owner, unless the task has no blocks.
   virtual std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task,
                                                 std::int64_t now_us) = 0;
   virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
   // Returns the time in microseconds at which the engine must call take_stored() or matched() again.
   virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }
-  // The engine needs cache blocks: ends one task, whose owner take_stored() then returns. Returns false if
-  // no task can end now.
+  // Called when the engine needs free cache blocks. Ends one or more store tasks early; take_stored() then
+  // returns their owners. Returns false if no task can end now.
   virtual bool give_way() = 0;
 
-  // Returns for each key whether this medium has the block. For a medium that other engines also use, all
-  // values are false.
+  // Returns for each key whether the medium has the block. If other engines also use the medium, all values
+  // are false.
   virtual std::vector<bool> held(KvMedium, std::span<const Hash128> keys) const {
     return std::vector<bool>(keys.size());
   }
-  // Returns the keys of blocks that the tier evicted since the last call.
+  // Returns the keys of blocks that the medium has lost since the last call.
   virtual std::vector<Hash128> take_removed(KvMedium) { return {}; }
-  // Returns the keys of blocks that were copied from host memory to the tier below since the last call.
+  // Returns the keys of blocks that were copied from host memory to the tier below it since the last call.
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
   virtual void add_stats(EngineStats& stats) const = 0;

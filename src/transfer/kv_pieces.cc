@@ -52,8 +52,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
     const std::vector<bool> stored = known_of_part(keys.first(static_cast<std::size_t>(end)), g, known);
     end = static_cast<int>(std::ranges::find(stored, false) - stored.begin());
   }
-  // Sliding windows and states need only the pieces near the end of the prefix. If one of these pieces is
-  // missing, a shorter prefix may still be complete, because it needs other pieces.
+  // For windows and states, a prefix needs only the pieces near its end. If one of these is missing, a
+  // shorter prefix may still be complete, because its end has other pieces.
   keys = keys.first(static_cast<std::size_t>(end));
   std::vector<std::vector<bool>> windows;
   for (int g = 0; g < group_count(format); ++g)
@@ -61,8 +61,8 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
                                                                        : known_of_part(keys, g, known));
   const auto states =
       format.state_pieces > 0 ? known_of_part(keys, group_count(format), known) : std::vector<bool>();
-  // Returns `prefix` if all its pieces are stored, otherwise a smaller prefix that does not need the
-  // missing piece.
+  // Returns `prefix` if all its pieces are stored, otherwise a shorter prefix that does not need the missing
+  // piece.
   const auto end_of = [&](int prefix) {
     for (std::size_t g = 0; g < windows.size(); ++g) {
       if (windows[g].empty()) continue;

@@ -20,8 +20,7 @@ namespace octavo {
 std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
                                    std::span<const Hash128> extras = {});
 
-// part: index of the cache group of the block. Values from the number of groups on mean pieces of the
-// recurrent states.
+// part: index of the block's cache group. group_count() + i: piece i of the recurrent states.
 struct KvPiece {
   int block = 0;  // index of the block in the prompt
   int part = 0;
@@ -37,8 +36,8 @@ struct KvLocation {
 
 inline int group_count(const BlockFormat& format) { return static_cast<int>(format.windows.size()); }
 
-// Returns the pieces of a prefix of `end` blocks, without those of the first `begin` blocks, ordered by
-// block. The result is always the tail of the list for begin = 0.
+// Returns the pieces of a prefix of `end` blocks, except pieces of the first `begin` blocks, ordered by
+// block.
 std::vector<KvPiece> pieces_of(const BlockFormat& format, int begin, int end);
 
 // key: key of the block that the piece belongs to (KvPrompt::keys).
@@ -50,7 +49,7 @@ std::vector<Hash128> piece_keys(std::span<const KvPiece> pieces, std::span<const
 
 // Returns for each key whether the piece is known to be stored.
 using KnownPieces = std::function<std::vector<bool>(std::span<const Hash128>)>;
-// Returns the largest number of leading blocks for which all pieces are stored.
+// Returns the length in blocks of the longest prefix whose pieces (pieces_of) are all stored.
 int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, const KnownPieces& known);
 
 }  // namespace octavo

@@ -63,7 +63,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        // Fields of vLLM's NixlConnector that have no effect here.
+        // These fields of vLLM's NixlConnector have no effect here.
         if (key != "backends" && key != "num_threads") return no_field(key);
         return {};
       });
@@ -154,7 +154,7 @@ Result<> read_policy(const json::value& value, std::string_view field, EvictionP
 }
 
 // Reads the fields of vLLM's CPUOffloadingSpec (host memory) and TieringOffloadingSpec (host memory and a
-// tier below it). If the JSON names no spec, the fields determine it.
+// tier below it). Without spec_name, the given fields determine the spec.
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kHost = "CPUOffloadingSpec", kTiers = "TieringOffloadingSpec";
   KvTierOptions& tier = out.tier.emplace();
@@ -206,7 +206,6 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
   return {};
 }
 
-// Reads the fields of LMCache's connector for vLLM.
 Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kPrefix = "lmcache.", kFile = "file://";
   constexpr std::string_view kODirect = "kv_connector_extra_config.lmcache.extra_config.use_odirect";
@@ -297,7 +296,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
-// The library parses the extra config itself.
+// The library itself parses kv_connector_extra_config.
 Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   tier.path_or_url = library_url(path, json::serialize(extra));
@@ -312,7 +311,7 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // true: kv_role may be producer, consumer or both; false: only kv_both
+  bool peers;  // true: kv_role may be kv_producer, kv_consumer or kv_both; false: only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},
@@ -345,7 +344,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       TRY_VOID(read_field(item, name, policy));
       if (policy != "recompute") return invalid(name, "must be \"recompute\", got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // Accepts fields of vLLM's other connectors. They have no effect here.
+               // These fields of vLLM's other connectors have no effect here.
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "the field {} does not exist", quoted_text(name));
     }

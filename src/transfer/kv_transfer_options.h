@@ -1,5 +1,5 @@
-// Parses --kv-transfer-config, the JSON object of vLLM that selects where KV blocks are loaded from and
-// stored to: other engines, and tiers below the engine's cache.
+// Parses --kv-transfer-config, vLLM's JSON object. It selects from where KV blocks are loaded and to where
+// they are stored: other engines, and tiers below the engine's cache.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct StoreKeys {
   std::string region{};  // "": us-east-1
 };
 
-// Options of the KV tiers: host memory, and below it a folder on a disk, or a store that several engines
+// Options of the KV tiers: host memory, and below it a folder on a disk or a store that several engines
 // share.
 struct KvTierOptions {
   std::int64_t host_bytes = 0;  // capacity in bytes; 0: no tier in host memory
@@ -38,14 +38,14 @@ struct KvTierOptions {
   EvictionPolicy eviction = EvictionPolicy::lru;  // applies to host memory and to the folder
   // A block is written after this number of prompts have used it. 0 or 1: every block is written.
   int store_threshold = 0;
-  // number of blocks for which store_threshold counts uses
+  // maximum number of blocks whose uses are counted for store_threshold
   int max_tracker_size = 64'000;
   bool load_always = false;  // true: blocks are loaded even if computing them is faster
   bool prompt_only = true;   // true: blocks of output tokens are not stored
   bool use_odirect = false;  // true: files bypass the page cache
-  // time in ms without a response after which a store counts as failed
+  // A store has failed if it sends no byte for this time in ms.
   int store_silence_ms = 5'000;
-  // A read of one piece that takes longer counts as hung. In microseconds.
+  // A read of one piece hangs if it takes longer than this time in microseconds.
   std::int64_t stuck_us = 20'000'000;
 };
 
@@ -60,14 +60,15 @@ struct KvTransferOptions {
   bool consumes = false;    // whether the engine loads blocks of prompts from other engines
   std::string engine_id{};  // "": chosen at random at each start
 
-  // Address on which a producer listens. Responses of the producer contain it, for the consumers.
+  // Address on which a producer listens. The producer's responses contain it, so that consumers can connect.
   std::string host{};         // "": 127.0.0.1
   // Port of engine 0. Engine n listens on this port plus n. 0: the operating system chooses. nullopt: 5600.
   std::optional<int> port{};
 
   // time in seconds for which the producer keeps blocks for a consumer
   int lease_seconds = 30;
-  // A consumer does not fetch a prompt with at most this number of uncached tokens, but computes it.
+  // If a prompt has at most this number of uncached tokens, a consumer computes it instead of fetching
+  // blocks.
   int recompute_threshold = 0;
   // false: blocks are sent over TCP even if both processes run on the same host
   bool one_host = true;
@@ -77,9 +78,9 @@ struct KvTransferOptions {
   std::vector<StartConnector> others{};
 };
 
-// Accepts the fields of these connectors of vLLM: NixlConnector (other engines), OffloadingConnector (host
-// memory, a disk), LMCacheConnectorV1 (host memory, a disk or a store), SharedStorageConnector (a disk),
-// and a MultiConnector that lists several of them. Errors name the field.
+// Accepts these connectors of vLLM, each with its fields: NixlConnector (other engines), OffloadingConnector
+// (host memory, a disk), LMCacheConnectorV1 (host memory, a disk or a store), SharedStorageConnector (a
+// disk), and a MultiConnector that lists several of them. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

@@ -12,11 +12,11 @@
 namespace octavo {
 
 struct NativeBlocks {
-  // Name of the layout. Two engines may exchange native blocks if model, BlockFormat and layout are equal.
-  // "": blocks must be packed, because transports cannot read this memory.
+  // Name of the layout. Two engines may exchange native blocks if their BlockFormat and layout are equal. "":
+  // blocks must be packed, because transports cannot read the engine's memory.
   std::string layout{};
-  // Returns the contiguous memory of a piece. Any thread may call it. Steps must not use the block during
-  // the access.
+  // Returns the contiguous memory of a piece. Any thread may call it. Steps must not use the piece while a
+  // transport reads or writes it.
   std::function<std::span<std::byte>(KvLocation)> memory{};
 };
 

@@ -86,8 +86,8 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, int port, const 
   return failure(ErrorCode::unavailable, "{}:{}: {}", host, port, error);
 }
 
-// Limits the time for a complete message. The silence limit is not enough: a peer that sends single bytes
-// is never silent, but delays the request as well.
+// Limits the time for a complete message. The limit on silence is not enough: a peer that slowly sends single
+// bytes is never silent, but also delays the request.
 Result<> PeerSocket::in_time(std::int64_t since_us) const {
   if (now_us() - since_us <= std::int64_t{answer_ms_} * 1000) return {};
   return failure(ErrorCode::io, "the other engine took longer than {} ms", answer_ms_);

@@ -1,5 +1,4 @@
-// A blocking TCP connection to another engine, with time limits for every call. Block transfer between
-// engines uses it.
+// A blocking TCP connection to another engine, with time limits for every call.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace octavo {
 struct PeerTimes {
   int connect = 2'000;
   int silence = 5'000;  // maximum time without a received byte
-  // time to receive a complete message; short, because requests wait for it
+  // maximum time to receive a complete message; short, because requests wait for it
   int answer = 20'000;
 };
 
@@ -29,8 +28,8 @@ class PeerSocket {
   PeerSocket& operator=(PeerSocket&& other) noexcept;
   ~PeerSocket();
 
-  // Both functions transfer all bytes. They return io if the peer closes the connection, is silent for too
-  // long, or takes too long for the complete message.
+  // send() and receive() transfer all bytes. They return io if the peer closes the connection or exceeds a
+  // limit of PeerTimes.
   Result<> send(std::span<const std::byte> bytes);
   Result<> receive(std::span<std::byte> bytes);
 

@@ -30,7 +30,8 @@ Result<Prefix> read_prefix(std::string_view bytes) {
   if (prefix.version != kSessionFileVersion)
     return invalid("file", "has format version {}, and this program reads version {}: use equal versions",
                    prefix.version, kSessionFileVersion);
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // no sum of sizes overflows
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // limit in bytes; with it, no sum of sizes
+                                                           // overflows
   if (prefix.blocks_bytes > kMost)
     return invalid("file", "is damaged: a part has {} bytes", prefix.blocks_bytes);
   return prefix;

@@ -17,9 +17,9 @@
 
 namespace octavo {
 
-// Raise it with every change of the file format. Servers refuse files with a different version.
+// Increase this number with every change of the file format. Servers refuse files with a different version.
 inline constexpr std::uint32_t kSessionFileVersion = 1;
-// bytes at the beginning of a part from which session_part_bytes() computes its size
+// number of bytes at the beginning of a part from which session_part_bytes() computes the part's size
 inline constexpr std::size_t kSessionPartPrefixBytes = 40;
 
 struct SessionPartHeader {
@@ -29,7 +29,7 @@ struct SessionPartHeader {
   std::vector<Hash128> extras{};  // see SequenceSpec::extras
   int priority = 0;
   int ttl_s = 0;
-  int pieces = 0;  // number of pieces (kv_pieces.h) of all parts
+  int pieces = 0;  // number of pieces (kv_pieces.h) in all parts of the session together
   int first = 0;   // index of the part's first piece
   int count = 0;   // number of pieces in the part
 
@@ -41,7 +41,7 @@ struct SessionPart {
   std::span<const std::byte> blocks;  // `count` packed blocks, each format.stride() bytes long
 };
 
-// Returns the beginning of a part. The caller appends the packed blocks.
+// Returns the prefix and the header of a part. The caller appends the packed blocks.
 std::string begin_session_part(const SessionPartHeader& header);
 // Returns the size of the part that begins with these kSessionPartPrefixBytes bytes. Errors are on "file".
 Result<std::size_t> session_part_bytes(std::string_view prefix);

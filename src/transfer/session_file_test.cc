@@ -34,7 +34,7 @@ TEST(SessionFile, RoundTrip) {
   EXPECT_EQ(part->blocks.size(), some_header().format.stride());
 }
 
-// If this test fails, raise kSessionFileVersion, because older files cannot be read any more.
+// If this test fails, increase kSessionFileVersion, because the format of files has changed.
 TEST(SessionFile, TheVersionChangesWithTheHeader) {
   EXPECT_EQ(layout_hash<SessionPartHeader>(), 11407693481319841776u);
   EXPECT_EQ(kSessionFileVersion, 1u);

@@ -1,4 +1,4 @@
-// Starts the KV connectors that --kv-transfer-config selects. The engine calls it at start.
+// Starts the KV connectors that --kv-transfer-config selects.
 #pragma once
 
 #include <memory>

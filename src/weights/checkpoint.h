@@ -22,19 +22,19 @@ Result<> check_model_path(const std::string& path);
 
 class Checkpoint {
  public:
-  // `tensors` must be ascending by unique name, and their bytes must be in `memory`.
+  // `tensors` must be sorted by name, without duplicates, and their bytes must be in `memory`.
   Checkpoint(std::vector<StoredTensor> tensors, Buffer memory)
       : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
 
   // Maps the files, reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
   // file. Returns not_found if there are no weights, and corrupt for a damaged file or if the index lists a
-  // missing tensor. parse_torch_file() and join_packed() add errors.
+  // missing tensor. Also returns the errors of parse_torch_file() and join_packed().
   static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
   // Also maps the weights in `directory`/`folder`, and adds "folder/" before their names. Returns the
   // errors of open().
   Result<> add_folder(const std::string& directory, const std::string& folder);
-  // Also maps a file that torch.save wrote, and adds `before` before the names of its tensors.
+  // Also maps a file that torch.save wrote, and adds the prefix `before` to the names of its tensors.
   Result<> add_torch_file(const std::string& path, const std::string& before);
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
@@ -57,7 +57,8 @@ class Checkpoint {
   Checkpoint() = default;
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);
   void add(std::vector<StoredTensor> tensors, const std::string& before);
-  // Calls `advice` on the file that has the bytes of the tensor, or on those of its parts.
+  // Calls `advice` on the file that has the bytes of the tensor. For a packed matrix, does this for codes,
+  // scales, zeros and group_index.
   void advise(const StoredTensor& tensor, void (MappedFile::*advice)(std::span<const std::byte>) const) const;
 
   std::vector<std::shared_ptr<const MappedFile>> files_;

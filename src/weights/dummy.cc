@@ -21,7 +21,7 @@ std::size_t numbers_of(const Slot& slot) {
 }  // namespace
 
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots) {
-  // slots by name; several slots may have the name of the same tensor
+  // slots by name; several slots may name the same tensor
   std::map<std::string_view, const Slot*> by_name;
   std::size_t numbers = 0, integers = 0;
   for (const Slot& slot : slots) {

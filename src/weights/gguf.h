@@ -30,22 +30,23 @@ struct GgufContents {
 // `what` is the name of the file. Errors: corrupt; their messages begin with `what`.
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
 
-// A checkpoint in one GGUF file, or in several (name-00001-of-00003.gguf ..). The first file says how many
-// there are.
+// A checkpoint in one GGUF file, or in several (name-00001-of-00003.gguf ..). The first file contains the
+// number of files.
 struct Gguf {
   std::vector<MappedFile> files;
   GgufMetadata metadata;              // metadata of the first file
-  std::vector<StoredTensor> tensors;  // tensors of all files, ascending by unique name
+  std::vector<StoredTensor> tensors;  // tensors of all files, sorted by name, without duplicates
 
   // Maps the files and reads only their headers. Returns not_found, io or corrupt, and invalid_argument if
-  // `path` is a later part of a split model.
+  // `path` is a file of a split checkpoint, but not the first one.
   static Result<Gguf> open(const std::string& path);
 
   // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const;
 };
 
-// Returns whether a model's path names a GGUF file: a file that exists, or a path that ends with .gguf.
+// Returns whether a model's path is a GGUF file: an existing file, or a path that ends with .gguf and is not
+// a folder.
 bool is_gguf(const std::string& path);
 
 }  // namespace octavo

@@ -1,5 +1,4 @@
-// The metadata of a GGUF file: keys with typed values. The translation of a GGUF file to a model's
-// configuration reads it.
+// The metadata of a GGUF file: keys with typed values. src/model/gguf makes a model's configuration from it.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +57,7 @@ class GgufMetadata {
   Result<std::optional<bool>> boolean(std::string_view key) const;
   // Returns a number of any type. A list counts as one number if all its items are equal.
   Result<std::optional<double>> number(std::string_view key) const;
-  // Returns an integer in [0, most].
+  // Returns an integer, which must be in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;
   Result<std::optional<std::string_view>> text(std::string_view key) const;
   // numbers() and texts() return an empty list if the key is missing. numbers() reads booleans as 0 and 1.

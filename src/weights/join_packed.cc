@@ -20,7 +20,7 @@ bool is_float(const StoredTensor& t) {
   return t.dtype == DType::f32 || t.dtype == DType::f16 || t.dtype == DType::bf16;
 }
 
-// Returns whether scales are powers of two, stored as exponent plus 127.
+// Returns whether the tensor has scales that are powers of two, stored as exponent plus 127.
 bool are_exponents(const StoredTensor& t) { return t.format == "U8" || t.format == "F8_E8M0"; }
 
 using Shape = std::vector<std::int64_t>;
@@ -37,7 +37,7 @@ Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
   return check_shape(tensor, shape);
 }
 
-// Joins the tensors of each packed matrix and removes them from the list.
+// Replaces the tensors of each packed matrix by one tensor.
 class Joiner {
  public:
   Joiner(std::vector<StoredTensor> tensors, const PackedFormat& format) : format_(format) {
@@ -91,8 +91,8 @@ class Joiner {
     return {};
   }
 
-  // Removes a tensor of the matrix from the list and returns it. The name is empty if there is no such
-  // tensor.
+  // Returns a tensor of the matrix. join() then omits it from the result. The name is empty if there is no
+  // such tensor.
   Result<StoredTensor> take(const std::string& name) {
     const auto found = all_.find(name);
     if (found == all_.end()) return StoredTensor{};
@@ -232,7 +232,7 @@ class Joiner {
     return {};
   }
 
-  // compressed-tensors, pack-quantized: a word of codes has consecutive columns, a word of zeros has
+  // compressed-tensors, pack-quantized: a word of codes has consecutive columns, a word of zero points has
   // consecutive rows.
   Result<> words_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     TRY(const StoredTensor shape, need(base + ".weight_shape"));
@@ -313,7 +313,7 @@ class Joiner {
     if (codes_are_fp8(m))
       return failure(ErrorCode::unsupported, "tensor {}: zero points are not supported with fp8",
                      m.zeros.name);
-    if (m.zeros.format == "I8") {  // zeros are not packed: one byte per scale
+    if (m.zeros.format == "I8") {  // zero points are not packed: one byte per scale
       m.zero_items = {.is_signed = true, .offset = 1 << (bits - 1), .other_stride = groups};
       return check_shape(m.zeros, grid);
     }

@@ -23,7 +23,7 @@ std::string plain_name(const StoredTensor& original) {
   return name.replace(name.rfind(kPart), kPart.size(), ".");
 }
 
-// A factor of one change, in f32.
+// lora_A or lora_B of one change, in f32.
 struct Factor {
   std::vector<float> numbers;
   std::int64_t rows, cols;

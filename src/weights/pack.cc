@@ -24,7 +24,7 @@ std::vector<std::byte> words_along_columns(std::span<const std::byte> codes) {
   return bytes_of(words);
 }
 
-// Packs zeros [rows, groups]. A word has the zeros of eight consecutive rows in one group.
+// Packs zero points [rows, groups]. A word has the zero points of eight consecutive rows in one group.
 std::vector<std::byte> words_along_rows(const std::vector<std::uint8_t>& zeros, std::int64_t groups) {
   const std::int64_t rows = std::ssize(zeros) / groups;
   std::vector<std::uint32_t> words(static_cast<std::size_t>((rows + kTogether - 1) / kTogether * groups));

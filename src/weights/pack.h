@@ -13,7 +13,7 @@ namespace octavo {
 
 enum class PackedLayout : std::uint8_t {
   int_quantized,   // int8, one signed byte per number
-  pack_quantized,  // int4 or int8 as unsigned codes in 32-bit words; int4 also has zeros
+  pack_quantized,  // int4 or int8 as unsigned codes in 32-bit words; int4 also has zero points
 };
 
 // Returns the names and shapes of the tensors for the matrix of module `name`. They are known before the

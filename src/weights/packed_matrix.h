@@ -1,5 +1,5 @@
 // Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt. A
-// matrix consists of several tensors: codes, scales, and optionally zeros and the group of each column.
+// matrix consists of several tensors: codes, scales, and optionally zero points and the group of each column.
 // Also handles MXFP4 in GGUF files, where one tensor interleaves codes and scales.
 #pragma once
 
@@ -24,7 +24,7 @@ struct PackedFormat {
   Packing packing = Packing::none;
   int bits = 4;                 // gptq: 4 or 8; awq: 4
   std::int64_t group = 0;       // gptq, awq: number of columns that share a scale; 0: the whole row
-  int zero_offset = 0;          // gptq: is added to stored zeros (1 in the first version of the format)
+  int zero_offset = 0;          // gptq: is added to stored zero points (1 in the first version of the format)
   // fp8, compressed-tensors: size of the blocks that share a scale; 0: no blocks
   std::int64_t block_rows = 0;
   std::int64_t block_cols = 0;
@@ -35,13 +35,13 @@ struct PackedFormat {
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // 8-bit two's complement
-  int offset = 0;          // number that is added to an item, so that values start from 0
+  int offset = 0;          // is added to an item: signed items become codes that start from 0
   std::int64_t together = 1;
   bool along_rows = false;        // the items of a word are consecutive rows, not consecutive columns
   std::int64_t group_stride = 1;  // number of items from a word to the next along the packed dimension
   // number of items from a row or column to the next in the unpacked dimension
   std::int64_t other_stride = 1;
-  bool awq_order = false;  // the eight items of a word are in the order 0 2 4 6 1 3 5 7
+  bool awq_order = false;  // the eight items of a word are in the order 0 2 4 6 1 3 5 7, from the lowest bits
   // GGUF's layout of 4-bit items, in blocks of kBlockColumns columns: a byte that is not a code, then
   // kBlockColumns / 2 bytes. The lower half of byte i is column i, the upper half is column i +
   // kBlockColumns / 2.
@@ -75,12 +75,13 @@ struct PackedItems {
 struct PackedMatrix {
   StoredTensor codes, scales, zeros, group_index;
   PackedItems code_items, zero_items;
-  // The scale and zero of an element belong to group column / scale_cols, or to group_index[column] if that
-  // tensor exists. The scale of row r and group g is at index r / scale_rows * scale_row_stride + g *
+  // The scale and zero point of an element belong to group column / scale_cols, or to group_index[column] if
+  // that tensor exists. The scale of row r and group g is at index r / scale_rows * scale_row_stride + g *
   // scale_group_stride.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
-  // NVFP4: one number for the matrix that multiplies or divides all e4m3 scales.
+  // NVFP4: one scale for the whole matrix. All e4m3 scales are multiplied by it, or divided if
+  // global_divides.
   StoredTensor global_scale = {};
   bool global_divides = false;
 };
@@ -95,12 +96,12 @@ Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors,
 // file.
 StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
-// Returns the codes, scales and zeros of a packed matrix. A row has one group per scale. If groups are not in
-// column order (GPTQ's act-order), each column becomes a group. Errors: corrupt for NaN, infinity, a zero
-// point above 255, or an invalid group; the message names the tensor.
+// Returns the codes, scales and zero points of a packed matrix. A row has one group per scale. If groups are
+// not in column order (GPTQ's act-order), each column becomes a group. Errors: corrupt for NaN, infinity, a
+// zero point above 255, or an invalid group; the message names the tensor.
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool);
 
-// Size in bytes of a tensor in the file, including the scales and zeros of a packed matrix.
+// Size in bytes of a tensor in the file, including the scales and zero points of a packed matrix.
 std::size_t stored_bytes(const StoredTensor& tensor);
 
 }  // namespace octavo

@@ -39,21 +39,34 @@ constexpr std::array kFormats = {Format{"I32", 4, octavo::DType::i32}, Format{"I
                                  Format{"F32", 4, octavo::DType::f32}, Format{"F16", 2, octavo::DType::f16},
                                  Format{"I8", 1, octavo::DType::i8},   Format{"F8_E4M3", 1, std::nullopt},
                                  Format{"U8", 1, octavo::DType::u8},   Format{"F8_E8M0", 1, std::nullopt}};
-constexpr std::array kNames = {
-    "a.qweight",       "a.qzeros",       "a.scales",           "a.g_idx",
-    "a.weight_packed", "a.weight_scale", "a.weight_shape",     "a.weight_zero_point",
-    "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "a.scale",
-    "b.weight"};
-// Some products overflow.
+constexpr std::array kNames = {"a.qweight",
+                               "a.qzeros",
+                               "a.scales",
+                               "a.g_idx",
+                               "a.weight_packed",
+                               "a.weight_scale",
+                               "a.weight_shape",
+                               "a.weight_zero_point",
+                               "a.weight_g_idx",
+                               "a.weight",
+                               "a.weight_scale_inv",
+                               "a.scale",
+                               "b.weight",
+                               "a.weight_scale_2",
+                               "a.weight_global_scale",
+                               "a_blocks",
+                               "a_scales"};
+// The products of some of these overflow.
 constexpr std::array<std::int64_t, 10> kExtents = {
     0, 1, 2, 3, 4, 8, 16, 33, std::int64_t{1} << 40, std::int64_t{1} << 62};
+constexpr int kPackings = static_cast<int>(octavo::Packing::modelopt) + 1;
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
   const octavo::PackedFormat format{
-      .packing = static_cast<octavo::Packing>(input.byte() % 5),
+      .packing = static_cast<octavo::Packing>(input.byte() % kPackings),
       .bits = input.byte() % 2 == 0 ? 4 : 8,
       .group = input.byte() % 20,
       .zero_offset = input.byte() % 2,

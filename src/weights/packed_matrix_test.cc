@@ -48,8 +48,8 @@ class File {
 constexpr PackedFormat kGptq{.packing = Packing::gptq, .bits = 4, .group = 8, .zero_offset = 1};
 constexpr PackedFormat kCompressed{.packing = Packing::compressed_tensors, .block_rows = 2, .block_cols = 2};
 
-// Eight rows of sixteen columns in two groups. The code at column k is k / 8 + k % 8. The zero of group g
-// is 7 + g, stored minus one.
+// A matrix of 8 rows and 16 columns, with two groups in each row. The code at column k is k / 8 + k % 8. The
+// zero point of group g is 7 + g; the file stores it minus 1.
 File gptq_file() {
   File file;
   file.add<std::uint32_t>("a.qweight", "I32", {2, 8}, std::vector<std::uint32_t>(16, 0x76543210));
@@ -141,7 +141,7 @@ TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
   EXPECT_EQ(all[65], -0x1p-7F);
 }
 
-// consolidated.safetensors has one scale for the matrix, and one for activations, which join_packed()
+// consolidated.safetensors has a scale for the matrix, and a scale for activations that join_packed()
 // removes.
 TEST(PackedMatrix, Fp8OfMistral) {
   File file;
@@ -154,7 +154,7 @@ TEST(PackedMatrix, Fp8OfMistral) {
   EXPECT_THAT(numbers(tensors->front()), testing::Each(0.5F));
 }
 
-// The shapes are not multiples of the blocks in which words are unpacked.
+// The shapes are not multiples of the blocks in which unpack_codes() works.
 TEST(PackedMatrix, CodesOfWordsAreTheItemsOfEachPlace) {
   struct Case {
     PackedFormat format;
@@ -243,7 +243,7 @@ TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
   EXPECT_EQ(second[3], -0x1p-7f);
 }
 
-// A row with two groups. Their scales are 1 and 0.5, times 2 for the matrix.
+// A row with two groups. The groups' scales are 1 and 0.5; the global scale doubles them.
 File nvfp4_file(bool modelopt) {
   File file;
   std::vector<std::uint8_t> codes(16, 0);

@@ -32,15 +32,15 @@ struct QuantizedMatrix {
   std::vector<std::uint8_t> zeros;
   MatrixPart part;
 
-  // Makes `part` a view of codes, scales and zeros. If all zeros have the encoding's default value, `part`
-  // has no zeros.
+  // Makes `part` a view of codes, scales and zeros. If all zero points equal zero_of(encoding), part.zeros is
+  // empty.
   void set_part(Encoding encoding, std::int64_t rows, std::int64_t cols);
 };
 
 // Quantises f32, f16 or bf16 [rows, cols] with any strides. int8 has one scale per row, which maps the
-// largest magnitude to 127. int4 has a scale and a zero per group (groups_of). The range of a group is the
-// one of several candidates with the smallest squared error. Returns an error if the number of columns is
-// not a multiple of 32.
+// largest magnitude to 127. int4 has a scale and a zero point per group (groups_of). For the range of a
+// group, it tries several candidates and takes the one with the smallest squared error. Returns an error if
+// the number of columns is not a multiple of 32.
 Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool);
 
 }  // namespace octavo

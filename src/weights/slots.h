@@ -18,7 +18,7 @@ namespace octavo {
 struct Slot {
   std::string name;
   std::vector<std::int64_t> shape;
-  bool integers = false;  // the tensor must have integers (i64 or i32)
+  bool integers = false;  // the tensor must be i64 or i32 instead
 };
 
 // Checks that each slot has a tensor of its shape, and that each tensor of the checkpoint belongs to a slot

@@ -168,7 +168,7 @@ MatrixPart matrix_of(const StoredTensor& tensor) {
 }
 
 Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
-  // The size is a multiple of the element's or block's size.
+  // Bytes per piece. A piece contains complete elements or blocks.
   const std::int64_t piece =
       tensor.plain() ? 1 << 20 : std::int64_t{4096} * block_shape(tensor.encoding).bytes;
   std::atomic<bool> finite = true;

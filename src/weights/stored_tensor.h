@@ -28,7 +28,7 @@ struct StoredTensor {
   Encoding encoding = Encoding::plain;
   // element type of a plain tensor; nullopt: the engine cannot use the format
   std::optional<DType> dtype = {};
-  std::vector<std::int64_t> shape = {};   // number of elements, not of bytes or blocks
+  std::vector<std::int64_t> shape = {};   // in elements, not in bytes or blocks
   std::span<const std::byte> bytes = {};  // data in the file; the codes if the matrix is packed
   // The tensors of the file that form an int4, int8, mxfp4 or fp8 matrix (packed_matrix.h).
   std::shared_ptr<const PackedMatrix> packed = {};

@@ -35,8 +35,8 @@ constexpr std::size_t kRankMax = 8;
 
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 
-// Identifies a storage. The pickle writes it as ('storage', type, key, device, number of elements), in old
-// files followed by a view.
+// Identifies a storage. The pickle writes it as ('storage', type, key, device, number of elements). In files
+// from before PyTorch 1.6, a view follows these items.
 struct Storage {
   const Format* format;
   std::string_view key;

@@ -1,4 +1,4 @@
-// Unpacks the codes, scales and zeros of packed matrices.
+// Unpacks the codes, scales and zero points of packed matrices.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Measures how fast matrices of a checkpoint are unpacked from memory, in GB/s of file bytes on one thread.
-// Compares fp8, GPTQ and AWQ with bf16 (which is only checked) and with a memcpy.
+// Compares fp8, GPTQ and AWQ with bf16 (which is only checked for NaN and infinity) and with a memcpy.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

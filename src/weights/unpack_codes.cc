@@ -1,5 +1,5 @@
-// A word has codes of several rows or columns. So the result is assembled in blocks that fit into the L1
-// cache: memory accesses use complete cache lines, and a few shifts convert a word to bytes.
+// A word has codes of several rows or columns, so the result is assembled in blocks that fit into the L1
+// cache. Memory accesses use complete cache lines, and a few shifts convert a word to bytes.
 #include "weights/unpack_codes.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ std::uint64_t items_of(const std::byte* word, int bits) {
 
 constexpr std::int64_t kFour = 4;
 
-// Unpacks consecutive words of a row. The last word may have more items than the row; the block has space
-// for them.
+// Unpacks consecutive words of a row. The last word may have more items than the row has columns; the block
+// has space for them.
 void words_of_row(const PackedItems& items, const Words& words, const Block& block, std::int64_t row) {
   const std::int64_t first = block.col / items.together,
                      groups = (block.cols + items.together - 1) / items.together;
@@ -133,7 +133,7 @@ void words_along_rows(const PackedMatrix& m, const Block& block) {
     }
 }
 
-// std::ranges::transform needs no bounds checks, so that compilers can use vector instructions.
+// std::ranges::transform has no bounds checks, so compilers can use vector instructions.
 void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::uint8_t* codes) {
   const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // converts two's complement to an offset of 128
   std::ranges::transform(from, codes, [flip](std::byte code) {
@@ -141,7 +141,7 @@ void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::
   });
 }
 
-// Writes the two codes of each byte, `apart` bytes apart.
+// Writes the two codes of each byte `apart` bytes apart, and the codes of the next byte `step` bytes later.
 void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_t apart,
                  std::uint8_t* codes) {
   for (const std::byte byte : from) {

@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Writes [rows, cols] bytes to `codes`. The caller has checked that the packed bytes match this shape.
+// Writes [rows, cols] bytes to `codes`. The caller must have checked that the packed bytes match this shape.
 void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool);
 

@@ -13,7 +13,7 @@ namespace octavo {
 
 struct WeightFiles {
   std::vector<std::string> names;  // relative to the folder; ascending and unique
-  bool torch = false;              // torch.save files; otherwise safetensors
+  bool torch = false;              // true: torch.save files; false: safetensors files
   // File of each tensor, from NAME.index.json. Empty if there is no index.
   std::map<std::string, std::string, std::less<>> file_of;
 };

@@ -40,7 +40,7 @@ TEST_F(WeightUpdateTest, NewValuesBesideTheModels) {
   EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(folder) / "config.json"));
   update_->keep();
 
-  // The next update keeps the values of this one.
+  // The next update keeps those values of this one that it does not replace.
   EXPECT_TRUE(update_->start().has_value());
   EXPECT_TRUE(add(safetensors_text({{"a", {10, 20}}})).value());
   const std::string next = update_->finish().value();

@@ -24,7 +24,7 @@ T number(Bytes bytes, std::size_t at) {
   return value;
 }
 
-// Returns `size` bytes from offset `at`, or nullopt if the file ends before.
+// Returns `size` bytes from offset `at`, or nullopt if the file ends earlier.
 std::optional<Bytes> take(Bytes file, std::uint64_t at, std::uint64_t size) {
   if (at > file.size() || size > file.size() - at) return std::nullopt;
   return file.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));

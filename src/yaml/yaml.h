@@ -10,7 +10,7 @@
 namespace octavo {
 
 // Unquoted scalars may be numbers, booleans (as in YAML 1.1) or null. what: name that errors report in
-// Error::field. Returns an error for invalid YAML, or above 32 levels.
+// Error::field. Returns an error for invalid YAML, or for more than 32 nested levels.
 Result<boost::json::value> parse_yaml(const std::string& text, std::string_view what);
 
 // The file may have at most 1 MiB.

@@ -252,3 +252,27 @@ def test_items_of_a_stream_are_those_of_its_response(agents_server):
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     added = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
     assert done == events[-1]["response"]["output"] and added == [item["id"] for item in done]
+
+
+# Prints roles and contents, as the templates of small models do.
+PLAIN = ("{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}"
+         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Call get_weather.", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}}}
+
+
+def test_a_template_without_tools_needs_no_flags(agents_server, tmp_path):
+    """The server writes the tools as text. The prompt is that of the demo model's own template, which reads tools."""
+    (tmp_path / "plain.jinja").write_text(PLAIN)
+    chat = {"model": "demo", "temperature": 0, "max_tokens": 100, "tools": [WEATHER],
+            "messages": [{"role": "user", "content": "What is the weather in Elmford?"}]}
+    with serve("--chat-template", str(tmp_path / "plain.jinja")) as base:
+        first = http_client.post(base + "/v1/chat/completions", json=chat).json()["choices"][0]
+        assert first["finish_reason"] == "tool_calls"
+        [call] = first["message"]["tool_calls"]
+        assert json.loads(call["function"]["arguments"]) == {"city": "Elmford"}
+        second = chat | {"messages": [*chat["messages"], first["message"],
+                                      {"role": "tool", "tool_call_id": call["id"], "content": "{\"sky\": \"clear\"}"}]}
+        for body in (chat, second):
+            own, plain = (http_client.post(server + "/tokenize", json=body).json()["tokens"] for server in (agents_server, base))
+            assert plain == own

@@ -107,7 +107,7 @@ def test_tenants_shares_sum_to_the_engines_time(base, files):
     shares = tenants(base, "compute_seconds", headers=one)
     assert len(shares) == 2 and all(re.fullmatch(r"tenant-[0-9a-f]{12}", tenant) for tenant in shares)
     page = http_client.get(base + "/metrics", headers=one).text
-    steps = float(re.search(r'^octavo_engine_compute_seconds_total{engine="0"} (\S+)', page, re.MULTILINE)[1])
+    steps = float(re.search(r'^octavo_engine_compute_seconds_total{model_name="[^"]*",engine="0"} (\S+)', page, re.MULTILINE)[1])
     assert sum(shares.values()) == pytest.approx(steps, rel=0.01)
     assert "sk-one" not in page and "sk-two" not in page
 

@@ -140,7 +140,7 @@ def test_srv_records_say_who_comes_first(name_server, replica):
     (["--worker-srv", "a.test", "--worker-srv-server", "localhost:53"], "worker-srv-server: must be an address and a port"),
     (["--worker-srv", "a.test", "--pd-disaggregation"], "worker-srv: cannot be combined with --pd-disaggregation"),
     (["--worker-etcd", "http://127.0.0.1:2379/v3"], "worker-etcd: must be http://host:port"),
-    (["--worker-file", "no-such-file"], "worker-file: no-such-file"),
+    (["--worker-file", "no-such-file"], "worker-file: endpoints: no-such-file"),
     (["--worker-dns", "a b"], "worker-dns: must be host:port"),
     (["--worker-dns", "localhost:80", "--pd-disaggregation"], "worker-dns: cannot be combined with --pd-disaggregation"),
 ])

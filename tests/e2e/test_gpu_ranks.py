@@ -1,5 +1,6 @@
 """Ranks and engines on GPUs. The program has an emulated GPU, and each process has the memory of one device: answers
-equal those of one GPU, have the same bits each time, and continue when a process dies."""
+equal those of one GPU, have the same bits each time, and continue when a process dies. Ranks exchange values through
+host memory, or on their devices by a stand-in for NCCL."""
 
 import base64
 import contextlib
@@ -15,6 +16,7 @@ from test_engine_process import processes
 from test_tensor_parallel import client_of, ranks
 
 PROGRAM = "build/release/octavo_emulated"
+NCCL = Path("build/release/nccl_stand_in").absolute()
 # The emulated device is slow, so steps are small, and a rank may take long.
 FLAGS = ("--device", "cuda", "--dtype", "float32", "--served-model-name", "demo", "--distributed-timeout-seconds", "100",
          "--max-model-len", "96", "--max-num-seqs", "4", "--max-num-batched-tokens", "64")
@@ -26,8 +28,9 @@ pytestmark = pytest.mark.skipif(not Path(PROGRAM).exists(), reason="this build h
 
 
 @contextlib.contextmanager
-def on_gpus(*flags):
-    command = shlex.join([PROGRAM, "serve", *FLAGS, *flags])
+def on_gpus(*flags, nccl=False):
+    environment = ["env", f"LD_LIBRARY_PATH={NCCL}"] if nccl else []
+    command = shlex.join([*environment, PROGRAM, "serve", *FLAGS, *flags])
     with running(command + " --port {port}") as (process, base):
         yield base
         process.terminate()
@@ -72,15 +75,24 @@ def workers(base, layout):
     return ranks(base) if "-dp" not in layout else processes("--engine-index", base.rsplit(":", 1)[1])
 
 
-@pytest.mark.parametrize("layout", ["-tp 2", "-pp 2", "-tp 2 -pp 2", "-tp 2 -ep", "-dp 2"])
-def test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process(layout, model, one):
-    with on_gpus(model, *layout.split(), *(ALONE if "-dp" in layout else ())) as base:
+expected_of = {}  # answers of each layout, with any exchange of values
+
+
+@pytest.mark.parametrize(("layout", "nccl"), [
+    ("-tp 2", False), ("-pp 2", False), ("-tp 2 -pp 2", False), ("-tp 2 -ep", False), ("-dp 2", False),
+    ("-tp 2", True), ("-pp 2", True), ("-tp 2 -pp 2", True), ("-tp 2 -ep", True), ("-tp 4", True),
+])
+def test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process(layout, nccl, model, one, capfd):
+    with on_gpus(model, *layout.split(), *(ALONE if "-dp" in layout else ()), nccl=nccl) as base:
+        if layout != "-dp 2":
+            assert ("exchange values on their GPUs: NCCL 2.21.5" if nccl else "exchange values through host memory") in capfd.readouterr().err
         expected = answers(base)
         assert expected == (nearly(one) if "-tp" in layout else one)
+        assert expected == expected_of.setdefault(layout, expected), "NCCL adds in the order of ranks"
         assert answers(base) == expected, "with the prefix cache"
         assert [answer(base, prompt) for prompt in PROMPTS] == expected, "alone"
         before = workers(base, layout)
-        assert len(before) == {"-tp 2 -pp 2": 3, "-dp 2": 2}.get(layout, 1)
+        assert len(before) == {"-tp 2 -pp 2": 3, "-tp 4": 3, "-dp 2": 2}.get(layout, 1)
         killed = []
 
         def kill_once():
@@ -93,6 +105,20 @@ def test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process(layout, mo
         assert answers(base) == expected, "after the restart"
 
 
+def test_a_rank_that_hangs_is_replaced_although_its_peers_wait_on_their_devices(model, one):
+    with on_gpus(model, "-tp", "2", "--distributed-timeout-seconds", "30", nccl=True) as base:
+        (rank,) = ranks(base)
+        stopped = []
+
+        def stop_once():
+            if not stopped:
+                stopped.append(rank)
+                os.kill(rank, signal.SIGSTOP)
+
+        assert [answer(base, PROMPTS[0], stop_once)] == nearly(one[:1])
+        assert rank not in ranks(base)
+
+
 def test_ranks_of_one_gpu_have_the_logprobs_of_a_cpu(model, one):
     with running(shlex.join([PROGRAM, "serve", *FLAGS, "--device", "cpu", model]) + " --port {port}") as (_, base):
         assert answers(base) == nearly(one)
@@ -101,8 +127,6 @@ def test_ranks_of_one_gpu_have_the_logprobs_of_a_cpu(model, one):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("-tp", "2", "--kv-offloading-size", "1"),
-         "kv_transfer_config: the transfer of KV blocks is not supported with several ranks on GPUs"),
         (("-tp", "2", "-ep", "--enable-eplb"), "enable_eplb: moving experts is not supported with several ranks on GPUs"),
         (("-dp", "2", "-ep"), "device: is cuda; it cannot be combined with --enable-expert-parallel and --data-parallel-size 2"),
     ],
@@ -128,5 +152,5 @@ def test_ranks_on_gpus_see_images():
 
 def test_ranks_on_gpus_take_draft_tokens(model, one):
     config = '{"method": "suffix", "num_speculative_tokens_per_batch_size": [[1, 64, 4]]}'
-    with on_gpus(model, "-tp", "2", "--speculative-config", config) as base:
+    with on_gpus(model, "-tp", "2", "--speculative-config", config, nccl=True) as base:
         assert answers(base) == nearly(one)

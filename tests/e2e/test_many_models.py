@@ -3,7 +3,9 @@
 import json
 import os
 import shlex
+import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -109,6 +111,110 @@ def test_an_invalid_request_loads_nothing(tmp_path, memory_for):
         assert loaded(base) == {"b"}
 
 
+def test_requests_that_no_model_can_answer_load_nothing(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", "b")) as base:
+        assert http_client.get(base + "/nonsense").status_code == 404
+        assert http_client.post(base + "/nonsense", json={"model": "b"}).status_code == 404
+        assert http_client.get(base + "/v1/chat/completions").status_code == 405
+        assert http_client.post(base + "/sleep?level=1").status_code == 404, "a route of --server-dev-mode"
+        assert http_client.get(base + "/octavo/cost/unknown").json() == {"cost": None}
+        assert http_client.get(base + "/api/version").json()["version"]
+        assert {model["state"] for model in state(base).values()} == {"unloaded"}
+
+
+def test_the_cost_of_a_request_is_found_at_its_model(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", "b")) as base:
+        headers = {"X-Octavo-Cost": "1", "X-Octavo-Cost-Id": "id-7"}
+        body = {"model": "b", "prompt": "Once", "max_tokens": 3, "ignore_eos": True}
+        assert http_client.post(base + "/v1/completions", json=body, headers=headers).status_code == 200
+        assert complete(base, "a").status_code == 200
+        found = []
+        assert eventually(lambda: found.append(http_client.get(base + "/octavo/cost/id-7").json()["cost"]) or found[-1])
+        assert found[-1]["output_tokens"] == 3
+
+
+def slow_model(folder):
+    """Returns a copy of the demo model whose load does not end: nobody writes its weights."""
+    slow = Path(folder) / "slow"
+    slow.mkdir()
+    for file in Path(DEMO).iterdir():
+        if file.suffix != ".safetensors":
+            (slow / file.name).write_bytes(file.read_bytes())
+    os.mkfifo(slow / "model.safetensors")
+    return str(slow)
+
+
+def test_the_end_of_the_server_ends_a_first_load_and_its_requests(tmp_path):
+    with running(serve_command("--models", models_file(tmp_path, "a", a={"model": slow_model(tmp_path)}), "--shutdown-timeout=1000")) as (server, base):
+        def end():
+            assert eventually(lambda: state(base)["a"]["state"] == "loading")
+            server.terminate()
+            assert server.wait(timeout=PATIENCE) == 0
+
+        refused, _ = at_once(lambda work: work(), [lambda: complete(base, "a"), end])
+        assert refused.status_code == 503 and "shutting down" in refused.json()["error"]["message"]
+
+
+def test_a_client_that_disconnects_does_not_load_a_model(tmp_path):
+    more = {"a": {"model": slow_model(tmp_path), "preload": True}}
+    weights = Path(DEMO, "model.safetensors").stat().st_size
+    with serve("--models", models_file(tmp_path, "a", "b", **more), f"--models-memory={weights + CACHE + CACHE // 2}") as base:
+        def is_waiting():
+            return metrics(base)['octavo:model_waiting{model_name="b"}'] == 1
+
+        assert eventually(lambda: state(base)["a"]["state"] == "loading")
+        host, port = base.removeprefix("http://").split(":")
+        body = json.dumps({"model": "b", "prompt": "x"})
+        for path in ["/v1/completions", "/models/b/load"]:
+            with socket.create_connection((host, int(port))) as client:
+                client.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+                assert eventually(is_waiting)
+            assert eventually(lambda: not is_waiting())
+
+
+def test_ollamas_keep_alive(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", "b", b={"idle-timeout": 1})) as base:
+        def generate(**fields):
+            return http_client.post(base + "/api/generate", json={"stream": False, **fields})
+
+        def expires(name):
+            loaded_ones = http_client.get(base + "/api/ps").json()["models"]
+            return next((model["expires_at"] for model in loaded_ones if model["name"] == name), None)
+
+        assert generate(model="a", prompt="Once", keep_alive=0, options={"num_predict": 3}).json()["response"]
+        assert eventually(lambda: loaded(base) == set())
+        assert generate(model="a").json()["done_reason"] == "load"
+        assert loaded(base) == {"a"} and expires("a").startswith("9999")
+        for time, year in [("24h", "20"), ("-1m", "9999"), (3600.5, "20"), (-1, "9999")]:
+            assert generate(model="a", prompt="Once", keep_alive=time, options={"num_predict": 1}).status_code == 200
+            assert eventually(lambda: expires("a").startswith(year)), time
+        refused = generate(model="a", prompt="Once", keep_alive="5 minutes")
+        assert refused.status_code == 400 and "keep_alive" in refused.json()["error"]
+        assert generate(model="a", keep_alive="0s").json()["done_reason"] == "unload"
+        assert eventually(lambda: loaded(base) == set())
+        assert generate(model="a", keep_alive="0s").json()["done_reason"] == "unload", "it is unloaded already"
+        assert loaded(base) == set()
+        assert generate(model="b:latest", keep_alive=-1).json()["done_reason"] == "load"
+        assert complete(base, "a").status_code == 200
+        assert expires("b").startswith("9999")
+        unloads = metrics(base)['octavo:model_unloads_total{model_name="b"}']
+        assert generate(model="b", prompt="Once", keep_alive="1ms", options={"num_predict": 1}).status_code == 200
+        assert eventually(lambda: metrics(base)['octavo:model_unloads_total{model_name="b"}'] == unloads + 1)
+
+
+def test_adapters_of_a_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "adapters"
+    shutil.copytree(ADAPTER, folder / "pirate")
+    config = json.loads((folder / "pirate" / "adapter_config.json").read_text())
+    (folder / "pirate" / "adapter_config.json").write_text(json.dumps({**config, "base_model_name_or_path": "b"}))
+    monkeypatch.setenv("VLLM_LORA_RESOLVER_CACHE_DIR", str(folder))
+    lora = {"enable-lora": True, "allow-runtime-lora-updating": True}
+    with serve("--models", models_file(tmp_path, "a", "b", "c", a=lora, b=lora)) as base:
+        assert complete(base, "pirate").json()["model"] == "pirate"
+        assert loaded(base) == {"b", "pirate"}
+        assert complete(base, "missing").status_code == 404
+
+
 def test_the_cache_of_an_unloaded_model_stays(tmp_path, memory_for):
     prompt = "Mira and Tom walk through the forest. " * 20
     with serve("--models", models_file(tmp_path, "a", "b"), memory_for(1, 2)) as base:
@@ -120,6 +226,14 @@ def test_the_cache_of_an_unloaded_model_stays(tmp_path, memory_for):
         assert second["choices"][0]["text"] == first["choices"][0]["text"]
         tokens = second["usage"]["prompt_tokens"]
         assert second["usage"]["prompt_tokens_details"]["cached_tokens"] >= (tokens - 1) // BLOCK * BLOCK
+
+
+def test_the_cache_of_an_engine_without_prefix_caching_is_freed(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", a={"enable-prefix-caching": False})) as base:
+        assert http_client.post(base + "/models/a/load").json()["kv_cache_kept"]
+        used = metrics(base)["octavo:models_used_bytes"]
+        assert not http_client.post(base + "/models/a/unload").json()["kv_cache_kept"]
+        assert metrics(base)["octavo:models_used_bytes"] == 0 < used
 
 
 def test_a_running_stream_waits_for_other_models_and_continues(tmp_path, memory_for):
@@ -223,6 +337,9 @@ def test_many_models_under_load(tmp_path, memory_for):
         values = metrics(base)
         assert sum(values[f'vllm:request_success_total{{model_name="{name}",engine="0",finished_reason="length"}}'] for name in names
                    if f'octavo:model_loaded{{model_name="{name}"}}' in values) == 49
+        for name in names:
+            if f'vllm:generation_tokens_total{{model_name="{name}",engine="0"}}' in values:
+                assert f'octavo_engine_compute_seconds_total{{model_name="{name}",engine="0"}}' in values
         assert values["octavo:models_used_bytes"] <= values["octavo:models_memory_bytes"]
         assert http_client.get(base + "/load").json() == {"server_load": 0}
 

@@ -93,3 +93,22 @@ def test_the_image_knows_whether_its_server_answers(file):
     with serve() as base:
         assert status(base.rsplit(":", 1)[1]) == 0
     assert status(free_port()) != 0
+
+
+CUDA_PROGRAM = ROOT / "build/cuda/octavo"
+
+
+@pytest.mark.skipif(not CUDA_PROGRAM.exists(), reason="no build with CUDA (cmake --preset cuda)")
+def test_a_build_with_cuda_runs_on_a_machine_without_a_gpu():
+    """CUDA_VISIBLE_DEVICES hides the GPUs of a machine that has some."""
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+
+    def octavo(*arguments):
+        return subprocess.run([CUDA_PROGRAM, *arguments], env=environment, capture_output=True, text=True, timeout=300)
+
+    missing = r"no NVIDIA driver for CUDA 13\.\d or later is installed on this machine|this machine has no NVIDIA GPU"
+    assert re.search(rf"^gpu +({missing})$", octavo("doctor").stdout, re.MULTILINE)
+    alone = octavo("generate", "models/demo", "-p", "One rainy morning in", "--max-tokens", "8")
+    assert alone.returncode == 0 and alone.stdout.strip() and re.search(missing, alone.stderr)
+    refused = octavo("generate", "models/demo", "-p", "One", "--device", "cuda")
+    assert refused.returncode == 2 and re.search(missing, refused.stderr)

@@ -1,11 +1,14 @@
 """Sessions move: from a server to a file and to another server, and between the replicas of a router."""
 
 import random
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import eventually, fetch, http_client, running, serve_command
 
+DEMO = Path(__file__).parents[2] / "models" / "demo"
 FLAGS = ["--served-model-name=demo", "--num-gpu-blocks-override=400", "--max-model-len=2048", "--enable-session-import"]
 
 
@@ -53,6 +56,28 @@ def test_a_file_moves_a_session_to_another_server(servers, tmp_path):
     assert "moved" in octavo("list", "--url", second).stdout
 
 
+def test_one_changed_byte_of_the_weights_makes_another_model(servers, tmp_path):
+    first, _ = servers
+    shutil.copytree(DEMO, tmp_path / "changed")
+    weights = tmp_path / "changed" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2 + 3000] ^= 1  # not in a sample of the file (model/fingerprint.h)
+    weights.write_bytes(content)
+    file = tmp_path / "session"
+    turn(first, some_tokens(4, 500), "s")
+    assert octavo("export", "s", str(file), "--url", first).returncode == 0
+    with running(serve_command(f"--model={DEMO}", *FLAGS, "--server-dev-mode")) as (_, other):
+        assert octavo("import", "s", str(file), "--url", other).returncode == 0
+        change = {"method": "reload_weights", "kwargs": {"weights_path": str(tmp_path / "changed")}}
+        assert http_client.post(other + "/collective_rpc", json=change).status_code == 200
+        refused = octavo("import", "s", str(file), "--url", other)
+        assert refused.returncode == 2 and "the models are" in refused.stderr
+        turn(other, some_tokens(4, 500), "t")
+        assert octavo("export", "t", str(tmp_path / "later"), "--url", other).returncode == 0
+    refused = octavo("import", "t", str(tmp_path / "later"), "--url", first)
+    assert refused.returncode == 2 and "the models are" in refused.stderr
+
+
 def test_files_that_are_damaged_or_of_another_model_are_refused(servers, tmp_path):
     first, second = servers
     turn(first, some_tokens(3, 500), "s")
@@ -71,6 +96,8 @@ def test_files_that_are_damaged_or_of_another_model_are_refused(servers, tmp_pat
         assert "the block sizes are 16 and 32" in octavo("import", "s", str(file), "--url", other).stderr
     with running(serve_command("--served-model-name=demo")) as (_, other):
         assert "--enable-session-import" in octavo("import", "s", str(file), "--url", other).stderr
+        turn(other, some_tokens(3, 500), "s")
+        assert "--enable-session-import" in octavo("export", "s", str(bad), "--url", other).stderr
     assert octavo("export", "missing", str(tmp_path / "none"), "--url", first).returncode == 2
     assert not (tmp_path / "none").exists()
 

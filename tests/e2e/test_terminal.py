@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from conftest import eventually, fetch, running, serve
+from conftest import eventually, fetch, http_client, running, serve
 
 OCTAVO = "build/release/octavo"
 
@@ -55,6 +55,19 @@ def test_top_shows_what_a_server_does():
             finally:
                 enough.set()
             asking.result()
+
+
+def test_top_lists_sessions():
+    with serve() as base:
+        assert "SESSION" not in octavo("top", "--once", "--interval", "0.2", "--url", base).stdout
+        body = {"model": "demo", "prompt": "Once upon a time " * 20, "max_tokens": 4, "session_id": "agent-7"}
+        http_client.post(base + "/v1/completions", json=body).raise_for_status()
+
+        def listed():
+            lines = octavo("top", "--once", "--interval", "0.2", "--url", base).stdout.splitlines()
+            return [line.split() for line in lines if line.startswith("agent-7 ")]
+
+        assert eventually(lambda: listed() and listed()[0][1] == "retained" and int(listed()[0][3]) > 0)
 
 
 def test_top_shows_the_replicas_behind_a_router():

@@ -63,7 +63,7 @@ def main() -> None:
         names |= {str(path): name for name, path in write_checkpoints(model, Path(folder)).items()}
         figures = measure(arguments.program, tokens, taught, list(names))
     print(f"{taught.sum()} predictions in {len(tokens)} rows of {SHORT_ROW} tokens\n")
-    print("| format | KL to f32 | same first choice | perplexity | weights, MB |\n|---|---|---|---|---|")
+    print("| format | KL to f32 | same most likely token | perplexity | weights, MB |\n|---|---|---|---|---|")
     for path, (kl, same, perplexity, size) in figures.items():
         print(f"| {names[path]} | {kl:.1e} | {same:.2%} | {perplexity:.3f} | {size / 1e6:.2f} |")
 

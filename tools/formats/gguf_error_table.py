@@ -76,7 +76,7 @@ def main() -> None:
         files = write_gguf(arguments.model, Path(folder))
         ours = measure(arguments.program, tokens, taught, [str(path) for path in files.values()])
         print(f"{taught.sum()} predictions in {tokens.shape[0]} rows of {tokens.shape[1]} tokens\n")
-        print("| file | KL to f32, Octavo | llama.cpp | same first choice | | perplexity | |\n|---|---|---|---|---|---|---|")
+        print("| file | KL to f32, Octavo | llama.cpp | same most likely token | | perplexity | |\n|---|---|---|---|---|---|---|")
         for name, path in files.items():
             kl, same, perplexity, _ = ours[str(path)]
             their_kl, their_same, their_perplexity = compare(golden, LlamaCpp(path, tokens.shape[1]).logits, tokens, taught)

@@ -144,6 +144,86 @@ class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
         return torch.nn.functional.normalize(self.linear(self.model(**inputs).last_hidden_state), dim=-1)
 
 
+class ColModernV(ColBertOfModernBert):
+    """The texts of ColModernVBERT, whose matrix has a bias."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.linear = torch.nn.Linear(config.hidden_size, config.dim)
+        self.post_init()
+
+
+def publish_colmodernvbert(directory):
+    path = os.path.join(directory, "model.safetensors")
+    tensors = {name.replace("model.", "model.text_model.").replace("linear.", "model.custom_text_proj."): tensor for name, tensor in load_file(path).items()}
+    save_file(tensors | {"model.connector.modality_projection.weight": torch.zeros(4)}, path)
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        text = json.load(file)
+    with open(path, "w") as file:
+        json.dump(dict(architectures=["ColModernVBertForRetrieval"], model_type="modernvbert", embedding_dim=text.pop("dim"), text_config=text), file, indent=2)
+        file.write("\n")
+
+
+class ColBertOfLfm2(transformers.Lfm2PreTrainedModel):
+    """Like PyLate's files, except that the matrix is in a separate folder."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.Lfm2Model(config)
+        self.linear = torch.nn.Linear(config.hidden_size, config.dim, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids):
+        return torch.nn.functional.normalize(self.linear(self.model(input_ids=input_ids, use_cache=False).last_hidden_state), dim=-1)
+
+
+class JinaColBert(transformers.JinaEmbeddingsV3Model):
+    """Like Jina-ColBERT v2's files."""
+
+    def __init__(self, config):
+        super().__init__(config, add_pooling_layer=False)
+        self.linear = torch.nn.Linear(config.hidden_size, config.dim, bias=False)
+        self.post_init()
+
+    def forward(self, **inputs):
+        return torch.nn.functional.normalize(self.linear(super().forward(**inputs).last_hidden_state), dim=-1)
+
+
+class ClipText(transformers.CLIPTextModelWithProjection):
+    """The projection is applied to each token, of which the last one is used."""
+
+    def forward(self, input_ids):
+        rows = self.text_projection(self.text_model(input_ids=input_ids).last_hidden_state)
+        return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=rows)
+
+
+class ColQwen(transformers.Qwen3PreTrainedModel):
+    """The language model of ColQwen3 with its matrix. Tokens of texts have the same position on all axes."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.Qwen3Model(config)
+        self.custom_text_proj = torch.nn.Linear(config.hidden_size, config.dims, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids):
+        return torch.nn.functional.normalize(self.custom_text_proj(self.model(input_ids=input_ids, use_cache=False).last_hidden_state), dim=-1)
+
+
+class ColQwen35(transformers.Qwen3_5PreTrainedModel):
+    """The same for ColQwen3.5, whose matrix has a bias."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.Qwen3_5TextModel(config)
+        self.custom_text_proj = torch.nn.Linear(config.hidden_size, config.dim)
+        self.post_init()
+
+    def forward(self, input_ids):
+        return torch.nn.functional.normalize(self.custom_text_proj(self.model(input_ids=input_ids, use_cache=False).last_hidden_state), dim=-1)
+
+
 class ProcessReward(transformers.Qwen2PreTrainedModel):
     """Qwen2ForProcessRewardModel, from the code in the repository of Qwen2.5-Math-PRM."""
 
@@ -217,7 +297,8 @@ class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
 
 
 # Architectures of classes that transformers lacks, or that have other names there.
-ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel", "Reward": "Qwen2ForRewardModel",
+ARCHITECTURES = {"ClipText": "CLIPModel", "ColBert": "HF_ColBERT", "ColBertOfLfm2": "ColBERTLfm2Model", "JinaColBert": "ColBERTJinaRobertaModel", "ColQwen": "OpsColQwen3Model",
+                 "ColQwen35": "ColQwen3_5", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel", "Reward": "Qwen2ForRewardModel",
                  "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"}
 
 CASES = {
@@ -239,6 +320,15 @@ CASES = {
     "llama-both-ways": (LlamaBidirectionalModel, transformers.LlamaConfig(**DECODER, pooling="avg", attn_implementation="eager")),
     "llama-both-ways-reranker": (LlamaBidirectionalForSequenceClassification, transformers.LlamaConfig(**DECODER, pooling="avg", num_labels=1, attn_implementation="eager")),
     "voyage": (VoyageQwen3BidirectionalEmbedModel, transformers.Qwen3Config(**DECODER, num_labels=20)),
+    "clip-text": (ClipText, transformers.CLIPTextConfig(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+                                                        max_position_embeddings=320, projection_dim=20, pad_token_id=0, bos_token_id=1, eos_token_id=2)),
+    "colbert-lfm2": (ColBertOfLfm2, transformers.Lfm2Config(**{k: v for k, v in DECODER.items() if k != "head_dim"}, dim=20, layer_types=["conv", "full_attention"],
+                                                            block_auto_adjust_ff_dim=False)),
+    "colbert-jina": (JinaColBert, transformers.JinaEmbeddingsV3Config(**{k: v for k, v in ROTARY.items()}, dim=20)),
+    "colmodernvbert": (ColModernV, transformers.ModernBertConfig(**MODERN, dim=20)),
+    "colqwen3": (ColQwen, transformers.Qwen3Config(**DECODER, dims=20)),
+    "colqwen3_5": (ColQwen35, transformers.Qwen3_5TextConfig(**DECODER, dim=20, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
+                                                             linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=16)),
     "bert-tokens": (transformers.BertForTokenClassification, transformers.BertConfig(**BERT, num_labels=5)),
     "xlm-roberta-tokens": (transformers.XLMRobertaForTokenClassification, transformers.XLMRobertaConfig(**ROBERTA, num_labels=3)),
     "modernbert-tokens": (transformers.ModernBertForTokenClassification, transformers.ModernBertConfig(**MODERN, num_labels=3)),
@@ -391,6 +481,27 @@ def publish_jina(directory, model):
         file.write("\n")
 
 
+def publish_colbert_jina(directory):
+    path = os.path.join(directory, "model.safetensors")
+    stored, tensors = load_file(path), {}
+    for name, tensor in stored.items():
+        if "k_proj" in name or "v_proj" in name:
+            continue
+        if "q_proj" in name:
+            tensor = torch.cat([stored[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
+        for ours, theirs in JINA_NAMES.items():
+            name = name.replace(ours, theirs)
+        tensors[name if name.startswith("linear") else "roberta." + ("encoder." if name.startswith("layers.") else "") + name] = tensor
+    save_file(tensors, path, {"format": "pt"})
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    config |= dict(model_type="xlm-roberta", position_embedding_type="rotary", rotary_emb_base=config.pop("rope_parameters")["rope_theta"])
+    with open(path, "w") as file:
+        json.dump(config, file, indent=2)
+        file.write("\n")
+
+
 def make(directory, kind, config):
     torch.manual_seed(0)
     model = kind(config).eval()
@@ -426,7 +537,7 @@ def make(directory, kind, config):
         types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
-        if isinstance(model, (ColBert, ColBertOfModernBert, OneReward, ProcessReward)):
+        if isinstance(model, (ColBert, ColBertOfLfm2, ColBertOfModernBert, ColQwen, ColQwen35, JinaColBert, OneReward, ProcessReward)):
             rows.setdefault("tokens", []).append(out[0])
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
@@ -458,8 +569,16 @@ def make(directory, kind, config):
     tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
     tensors |= {name: (torch.cat if name in OF_TOKENS else torch.stack)(values).contiguous() for name, values in rows.items()}
     save_file(tensors, os.path.join(directory, "golden.safetensors"))
-    if kind is ColBertOfModernBert:
+    if kind in (ColBertOfModernBert, ColBertOfLfm2):
         move_linear(directory)
+    if kind is ColModernV:
+        publish_colmodernvbert(directory)
+    if kind is JinaColBert:
+        publish_colbert_jina(directory)
+    if kind in (ColQwen, ColQwen35):
+        path = os.path.join(directory, "model.safetensors")
+        save_file({name.replace("model.", "language_model.", 1): tensor for name, tensor in load_file(path).items()} |
+                  {"visual.merger.norm.weight": torch.zeros(4)}, path)
     if kind is BgeM3:
         move_heads(directory)
     if kind is NomicMoe:

@@ -1223,6 +1223,9 @@ CASES = {
     "granite_moe_swa": ("GraniteMoeSWA", dict(SMALL, num_hidden_layers=3, sliding_window=7, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40,
                                               embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
     "hy_v3": ("HYV3", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, num_shared_experts=2), dict(weights=biased_routers)),
+    "flint": ("Flint", dict(SMALL, num_hidden_layers=4, head_dim=24, moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5,
+                            num_experts_per_tok=2, sliding_window=9, mlp_only_layers=[0],
+                            layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"]), dict(weights=decided_routers)),
     "mellum": ("Mellum", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, sliding_window=9,
                               layer_types=["sliding_attention", "full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "sparse"],
                               rope_parameters=dict(full_attention=YARN, sliding_attention=dict(rope_type="default", rope_theta=5e4))), dict(weights=decided_routers)),
@@ -1289,7 +1292,7 @@ def randomize(model, generator):
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator)
             if p.dim() == 1:
-                # The later norms of Gemma and Qwen store the difference from one.
+                # These norms of Gemma and Qwen store weight - 1.
                 kind = model.config.model_type
                 offset = 1.0 if name.endswith(("norm.weight", "norm_f.weight", ".D")) or ".norms." in name or "ln_" in name else 0.0
                 if "gemma" in kind and not kind.startswith(("gemma3n", "gemma4")) or kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in name:

@@ -25,6 +25,8 @@ OUT_DIR/qwen2_audio is a small random Qwen2-Audio with its chat template. Its go
     logits       F32 [60, vocab]      of its last 60 tokens
     answer       I32 [12]             the model's greedy answer
 
+OUT_DIR/audioflamingo3 is a small random Audio Flamingo 3, with the same files.
+
 OUT_DIR/voxtral is a small random Voxtral; long.wav has two windows. Its golden.safetensors:
 
     mel.NAME.I   F32 [80, 200]        window I of the spectrogram of NAME (long.wav, short.wav)
@@ -164,33 +166,61 @@ def write_chat_tokenizer(directory):
     return fast
 
 
-def make_chat(directory, sounds):
-    torch.manual_seed(0)
-    os.makedirs(directory)
-    tokenizer = write_chat_tokenizer(directory)
-    features = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=SECONDS, return_attention_mask=True)
-    features.save_pretrained(directory)
+def audio_flamingo(tokenizer, features):
+    config = transformers.AudioFlamingo3Config(
+        audio_config=dict(model_type="audioflamingo3_encoder", hidden_size=48, num_hidden_layers=2, num_attention_heads=2, intermediate_size=72,
+                          num_mel_bins=80, max_source_positions=ROWS),
+        text_config=dict(model_type="qwen2", vocab_size=272, hidden_size=72, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3,
+                         num_key_value_heads=1, max_position_embeddings=512, eos_token_id=257, pad_token_id=257),
+        audio_token_id=tokenizer.convert_tokens_to_ids("<|AUDIO|>"))
+    return transformers.AudioFlamingo3ForConditionalGeneration, config, transformers.AudioFlamingo3Processor(
+        features, tokenizer, chat_template=CHAT, audio_token="<|AUDIO|>")
+
+
+def qwen_audio(tokenizer, features):
     config = transformers.Qwen2AudioConfig(
         audio_config=dict(model_type="qwen2_audio_encoder", d_model=48, encoder_layers=2, encoder_attention_heads=2, encoder_ffn_dim=72,
                           num_mel_bins=80, max_source_positions=ROWS),
         text_config=dict(model_type="qwen2", vocab_size=272, hidden_size=72, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3,
                          num_key_value_heads=1, max_position_embeddings=512, eos_token_id=257, pad_token_id=257),
         audio_token_index=tokenizer.convert_tokens_to_ids("<|AUDIO|>"))
-    model = transformers.Qwen2AudioForConditionalGeneration(config).eval()
+    return transformers.Qwen2AudioForConditionalGeneration, config, transformers.Qwen2AudioProcessor(features, tokenizer, chat_template=CHAT)
+
+
+def inputs_of(processor, text, sounds):
+    """AudioFlamingo3Processor permits one sound in a text, so the sounds are prepared separately."""
+    if not isinstance(processor, transformers.AudioFlamingo3Processor):
+        return processor(text=text, audio=sounds, sampling_rate=RATE, return_tensors="pt")
+    token = processor.audio_token
+    own = [processor(text=token, audio=[sound], return_tensors="pt") for sound in sounds]
+    pieces = text.split(token)
+    text = "".join(piece + token * one["input_ids"].shape[1] for piece, one in zip(pieces, own)) + pieces[-1]
+    return dict(processor.tokenizer(text, return_tensors="pt"), **{
+        name: torch.cat([one[name] for one in own]) for name in ("input_features", "input_features_mask")})
+
+
+def make_chat(directory, sounds, kind):
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    tokenizer = write_chat_tokenizer(directory)
+    features = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=SECONDS, return_attention_mask=True)
+    features.save_pretrained(directory)
+    model_class, config, processor = kind(tokenizer, features)
+    model = model_class(config).eval()
     randomise(model)
     with torch.no_grad():
         for p in model.parameters():
             if p.dim() > 1:
                 p.mul_(0.5)
     model.to(torch.bfloat16).save_pretrained(directory)
-    wide = transformers.Qwen2AudioForConditionalGeneration.from_pretrained(directory, dtype=torch.float32).eval()
-    processor = transformers.Qwen2AudioProcessor(features, tokenizer, chat_template=CHAT)
+    wide = model_class.from_pretrained(directory, dtype=torch.float32).eval()
     text = processor.apply_chat_template([
         {"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "What is this sound?"}]},
         {"role": "assistant", "content": "A chirp."},
         {"role": "user", "content": [{"type": "text", "text": "And this?"}, {"type": "audio"}]}], add_generation_prompt=True, tokenize=False)
-    inputs = processor(text=text, audio=list(sounds.values()), sampling_rate=RATE, return_tensors="pt")
-    golden = {"ids": inputs["input_ids"][0].to(torch.int32), "frames": inputs["feature_attention_mask"].sum(-1).to(torch.int32)}
+    inputs = inputs_of(processor, text, list(sounds.values()))
+    mask = inputs["feature_attention_mask" if "feature_attention_mask" in inputs else "input_features_mask"]
+    golden = {"ids": inputs["input_ids"][0].to(torch.int32), "frames": mask.sum(-1).to(torch.int32)}
     seen = []  # output of the projector: all rows of a window, of which the first ones are in the prompt
     wide.model.multi_modal_projector.register_forward_hook(lambda module, args, out: seen.append(out))
     with torch.no_grad():
@@ -282,7 +312,7 @@ SUPPRESSED = list(range(257, 268)) + [369, 370, 371]  # special tokens, and ids 
 SUPPRESSED += [i for i, letter in enumerate(LETTERS) if i != SPACE and (not letter.isascii() or letter in "()[]#*")]
 
 if __name__ == "__main__":
-    out, wanted = sys.argv[1], sys.argv[2:] or ["whisper", "qwen2_audio", "voxtral"]
+    out, wanted = sys.argv[1], sys.argv[2:] or ["whisper", "qwen2_audio", "audioflamingo3", "voxtral"]
     os.makedirs(out, exist_ok=True)
     write_sounds(out)
     samples = {name: soundfile.read(f"{out}/{name}", dtype="float32")[0] for name in ("chirp.wav", "short.wav", "long.wav")}
@@ -291,6 +321,8 @@ if __name__ == "__main__":
     if "whisper" in wanted:
         make(f"{out}/whisper", samples["chirp.wav"])
     if "qwen2_audio" in wanted:
-        make_chat(f"{out}/qwen2_audio", {name: samples[name] for name in ("chirp.wav", "short.wav")})
+        make_chat(f"{out}/qwen2_audio", {name: samples[name] for name in ("chirp.wav", "short.wav")}, qwen_audio)
+    if "audioflamingo3" in wanted:
+        make_chat(f"{out}/audioflamingo3", {name: samples[name] for name in ("chirp.wav", "short.wav")}, audio_flamingo)
     if "voxtral" in wanted:
         make_voxtral(f"{out}/voxtral", {name: samples[name] for name in ("long.wav", "short.wav")})

@@ -40,6 +40,8 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+import vision_kin
+
 TEMPLATE = (
     "<|im_start|>{% for message in messages %}{{message['role'] | capitalize}}{% if message['content'][0]['type'] == 'image' %}{{':'}}"
     "{% else %}{{': '}}{% endif %}{% for line in message['content'] %}{% if line['type'] == 'text' %}{{line['text']}}"
@@ -282,12 +284,15 @@ def make_tiles(directory, case):
 
 
 def make_any_size(directory, case):
-    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"])
-    ids = {f"{name}_token_id": tokenizer.convert_tokens_to_ids(f"<|{token}|>")
-           for name, token in dict(image="image_pad", video="video_pad", vision_start="vision_start", vision_end="vision_end").items()}
-    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **ids))
-    images = case["images"](size=case["sizes"], patch_size=case["vision"]["patch_size"])
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case.get("names"))
+    ids = case.get("ids") or {f"{name}_token_id": f"<|{token}|>" for name, token in dict(
+        image="image_pad", video="video_pad", vision_start="vision_start", vision_end="vision_end").items()}
+    ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in ids.items()}
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **ids, **case.get("options", {})))
+    images = case["images"](size=case["sizes"], patch_size=case["vision"]["patch_size"], **case.get("image_options", {}))
     images.save_pretrained(directory)
+    if "processor_of" in case:
+        return images, case["processor_of"](images, tokenizer, case["template"])
     processor, videos = case.get("chat", (transformers.Qwen2VLProcessor, transformers.Qwen2VLVideoProcessor))
     return images, processor(images, tokenizer, videos(patch_size=case["vision"]["patch_size"]), chat_template=case["template"])
 
@@ -329,28 +334,32 @@ def make_pinned(directory, case):
 
 def make_ratio(directory, case):
     tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
-    image_token = tokenizer.convert_tokens_to_ids(case["names"]["context_image_token"])
-    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=image_token))
+    image_token = tokenizer.convert_tokens_to_ids(case["names"].get("context_image_token") or case["names"]["image_token"])
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=image_token,
+                                               **case.get("options", {})))
     images = case["images"](**case["sizes"])
     images.save_pretrained(directory)
+    if "processor_of" in case:
+        return images, case["processor_of"](images, tokenizer, case["template"])
     side = case["vision"]["image_size"][0] // case["vision"]["patch_size"][0] // 2
     videos = transformers.InternVLVideoProcessor(size=case["sizes"]["size"])
     return images, transformers.InternVLProcessor(images, tokenizer, videos, image_seq_length=side * side, chat_template=case["template"])
 
 
 def make_longest_edge(directory, case):
-    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"])
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case.get("names"))
     patch, merge = case["vision"]["patch_size"], case["merge"]
     options = dict(spatial_merge_size=merge) if merge > 1 else dict(vision_feature_layer=-1, vision_feature_select_strategy="full")
+    token = {"image_token_id": "<|image_pad|>"} if "processor_of" in case else {"image_token_index": "[IMG]"}
     config = case["config"](text_config=dict(case["text"]), vision_config=case["vision"] | dict(model_type="pixtral"),
-                            image_token_index=tokenizer.convert_tokens_to_ids("[IMG]"), **options)
+                            **{name: tokenizer.convert_tokens_to_ids(text) for name, text in token.items()}, **options)
     save_model(directory, case, config)
     images = case["images"](size={"longest_edge": 48}, patch_size={"height": patch, "width": patch})
     images.save_pretrained(directory)
     with open(os.path.join(directory, "processor_config.json"), "w") as file:
         json.dump({"patch_size": patch, "spatial_merge_size": merge}, file, indent=2)
     images.unit = patch * merge
-    return images, transformers.PixtralProcessor(images, tokenizer, patch, merge, chat_template=case["template"])
+    return images, case.get("processor_of", transformers.PixtralProcessor)(images, tokenizer, patch, merge, chat_template=case["template"])
 
 
 def make_budget(directory, case):
@@ -594,7 +603,7 @@ def make(directory, case):
     text = processor.apply_chat_template(messages, add_generation_prompt=True)
     pictures = [read_picture(paths[name]) for name in ("rgb.png", "photo.jpg")]
     with getattr(images, "resized", contextlib.nullcontext()):
-        inputs = dict(processor(text=text, images=pictures, return_tensors="pt"))
+        inputs = {name: value for name, value in processor(text=text, images=pictures, return_tensors="pt").items() if name not in case.get("drop", ())}
     logits = logits_of(wide, inputs)
     with torch.no_grad():
         answer = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:]
@@ -614,9 +623,12 @@ def make(directory, case):
     golden["logits"] = logits
     golden["bf16_kl"] = kl.sum(-1)
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, os.path.join(directory, "golden.safetensors"))
+    if "publish" in case:
+        case["publish"](directory)
 
 
 def main():
+    CASES.update(vision_kin.cases(sys.modules[__name__]))
     out, wanted = sys.argv[1], sys.argv[2:] or CASES
     for name in wanted:
         directory = os.path.join(out, name)

@@ -12,7 +12,7 @@ for line in sys.stdin:
         ours.setdefault(m[1], {})[m[2]] = float(m[3])
         theirs[m[1]] = float(m[4])
 backends = list(dict.fromkeys(b for row in diff.values() for b in row))
-print("| case | " + " | ".join(backends) + " | bf16 KL, worst backend | of transformers' |")
+print("| case | " + " | ".join(backends) + " | bf16 KL, worst backend | divided by transformers' KL |")
 print("|---|" + "---:|" * (len(backends) + 2))
 for case, row in diff.items():
     kl = [f"{max(ours[case].values()):.1e}", f"{max(ours[case].values()) / theirs[case]:.2f}"] if case in ours else ["", ""]

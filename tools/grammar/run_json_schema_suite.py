@@ -18,9 +18,11 @@ HEAD = """# JSON Schema, keyword by keyword
 
 Written by `tools/grammar/run_json_schema_suite.py` from the JSON Schema test suite, one row per file of the suite.
 
-- *refused*: schemas that get an error with keyword and path, or that no text matches, of the total.
-- *accepted*, *outside*: valid instances, written compactly, that the grammar accepts, and those that it does not (another spelling, annotations that only other branches make).
-- *rejected*, *wrong*: invalid instances that it rejects, and those that it accepts.
+- *refused*: number of schemas that get an error with keyword and path, or that no text matches, of all schemas in the file.
+- *accepted*: number of valid instances, as compact JSON, that the grammar accepts.
+- *outside*: number of valid instances that the grammar does not accept, because of the spelling of a value, or because only another branch evaluates a member or item.
+- *rejected*: number of invalid instances that the grammar rejects.
+- *wrong*: number of invalid instances that the grammar accepts.
 
 | file | 2020-12 refused | accepted | outside | rejected | wrong | draft-7 refused | accepted | outside | rejected | wrong |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -1,4 +1,4 @@
-{{/* What the pods of every layout have in common. */}}
+{{/* Common parts of the pods of all layouts. */}}
 
 {{- define "octavo.placement" -}}
 {{- with .Values.engine.nodeSelector }}
@@ -20,7 +20,7 @@ tolerations: {{ toJson . }}
 {{- range .Values.engine.args }}, {{ toJson . }}{{ end }}
 {{- end }}
 
-{{/* Which pods answer requests: of a group of hosts the first. */}}
+{{/* Labels of the pods that answer requests. In a group of hosts, this is the first pod. */}}
 {{- define "octavo.answering" -}}
 {{- if eq .Values.engine.layout "multi-host" -}}
 {app: {{ .Release.Name }}, leaderworkerset.sigs.k8s.io/worker-index: "0"}

@@ -37,7 +37,7 @@ void* operator new(std::size_t bytes) { return octavo::counted_or_thrown(bytes, 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return octavo::counted_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }
-// std::stable_sort uses it. The operator of AddressSanitizer would return memory that free() rejects.
+// std::stable_sort calls this operator. AddressSanitizer's version would return memory that free() rejects.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return octavo::counted(bytes, alignof(std::max_align_t));
 }

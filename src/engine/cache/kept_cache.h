@@ -24,7 +24,7 @@ namespace octavo {
 struct KeptShape {
   BlockRecordsShape blocks;
   std::size_t block_bytes = 0;
-  // Slots of recurrent states. The saved states are in the last slots.
+  // Number of slots for recurrent states. The last saved_states of them contain the saved states.
   int state_slots = 0, saved_states = 0;
   std::size_t state_bytes = 0;  // bytes of a slot
 };
@@ -38,19 +38,20 @@ class KeptCache final : public BlockObserver, public StateObserver {
 
   // Returns the size of the memory in bytes.
   static std::size_t bytes(const KeptShape& shape);
-  // `descriptor` is a file descriptor of kept memory. Returns the number of blocks in the memory, or
-  // nullopt if its block size or identity differs from `shape`.
+  // `descriptor` is a file descriptor of kept memory. Returns the number of blocks in the memory, or nullopt
+  // if block size or identity of the memory differ from `shape`.
   static std::optional<int> blocks_of(int descriptor, const BlockRecordsShape& shape);
-  // Maps the memory and takes ownership of the descriptor. Empties the memory if its shape differs. Returns
-  // io if a system call fails, and resource_exhausted if the file system of the memory is too small.
+  // Maps the memory and takes ownership of the descriptor. Empties the memory if an earlier engine used it
+  // with another shape. Returns io if a system call fails, and resource_exhausted if the file system of the
+  // memory is too small.
   static Result<Opened> open(int descriptor, const KeptShape& shape);
 
   // Seed of the hashes of prefixes. All engines that use the memory must use the same seed.
   std::uint64_t hash_seed() const { return blocks_.records.seed(); }
 
-  // Restores the contents of an earlier engine in the scheduler, and records all changes from now on. Must
-  // be called once, before the first sequence is added. `threads` is the number of threads that verify the
-  // blocks. Returns the restored blocks of the first group with full attention.
+  // Gives the scheduler the intact blocks and states of an earlier engine, and records all changes from now
+  // on. Must be called once, before the first sequence is added. `threads` is the number of threads that
+  // verify the blocks. Returns the restored blocks of the first group with full attention.
   std::vector<BlockId> restore(Scheduler& scheduler, int threads);
 
   KeptBlockStats stats() const;

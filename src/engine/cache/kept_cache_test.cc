@@ -11,16 +11,16 @@ namespace octavo {
 namespace {
 
 constexpr int kKeptBlockTokens = 16, kBlocks = 96;
-constexpr std::size_t kBytes = kKeptBlockTokens * sizeof(std::uint64_t);  // of a block
+constexpr std::size_t kBytes = kKeptBlockTokens * sizeof(std::uint64_t);  // bytes of a block
 
 using Text = std::vector<TokenId>;
 
-// Value that a group stores for the last token of the text.
+// Returns the value that the cache group `group` stores for the last token of the text.
 std::uint64_t stored_value(std::span<const TokenId> text, int group) {
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(text), static_cast<std::uint64_t>(group)).low;
 }
 
-// A state is stored like a block of one token, by a group of this number.
+// Group number with which stored_value() gives the content of a saved state.
 constexpr int kStates = 100;
 
 SchedulerOptions options_for(const std::vector<CacheGroup>& groups, int saved_states) {
@@ -37,8 +37,8 @@ SchedulerOptions options_for(const std::vector<CacheGroup>& groups, int saved_st
   return options;
 }
 
-// An engine's process: a scheduler, and blocks in the memory of the server's process. It computes
-// stored_value.
+// An engine's process: a scheduler, and blocks in the memory of the server's process. Its steps write
+// stored_value() to the blocks.
 struct Process {
   std::unique_ptr<Scheduler> scheduler;
   KeptCache::Opened kept;
@@ -107,7 +107,8 @@ struct Process {
     return match;
   }
 
-  // Number of cached tokens of a prompt. Expects that all blocks of the prefix have the right values.
+  // Returns the number of cached tokens of a prompt. Expects that all blocks of the prefix have the right
+  // values.
   int cached(const Text& prompt) {
     const PrefixMatch match = find(prompt);
     for (std::size_t g = 0; g < match.tables.size(); ++g)
@@ -202,7 +203,7 @@ TEST(KeptCache, TheLeastRecentlyUsedPrefixIsEvictedFirst) {
                                 text_of(5, 300)};
   {
     Process first(server, {{}});
-    for (const Text& text : texts) first.run(text);  // 18 blocks each, of 96
+    for (const Text& text : texts) first.run(text);  // each text needs 18 of the 96 blocks
     first.run(texts[0]);
   }
   {
@@ -234,7 +235,8 @@ TEST(KeptCache, AtEveryEndTheNextProcessFindsTheSamePrefixes) {
     for (int process = 0; process < 40; ++process) {
       Process current(server, groups, 1, saved_states);
       for (const auto& [text, tokens] : expected) ASSERT_EQ(current.cached(texts[text]), tokens) << process;
-      // A block of a window is discarded if the other group has evicted the block of the same prefix.
+      // A block of a group with a window is discarded if the other group has evicted the block of the same
+      // prefix.
       if (groups.size() == 1) {
         EXPECT_EQ(current.kept.cache->stats().discarded, 0) << process;
       }

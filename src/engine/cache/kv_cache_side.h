@@ -44,7 +44,7 @@ struct KvCacheSide {
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
 
-// Returns the locations of these pieces of the hold.
+// Returns where the blocks of `hold` store these pieces.
 std::vector<KvLocation> locations_of(const BlockFormat& format, const PrefixHold& hold,
                                      std::span<const KvPiece> pieces);
 

@@ -126,8 +126,8 @@ std::vector<RequestId> KvImports::advance(std::int64_t now_us, double compute_se
   give_up_stuck(now_us, ready);
   retry<KvImport::LookingUp>(now_us, ready);
   retry<KvImport::NoRoom>(now_us, ready);
-  // The requests that wait behind a load (state Behind) are tried again when the load has ended. A load can
-  // also end without a result, if its request stopped waiting for free blocks; then there are no loads left.
+  // Requests in the state Behind wait for the load of another request. They are tried again when a load has
+  // ended, or when there is no load, because the other request may have stopped waiting for free blocks.
   if (!ready.empty() || !any_loads()) retry<KvImport::Behind>(now_us, ready);
   drop(false);
   return ready;

@@ -29,8 +29,8 @@ class KvImports {
   // Removes the imports of requests that are scheduled or have ended, and imports that neither wait nor
   // hold blocks.
   void drop_done() { drop(true); }
-  // Frees the loaded blocks of the last request in the waiting order. Returns false if no request holds
-  // loaded blocks.
+  // Frees the loaded blocks of the newest request that has loaded blocks. Returns false if there is no such
+  // request.
   bool give_way();
 
   void cancel_all();  // call it before the connectors are destroyed

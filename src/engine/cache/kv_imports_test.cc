@@ -58,7 +58,7 @@ struct KvImportsTest : testing::Test {
     EXPECT_EQ(side.stats.held_blocks, 0);
     EXPECT_EQ(scheduler->stats().blocks_used, 0);
   }
-  // Returns a request whose prompt has `blocks` full blocks without its last token.
+  // Returns a request whose prompt has `blocks` full blocks, followed by one token.
   std::shared_ptr<Accepted> request(int blocks, unsigned text = 1) {
     auto accepted = std::make_shared<Accepted>();
     accepted->id = ++last_id;

@@ -33,7 +33,7 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
           kept.bytes.size(), kept.states.size(), bytes, state_bytes);
     memory.blocks_ = kept.bytes.first(bytes);
     memory.segment_ = std::move(kept.memory);
-  } else if (shared && bytes > 0) {
+  } else if (shared && bytes > 0 && memory.in_host_memory_) {
     auto created = SharedMemory::create(bytes);
     if (!created) return std::unexpected(no_room(bytes, created.error()));
     memory.segment_ = *std::move(created);
@@ -43,6 +43,9 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
     if (!allocated) return std::unexpected(no_room(bytes, allocated.error()));
     memory.bytes_ = *std::move(allocated);
     memory.blocks_ = {static_cast<std::byte*>(memory.bytes_.data()), bytes};
+    if (shared && bytes > 0) {
+      TRY(memory.device_segment_, cuda_share(memory.bytes_.data()));
+    }
   }
   for (int layer = 0; layer < static_cast<int>(layout.layers.size()); ++layer)
     memory.layers_.push_back(layout.layer(backend.ops, memory.blocks_.data(), blocks, layer));

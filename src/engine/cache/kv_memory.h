@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "dist/shared_memory.h"
 #include "engine/cache/piece_layout.h"
 #include "engine/cache/prefault.h"
+#include "kernels/cuda_ipc.h"
 #include "kernels/kv_exchange.h"
 #include "kernels/ops.h"
 #include "model/cache_layout.h"
@@ -45,8 +47,11 @@ class KvMemory {
   // Returns the pieces in the native layout of the backend. The result is empty if the pieces are not in
   // host memory. Requires exchanges(). The result refers to this object, which must not move.
   NativeBlocks native_blocks() const;
-  // Memory that other processes can open; empty if the blocks are not shared.
+  // Memory that other processes can open. Host memory: segment() is not empty if the blocks are shared. A
+  // device's memory: device_segment() is set if the blocks are shared.
   const SharedMemory& segment() const { return segment_; }
+  const std::optional<CudaMemoryHandle>& device_segment() const { return device_segment_; }
+  std::span<std::byte> blocks() const { return blocks_; }
 
   // Starts touching host memory before it is used (Prefault).
   void prefault();
@@ -61,7 +66,7 @@ class KvMemory {
  private:
   struct Run {
     std::size_t first_layer;
-    std::size_t bytes;  // size in the shared layout
+    std::size_t bytes;  // bytes of one block of these layers, in the exchange layout (kernels/kv_exchange.h)
   };
 
   std::vector<Run> runs_of(const PieceLayout::Group& group) const;
@@ -69,13 +74,14 @@ class KvMemory {
 
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // used instead of bytes_ if the blocks are shared or kept
+  std::optional<CudaMemoryHandle> device_segment_;
   std::span<std::byte> blocks_, kept_states_;
-  std::size_t block_bytes_ = 0;  // size of a block, which is equal in all groups
+  std::size_t block_bytes_ = 0;  // bytes of a block; equal in all groups
   View states_;
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Run>> runs_;  // [group][run], in the order of the shared layout
+  std::vector<std::vector<Run>> runs_;  // [group][run], in the order of the exchange layout
   bool in_host_memory_ = true;
   std::unique_ptr<Prefault> prefault_;  // last member, so that its thread ends before the memory is freed
 };

@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Returns a layout with three layers with KV in one group of blocks, and one layer without KV.
+// Returns a layout of three layers with KV, which are in one group of blocks, and one layer without KV.
 CacheLayout some_layout(DType dtype, int block_size) {
   return {.groups = {{.q_heads = 4, .kv = {2, 40, block_size, dtype}, .layers = 3}},
           .layers = {{0, 0}, {}, {0, 1}, {0, 2}},
@@ -47,7 +47,7 @@ TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
     }
 }
 
-// Layers that are copied together have the same layout as layers that are copied one by one.
+// Layers that are exported with one call give the same bytes as layers that are exported one by one.
 TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
   std::vector<Backend> backends;
   backends.push_back(make_reference_backend());

@@ -20,7 +20,8 @@ KvResidency::KvResidency(double sample, std::function<std::int64_t()> clock)
     : sample_(sample), clock_(std::move(clock)) {}
 
 void KvResidency::allocated(BlockId block) {
-  // A sampled block that gets no new content is not measured any more, and not counted as evicted.
+  // If an earlier sample of this block was never evicted, because its content was not cached, the sample is
+  // dropped.
   sampled_.erase(block);
   const double drawn = static_cast<double>(random_bits(kSeed, ++blocks_) >> 11) * 0x1p-53;
   if (drawn < sample_) sampled_[block] = {.allocated_us = clock_()};

@@ -70,7 +70,7 @@ TEST_P(KvTierModes, WhatHostMemoryHasNoRoomForComesBackFromTheDisk) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   EXPECT_TRUE(written(6));
-  rig.rest();  // the queue of stores has room for one prompt, and drops the next one if it comes earlier
+  rig.rest();  // otherwise the queue of stores, which can hold one prompt, could drop the next prompt
   rig.ask(some_prompt(2, 100), 3);  // evicts the first prompt from host memory
   EXPECT_TRUE(written(12));
   rig.forget();

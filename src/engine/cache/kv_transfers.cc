@@ -96,7 +96,8 @@ std::int64_t KvTransfers::wake_at_us() const {
   return first;
 }
 
-// Cancels a store first. Its blocks are freed by the next advance().
+// Cancels a store if possible; the next advance() frees its blocks. Otherwise frees the loaded blocks of a
+// waiting request.
 bool KvTransfers::give_way() { return exports_.give_way() || imports_.give_way(); }
 
 bool KvTransfers::give_up_all(std::int64_t now_us) {

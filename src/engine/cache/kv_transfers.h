@@ -33,8 +33,8 @@ class KvTransfers {
   // Returns whether the request may be scheduled. If not, its blocks are being loaded, and advance()
   // returns its id when it is ready.
   bool ready(const std::shared_ptr<Accepted>& accepted, std::int64_t now_us);
-  // Returns SequenceSpec::checkpoint of the request. Other engines may load the whole prompt except the
-  // last token, so recurrent layers need a saved state there.
+  // Returns SequenceSpec::checkpoint of the request. Other engines may load the whole prompt except the last
+  // token, so recurrent layers need a saved state before the last token.
   int checkpoint_of(const Request& request) const;
   // Called when a sequence has ended. `text` is the prompt and the output; empty if unknown. Keeps the
   // blocks of the text for tiers that store outputs. After the request's last sequence, also keeps the
@@ -49,11 +49,12 @@ class KvTransfers {
   std::vector<std::int32_t> take_loaded() { return std::exchange(side_.loaded, {}); }
   // Returns the time at which advance() must be called at the latest, in microseconds.
   std::int64_t wake_at_us() const;
-  // Frees kept blocks, because no sequence can run without them. Returns false if no block could be freed.
+  // Frees kept blocks. Call it if there are too few free blocks for any sequence to run. Returns false if no
+  // block could be freed.
   bool give_way();
 
-  // Frees all kept blocks except those that a transfer uses. Returns false if there are such blocks; `wake`
-  // is called when the transfer ends.
+  // Frees all kept blocks except those that a transfer uses. Returns false if a transfer uses some of them;
+  // `wake` is called when the transfer ends.
   bool give_up_all(std::int64_t now_us);
 
   void add_stats(EngineStats& stats) const;

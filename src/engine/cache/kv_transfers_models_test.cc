@@ -79,7 +79,8 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   plain.cache.block_size = consuming.cache.block_size = GetParam().consumed;
   producing.cache.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
-  // Leases of prompts without a full block end by themselves. All others must be fetched before.
+  // A lease of a prompt without a full block expires. Every other lease must end earlier, when its blocks are
+  // loaded.
   producing.kv_transfer.lease_seconds = 10;
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();

@@ -13,7 +13,8 @@ struct PieceLayout {
   struct Group {
     int window = 0;
     KvSpec kv;
-    std::vector<std::size_t> layers{};  // layers whose blocks the piece contains; one layer for each plane
+    std::vector<std::size_t> layers{};  // layers whose blocks the piece contains; layers with the same plane
+                                        // are listed once
   };
 
   std::vector<Group> groups{};

@@ -42,8 +42,8 @@ void Prefault::used(std::size_t end) {
   if (before < end) used_.notify_one();
 }
 
-// Makes the range one huge page. Older kernels refuse, and the range then has small pages. The kernel
-// cannot collapse a range without pages, so the first page is touched before.
+// Makes the range one huge page. Older kernels refuse, and the range then has small pages. The kernel cannot
+// collapse a range without pages, so the first page is touched first.
 void Prefault::join_pages(std::size_t begin) {
   if (begin % kHugePage != 0 || begin + kHugePage > memory_.size()) return;
   touch(memory_[begin]);

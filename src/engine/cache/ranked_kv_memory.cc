@@ -29,11 +29,13 @@ void each_run(const KvSpec& all, const KvSpec& part, int first, Copy&& copy) {
 
 Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Backend& backend,
                                               std::int64_t blocks, std::vector<std::span<std::byte>> memory,
-                                              std::vector<SharedMemory> opened) {
+                                              std::vector<SharedMemory> opened,
+                                              std::vector<Buffer> on_devices) {
   RankedKvMemory ranked;
   ranked.pieces_ = PieceLayout::of(caches.whole);
   ranked.exchange_ = kv_exchange(backend.name);
   ranked.opened_ = std::move(opened);
+  ranked.on_devices_ = std::move(on_devices);
   ranked.shares_.resize(caches.whole.layers.size());
   for (std::size_t rank = 0; rank < caches.ranks.size(); ++rank) {
     const RankCache& cache = caches.ranks[rank];

@@ -3,7 +3,7 @@
 // numbers of ranks can load each other's blocks.
 //
 // Rank 0 maps the memory of the other ranks and copies blocks without sending messages, so that steps do
-// not wait.
+// not wait. If the blocks are on GPUs, it opens their memory by CUDA IPC.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,11 @@ struct RankCaches {
 
 class RankedKvMemory {
  public:
-  // `memory` has the cache of each rank, with `blocks` blocks each. `opened` keeps the memory of other
-  // processes mapped. Returns unsupported with the reason if the blocks cannot be exported.
+  // `memory` has the cache of each rank, with `blocks` blocks each. `opened` and `on_devices` keep the memory
+  // of other processes mapped. Returns unsupported with the reason if the blocks cannot be exported.
   static Result<RankedKvMemory> create(const RankCaches& caches, const Backend& backend, std::int64_t blocks,
                                        std::vector<std::span<std::byte>> memory,
-                                       std::vector<SharedMemory> opened);
+                                       std::vector<SharedMemory> opened, std::vector<Buffer> on_devices = {});
 
   const PieceLayout& pieces() const { return pieces_; }
   void export_piece(KvLocation location, std::span<std::byte> out) const;
@@ -59,6 +59,7 @@ class RankedKvMemory {
   const KvExchange* exchange_ = nullptr;
   std::vector<std::vector<Share>> shares_;  // [layer]
   std::vector<SharedMemory> opened_;
+  std::vector<Buffer> on_devices_;
 };
 
 }  // namespace octavo

@@ -7,11 +7,11 @@ namespace octavo {
 namespace {
 
 constexpr double kWeightMin = 0.02;      // weight of the newest pause
-constexpr double kPriorPauses = 4;       // number of pauses that the first estimate stands for
-constexpr double kVarianceMin = 0.04;    // pauses are never exactly regular
+constexpr double kPriorPauses = 4;       // weight of the initial estimate, in pauses
+constexpr double kVarianceMin = 0.04;    // lower limit, because pauses are never exactly regular
 constexpr double kContinues = 31. / 32;  // fraction of turns after which a session has another turn
-// Time in which a session is expected to continue, in median pauses. With a shorter time, sessions with
-// irregular pauses seem equally likely to continue, and LRU keeps more useful blocks
+// Time in which a session is expected to continue, in median pauses. With a shorter time, all sessions with
+// irregular pauses seem equally likely to continue, and LRU would keep more useful blocks
 // (docs/design/sessions.md).
 constexpr double kHorizon = 1;
 constexpr double kShortestS = 1e-3;

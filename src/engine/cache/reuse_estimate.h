@@ -10,8 +10,8 @@ class ReuseEstimate {
  public:
   void observe(std::int64_t pause_us);
 
-  // Returns the probability that the session continues within a median pause, if it has paused for
-  // idle_us. It includes the probability that the session has ended without notice.
+  // Returns the probability that a session that has paused for idle_us continues within one more median
+  // pause. The estimate includes sessions that have ended without notice.
   double chance(std::int64_t idle_us) const;
 
  private:

@@ -10,6 +10,10 @@ struct SessionLimits {
   double pinned_fraction = 0.25;
   int sessions_max = 4096;
   int ttl_s = 3600;  // time to live of sessions whose requests set none
+  // Whether clients may import sessions. Then the engine compares models by a hash of all bytes of their
+  // files, because an import decides the content of cached prefixes. Without imports, the engine computes no
+  // hash, and exports nothing.
+  bool imports = false;
   // cost of attention to one earlier token, relative to the other work for a token
   double attention_weight = 0;
 

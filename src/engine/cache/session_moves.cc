@@ -11,12 +11,12 @@
 namespace octavo {
 namespace {
 
-// Size of the blocks in one part of an export. It is small because the engine's thread copies a part between
-// two steps.
+// Bytes of the blocks in one part of an export. The number is small, because the engine's thread copies a
+// part between two steps.
 constexpr std::size_t kPartBytes = 4 << 20;
 
-// Returns the tokens of the hold and one arbitrary token more, because look-ups never find the block of a
-// prompt's last token.
+// Returns the tokens and one arbitrary token after them, because look-ups never find the block of a prompt's
+// last token.
 std::vector<TokenId> with_last(std::span<const TokenId> tokens) {
   std::vector<TokenId> prompt(tokens.begin(), tokens.end());
   prompt.push_back(0);
@@ -32,8 +32,9 @@ Result<BlockFormat> SessionTable::format_of_moves() const {
   TRY(BlockFormat format, moves_.exchange->block_format());
   if (format.fingerprint.empty())
     return failure(ErrorCode::unsupported,
-                   "sessions cannot be exported or imported, because the files of the model have no "
-                   "fingerprint: check that the server can read them, and restart it");
+                   "sessions cannot be exported or imported, because the engine has no hash of the model's "
+                   "files: start the server with --enable-session-import, with several ranks also with "
+                   "--kv-transfer-config");
   return format;
 }
 
@@ -56,7 +57,7 @@ Result<SessionInfo> SessionTable::export_part(Sessions::iterator session, int fi
   const std::vector<KvPiece> pieces = pieces_of(format, 0, static_cast<int>(hold.keys.size()));
   const int all = static_cast<int>(pieces.size());
   if (first < 0 || first >= all)
-    return invalid("first", "is {}, and the session has the pieces 0 to {}", first, all - 1);
+    return invalid("first", "is {}, but the session has only the pieces 0 to {}", first, all - 1);
   const int most = static_cast<int>(std::max<std::size_t>(1, kPartBytes / format.stride()));
   const int count = std::min(most, all - first);
   const std::span<const KvPiece> part =
@@ -92,11 +93,11 @@ Result<SessionTable::Sessions::iterator> SessionTable::import_part(const Session
   TRY(const SessionPart part, read_session_part(command.part));
   const SessionPartHeader& header = part.header;
   if (const std::string other = difference(header.format, format); !other.empty())
-    return invalid("file", "does not fit this server: in the file and on the server, {}", other);
+    return invalid("file", "does not fit this server, because {} (file and server)", other);
   const std::size_t blocks = header.tokens.size() / static_cast<std::size_t>(format.block_size);
   if (blocks > static_cast<std::size_t>(scheduler_.options().num_blocks))
     return failure(ErrorCode::resource_exhausted,
-                   "the file has {} blocks, and the KV cache has {}: use a server with a larger cache",
+                   "the file has {} blocks, but the KV cache has only {}: use a server with a larger cache",
                    blocks, scheduler_.options().num_blocks);
   const std::vector<KvPiece> pieces = pieces_of(format, 0, static_cast<int>(blocks));
   if (blocks == 0 || header.tokens.size() % static_cast<std::size_t>(format.block_size) != 0 ||
@@ -122,7 +123,7 @@ Result<SessionTable::Sessions::iterator> SessionTable::import_part(const Session
                    quoted_text(command.key.id));
   } else if (it->second.next_piece != header.first || it->second.hold->tokens != header.tokens ||
              it->second.hold->identity != header.identity) {
-    return invalid("file", "begins at piece {}, and the import of the session continues at piece {}",
+    return invalid("file", "begins at piece {}, but the import of the session continues at piece {}",
                    header.first, it->second.next_piece);
   }
   import_pieces(*it->second.hold, part);

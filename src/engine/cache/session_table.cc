@@ -15,12 +15,13 @@
 namespace octavo {
 namespace {
 
-constexpr double kWaits = std::numeric_limits<double>::infinity();  // value while a request waits
+constexpr double kWaits = std::numeric_limits<double>::infinity();  // value of a session whose request waits
 // Requests that need blocks take 1/kReclaimPart of the cache from sessions at once, even if they need less,
 // because sorting the sessions takes time.
 constexpr int kReclaimPart = 128;
-// Shared blocks need no memory of the cache, but each session has its own table. So all sessions together
-// have at most this many times the blocks that they may hold, and one owner reaches half of it by forks.
+// Shared blocks need no memory of the cache, but each session has its own block table. So the sum of the
+// blocks of all sessions is limited to this multiple of held_max_, and the sum of one owner's sessions to
+// half of it.
 constexpr int kReferencesPart = 8;
 constexpr std::int64_t kPartUs = 10'000'000;  // time in which the next part of an import is expected
 constexpr std::int64_t kCountUs = 20'000;  // interval of the count of idle blocks, which takes linear time
@@ -195,8 +196,8 @@ SessionTable::Session* SessionTable::find_or_add(const SessionKey& key, const Se
   return &s;
 }
 
-// Removes the name that has paused longest, of the owner with the most names among the owners that have a
-// name without a pin or request.
+// Removes one session that has neither a pin nor a request. Among the owners with such a session, it takes
+// the owner with the most sessions. It removes the session of this owner that has paused longest.
 void SessionTable::forget_one(const Session* kept) {
   const auto order = [&](Sessions::iterator it) {
     return std::tuple(-owners_.at(it->first.owner).sessions, std::string_view(it->first.owner),
@@ -224,7 +225,7 @@ void SessionTable::count_block(BlockId block, int sign) {
   if (sign > 0 && holders_[at]++ == 0) ++stats_.held_blocks;
 }
 
-// Adds (sign 1) or removes (sign -1) the blocks of the session to all counts.
+// Adds the blocks of the session to all counts (sign 1), or subtracts them (sign -1).
 void SessionTable::count(const SessionKey& key, const Session& session, int sign) {
   const bool pinned = session.pinned_until_us > 0;
   for (int g = 0; g < scheduler_.cache().group_count(); ++g)
@@ -364,7 +365,8 @@ Result<SessionTable::Sessions::iterator> SessionTable::fork(Sessions::iterator s
                                                             const std::string& id) {
   const SessionKey key{session->first.owner, id};
   if (sessions_.contains(key))
-    return invalid("session_id", "the session {} exists: choose another name for the fork", name_of(key));
+    return invalid("session_id", "the session {} already exists: choose another name for the fork",
+                   name_of(key));
   TRY_VOID(check_imported(session));
   const Session& from = session->second;
   const int blocks = from.hold != nullptr ? from.hold->blocks.held() : 0;

@@ -60,8 +60,8 @@ class SessionTable final : public BlockReserve {
     std::int64_t length = 0;
     std::int64_t turns = 0;
     std::int64_t prompt_tokens = 0, cached_tokens = 0;
-    std::weak_ptr<const Accepted> request;  // the newest request; expired: not active
-    std::uint64_t arrival = 0;              // number of the newest request
+    std::weak_ptr<const Accepted> request;  // the newest request; expired: no request is active
+    std::uint64_t arrival = 0;              // value of last_arrival_ for the newest request
 
     bool active() const { return !request.expired(); }
   };
@@ -71,13 +71,13 @@ class SessionTable final : public BlockReserve {
     double value;
   };
   struct Pins {
-    int blocks = 0;    // sum over pinned sessions
+    int blocks = 0;    // number of blocks, summed over pinned sessions
     int states = 0;    // number of pinned sessions with a recurrent state
     int sessions = 0;  // number of pinned sessions
   };
   struct Owner {
     int sessions = 0;
-    int held = 0;  // sum over sessions
+    int held = 0;  // number of blocks, summed over sessions
     Pins pinned;
     ReuseEstimate pauses;
   };
@@ -122,15 +122,15 @@ class SessionTable final : public BlockReserve {
   std::map<std::string, Owner> owners_;
   std::vector<std::uint16_t> holders_;  // [block]: number of sessions that hold the block
   std::vector<std::uint16_t> pins_;     // [block]: number of pinned sessions that hold the block
-  int references_ = 0;                  // sum of the blocks of all sessions
+  int references_ = 0;  // number of blocks, summed over sessions; a shared block counts once per session
   int states_ = 0;                      // number of holds with a recurrent state
   Pins pinned_;
   std::int64_t now_us_ = 0;
-  std::int64_t next_end_us_ = 0;  // no session ends before
+  std::int64_t next_end_us_ = 0;  // no session and no pin ends before this time
   std::uint64_t last_arrival_ = 0;
   std::int64_t counted_us_ = 0;  // time of the last count of idle blocks
   struct {
-    BlockExchange* exchange = nullptr;     // null: no session can move
+    BlockExchange* exchange = nullptr;     // null: no session can be exported or imported
     std::vector<std::int32_t> imported{};  // see take_imported()
   } moves_;
   SessionStats stats_;

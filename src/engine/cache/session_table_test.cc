@@ -101,7 +101,7 @@ TEST(Sessions, GiveTheirBlocksToARequestThatNeedsThem) {
   EXPECT_GT(desk.table.stats().reclaimed_blocks, 60);
 }
 
-// The request continues the session "s", so the blocks of "s" are no gain for it.
+// The request continues the session "s", so it would gain nothing by taking the blocks of "s".
 TEST(Sessions, GiveNothingToARequestThatCouldNotRunWithAllTheirBlocks) {
   Desk desk(100);
   Scheduler& scheduler = *desk.engine.scheduler;
@@ -247,7 +247,7 @@ TEST(Sessions, AnEmptySessionIsNotPinned) {
 }
 
 TEST(Sessions, PinnedNamesAreLimited) {
-  Desk desk(200, {.sessions_max = 16});  // 4 pins of all owners, 2 of one
+  Desk desk(200, {.sessions_max = 16});  // at most 4 pins in total, and 2 per owner
   for (const char* id : {"a", "b", "c"}) desk.turn_of(id, count_from(id[0] * 1000, 8));
   ASSERT_TRUE(desk.command(SessionVerb::pin, "a", 60));
   ASSERT_TRUE(desk.command(SessionVerb::pin, "b", 60));
@@ -281,7 +281,7 @@ TEST(Sessions, PinsLeaveRecurrentStatesToOthers) {
   SchedulerOptions o = table_scheduler(400);
   o.saved_states = 16;
   o.mamba_block_size = 8;
-  Desk desk(0, {.pinned_fraction = 0.5}, o);  // 8 pinned states of all owners, 4 of one
+  Desk desk(0, {.pinned_fraction = 0.5}, o);  // at most 8 pinned states in total, and 4 per owner
   for (int i = 0; i < 4; ++i) {
     desk.turn_of(std::to_string(i), count_from(1000 * i, 40));
     EXPECT_TRUE(desk.command(SessionVerb::pin, std::to_string(i), 60));
@@ -399,7 +399,7 @@ TEST(Sessions, ARestoredSessionHoldsTheBlocksThatAreLeft) {
 struct AgentLoad {
   int sessions = 16;
   int num_blocks = 0;
-  double pause_s = 1, spread = 0;  // spread: of the logarithm of the pauses
+  double pause_s = 1, spread = 0;  // spread: standard deviation of the logarithm of the pauses
   double turn_s = 0.02;            // time of a turn; turns run one after the other
 
   double hits(bool named) const {

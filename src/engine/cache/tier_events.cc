@@ -74,7 +74,8 @@ void TierEvents::report_changes(KvConnector& tier) {
     const std::vector<bool> held = tier.held(medium, removed_keys);
     for (std::size_t i = 0; i < removed_keys.size(); ++i) {
       const auto name = reported.find(removed_keys[i]);
-      // The tier has stored the block again after it removed it.
+      // Skip blocks that no event has reported, and blocks that the tier has stored again after it removed
+      // them.
       if (name == reported.end() || held[i]) continue;
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,

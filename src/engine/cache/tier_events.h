@@ -1,9 +1,9 @@
 // Reports which blocks slower cache tiers store and remove. The events have the same form as the events of
 // the cache (kv/events.h) and use the same block keys.
 //
-// A tier has other keys than the cache, and it has more blocks than the engine remembers. So a stored block
-// is reported only when a prompt with the block is stored or loaded. Blocks that an earlier process stored
-// are reported when they are loaded.
+// A tier itself uses other keys than the events, and it has more blocks than the engine remembers. So a
+// stored block is reported only when a prompt with the block is stored or loaded. Blocks that an earlier
+// process stored are reported when they are loaded.
 #pragma once
 
 #include <cstdint>

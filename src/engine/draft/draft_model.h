@@ -47,7 +47,7 @@ class DraftModel final : public Proposer {
   int blocks_used() const { return cache_.pool.used(); }
 
  private:
-  // Must not move in memory.
+  // State of the draft model for one sequence. Must not move in memory.
   struct Past {
     Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
     Past(const Past&) = delete;

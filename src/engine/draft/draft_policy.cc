@@ -121,16 +121,16 @@ int DraftPolicy::count(int sequences, Acceptance& acceptance) {
   return choice.count;
 }
 
-// Limits the time for exploratory drafts to one step, so that there is no burst of exploratory drafts after
-// a pause.
+// Limits the unused time for exploratory drafts to the duration of one step, so that there is no burst of
+// exploratory drafts after a pause.
 void DraftPolicy::note_step(int tokens, std::int64_t ns) {
   times_.note(tokens, ns);
   trying_ns_ = std::min(trying_ns_ + ns / kShareOfTries, ns);
   chosen_ = false;
 }
 
-// Draft tokens must pay for the time to read a prompt. An exploratory draft may include the time to read a
-// long text, so its time can lower the mean but not raise it.
+// The time to read a prompt counts as cost of draft tokens. But an exploratory draft may include the time to
+// read a long text, so its time can lower the mean, but not raise it.
 void DraftPolicy::note_proposed(std::int64_t first_ns, std::int64_t further_ns) {
   further_.note(further_ns, wanted_ - drafting_);
   if (worth_) {

@@ -25,7 +25,7 @@ class Acceptance {
   bool is_new_ = true;
   int rate_ = kOne;
   std::int64_t saved_ns_ = 0;
-  int try_in_ = 0;  // number of steps until an exploratory draft; 0: none is due
+  int try_in_ = 0;  // number of steps until an exploratory draft; 0: no exploratory draft is planned
 };
 
 // Mean duration of a repeated operation in ns. It is a running mean over means of kOfMean measurements. 0:
@@ -60,9 +60,10 @@ class DraftPolicy {
       : options_(std::move(options)), times_(options_.times) {}
 
   // Returns the number of draft tokens in the next step for one of `sequences` sequences, from 0 to `most`.
-  // With by_acceptance, this is the number with the least time per output token. When the time that a
-  // sequence recently saved is used up, the sequence gets only exploratory drafts, which take 1/256 of the
-  // time. A new sequence starts with the mean acceptance rate of all sequences.
+  // With by_acceptance, this is the number with the least time per output token. If draft tokens save no time
+  // any more, a sequence gets them until the time that they recently saved is used up. Then it gets only
+  // exploratory drafts, which take 1/256 of the time. A new sequence starts with the mean acceptance rate of
+  // all sequences.
   int count(int sequences, Acceptance& acceptance);
 
   // Returns the maximum number of draft tokens of all sequences in a step with at most `sequences`
@@ -77,15 +78,16 @@ class DraftPolicy {
   // Adds the duration of a step with `tokens` output and draft tokens. `tokens` is 0 if the step also
   // computed prompts.
   void note_step(int tokens, std::int64_t ns);
-  // Adds the times of the proposer after that step. first_ns is the time to read the step and to propose
-  // the first draft token of each sequence. further_ns is the time for all further draft tokens.
+  // Adds the times that the proposer took after the step of the last note_step() call. The time first_ns is
+  // for reading the step and for proposing the first draft token of each sequence. The time further_ns is for
+  // all further draft tokens.
   void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
   struct Choice {
     int count = 0;  // best number of draft tokens for each sequence, at least 1
     bool pays = false;
-    std::int64_t cost_ns = 0;  // time for one sequence
+    std::int64_t cost_ns = 0;  // time that the draft tokens of one sequence cost
   };
   int limit(int sequences) const;
   Choice choose(int sequences, const Acceptance& acceptance) const;

@@ -190,7 +190,7 @@ TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
       ahead = run.policy.may_want(1, run.record) ? ahead + 1 : 0;
       run.step(1, [] { return false; });
     }
-    if (tries == 0) continue;  // it may have been chosen in an earlier step
+    if (tries == 0) continue;  // it may have been chosen before may_want()
     EXPECT_EQ(ahead, 20);
   }
 }

@@ -40,8 +40,8 @@ Result<> PositionDrafter::read(std::span<const ComputedText> texts) {
   return {};
 }
 
-// Sequences with the largest Draft::most come first, so that each position of the drafts is computed only
-// for the first n sequences.
+// Sequences with the largest Draft::most come first in working_, so that each position of the drafts is
+// computed only for the first sequences of working_.
 Result<std::int64_t> PositionDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);

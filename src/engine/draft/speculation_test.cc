@@ -361,8 +361,8 @@ TEST(Speculation, TheCacheOfTheDraftModelIsPartOfTheMemory) {
   const auto plain = load_engine(options).value();
   options.speculation = with_draft("models/demo-draft");
   const auto drafting = load_engine(options).value();
-  EXPECT_LE(drafting->info().cache_bytes, options.cache.memory_bytes);
-  EXPECT_GT(drafting->info().cache_bytes, options.cache.memory_bytes * 9 / 10);
+  EXPECT_LE(drafting->info().cache.bytes, options.cache.memory_bytes);
+  EXPECT_GT(drafting->info().cache.bytes, options.cache.memory_bytes * 9 / 10);
   EXPECT_LT(drafting->info().num_blocks, plain->info().num_blocks);
   EXPECT_GT(drafting->info().weight_bytes, plain->info().weight_bytes);
 }

@@ -8,8 +8,9 @@ namespace {
 
 constexpr TokenId kEnd = -1;  // separator after each kept output
 
-// Maximum number of text positions that are compared with the end of the sequence, latest first. The limit
-// includes positions of other token pairs in the same hash bucket.
+// Maximum number of matches with the end of the sequence, and maximum number of positions that are compared
+// to find them, latest first. The second limit includes positions of other token pairs in the same hash
+// bucket.
 constexpr std::size_t kMatchesMax = 64;
 constexpr int kMatchesTriedMax = 256;
 

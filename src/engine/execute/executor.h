@@ -84,8 +84,9 @@ class BlockExchange {
 class LockStep {
  public:
   virtual std::vector<int> engine_sockets() const = 0;
-  // Returns true if another engine has started a step and this engine has not. After false, `watch` reports
-  // the next such step, unless no further step is possible.
+  // Returns true if another engine has started a step and this engine has not. If it returns false, `watch`
+  // reports when another engine starts a step, unless the engines have ended their exchange
+  // (ExpertExchange::leave).
   virtual bool is_called(ArrivalWatch& watch) = 0;
   // Computes this engine's experts for that step. Returns the errors of Executor::forward().
   virtual Result<> assist() = 0;
@@ -135,11 +136,14 @@ class Executor {
   // Returns null if the engine's steps do not depend on other engines.
   virtual LockStep* lock_step() { return nullptr; }
 
-  // Frees the memory of the cache, and its contents. No step may run. The next step allocates the memory
-  // again. Returns unsupported if this device keeps the memory.
+  // Frees the memory of the cache, and its contents. No step may run. Returns unsupported if this executor
+  // keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device cannot free the memory of its KV cache");
   }
+  // Must be called between release_cache() and the next use of the cache. Returns an error if there is not
+  // enough memory.
+  virtual Result<> restore_cache() { return {}; }
 };
 
 }  // namespace octavo

@@ -57,7 +57,7 @@ void LocalExecutor::leave() {
 Result<> LocalExecutor::pack(const Batch& batch, int size, bool adapted) {
   const auto tokens = static_cast<std::size_t>(size > 0 ? size : batch.tokens());
   TRY_VOID(inputs_->begin(tokens, batch.pending.size(), backend_));
-  inputs_->pack(batch, blocks_ * layout_.block_size);
+  inputs_->pack(batch, cache_size_.blocks * layout_.block_size);
   for (std::size_t g = 0; g < layout_.groups.size(); ++g)
     if (const auto& slots = batch.groups[g].slots; !slots.empty())
       cache_.used(std::ranges::max(slots) / layout_.block_size);
@@ -130,7 +130,12 @@ Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
   return {};
 }
 
-Result<std::span<SampledToken>> LocalExecutor::collect() { return sampling_.collect(); }
+Result<std::span<SampledToken>> LocalExecutor::collect() {
+  const std::span<SampledToken> tokens = sampling_.collect();
+  // An exchange of values on the device fails while the device runs the step.
+  if (device_ranks_.on_stream) TRY_VOID(ranks_status());
+  return tokens;
+}
 
 // Computes the rows in the same chunks as sample() on rank 0, because the ranks exchange messages in each
 // chunk.

@@ -24,8 +24,8 @@
 #include "kernels/ops.h"
 #include "model/blocks/expert_exchange.h"
 #include "model/decoder.h"
+#include "model/device_groups.h"
 #include "model/model.h"
-#include "model/staged_group.h"
 
 namespace octavo {
 
@@ -42,8 +42,9 @@ struct LocalExecutorOptions {
   // `asynchronous` and `recorded` apply only to asynchronous devices.
   bool asynchronous = true;  // whether a step starts before the tokens of the previous step are known
   bool recorded = true;      // whether decoding steps run as CUDA graphs
-  // Groups of the ranks that have the other parts of the model, for host memory; they must outlive the
-  // executor. null: there is a single rank.
+  // Groups of the ranks among which the model is divided, which exchange rows in host memory. They must
+  // outlive the executor. null: there is a single rank. On devices whose memory the host cannot access, the
+  // executor uses DeviceGroups instead.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
   bool prompt_embeds = false;
@@ -52,10 +53,12 @@ struct LocalExecutorOptions {
 class LocalExecutor final : public Executor, public BlockExchange {
  public:
   // Allocates all workspaces, but no KV cache. Several executors may share a backend if only one of them
-  // runs at a time. Returns an error if there is not enough memory.
+  // runs at a time. device_ranks: the groups of options.ranks for values on the device; empty on devices
+  // that share host memory. Returns an error if there is not enough memory.
   static Result<std::unique_ptr<LocalExecutor>> create(std::shared_ptr<Backend> backend,
                                                        std::unique_ptr<Model> model, CacheLayout layout,
-                                                       const LocalExecutorOptions& options);
+                                                       const LocalExecutorOptions& options,
+                                                       DeviceGroups device_ranks = {});
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
   // Runs the largest steps once with a temporary cache, like vLLM's profile run, so that later_bytes() can
@@ -81,6 +84,9 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::int64_t source_bytes() const { return media_ ? media_->source_bytes() : 0; }
 
   bool asynchronous() const override { return options_.asynchronous; }
+  // Returns true if the device waits for other ranks while it runs a step. Then a step does not end if a rank
+  // is lost.
+  bool device_waits_for_ranks() const { return device_ranks_.on_stream; }
   Result<> forward(const Batch& batch) override;
   // Called instead of forward() if engines share experts: computes this rank's experts for the other
   // engines.
@@ -103,13 +109,16 @@ class LocalExecutor final : public Executor, public BlockExchange {
   BlockExchange* block_exchange() override { return this; }
   Result<BlockFormat> block_format() const override;
   void export_piece(KvLocation location, std::span<std::byte> out) const override {
-    backend_.stream->wait(steps_begun_);
+    wait_for_begun_steps();
     cache_.export_piece(location, out);
   }
   void import_piece(KvLocation location, std::span<const std::byte> bytes) override {
-    backend_.stream->wait(steps_begun_);
+    wait_for_begun_steps();
     cache_.import_piece(location, bytes);
   }
+  // Waits until the device has run all steps that were enqueued. A step of this rank ends after the other
+  // ranks of its stage have used their blocks. Thread-safe.
+  void wait_for_begun_steps() const { backend_.stream->wait(steps_begun_); }
   const KvMemory& cache() const { return cache_; }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }
   Result<Buffer> allocate_staging(std::size_t bytes) override {
@@ -117,15 +126,17 @@ class LocalExecutor final : public Executor, public BlockExchange {
   }
   bool in_host_memory() const override { return backend_.device->shares_host_memory(); }
   Result<> release_cache() override;
+  Result<> restore_cache() override;
 
  private:
   LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model, CacheLayout layout,
-                const LocalExecutorOptions& options);
+                const LocalExecutorOptions& options, DeviceGroups device_ranks);
   Result<> allocate();
+  Result<> allocate_blocks(KeptBlocks kept);
   Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
-  // Sends rows to the next stage, or receives rows from the previous stage. `rows` is f32 [n, dim]. If
-  // `stages` is null, does nothing.
+  // Sends rows to the next stage (to_stage_behind) or receives rows from the previous stage
+  // (from_stage_before). `stages` is the group of the two stages; null: does nothing. `rows` is f32 [n, dim].
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
   StepAdapters step_adapters() const;
@@ -137,12 +148,14 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::shared_ptr<Backend> shared_backend_;
   Backend& backend_;
   // Replaces options_.ranks on devices whose memory the host cannot access.
-  std::optional<RankGroups> staged_ranks_;
+  DeviceGroups device_ranks_;
   std::unique_ptr<Model> model_;
   CacheLayout layout_;
 
   KvMemory cache_;
-  std::int64_t blocks_ = 0;
+  struct {
+    std::int64_t blocks = 0, state_slots = 0;
+  } cache_size_;
   // Mark of the stream after the last enqueued step. On an asynchronous device, a step may still write a
   // block that is being exported, or read a freed block that is being imported.
   std::atomic<Stream::Mark> steps_begun_ = 0;

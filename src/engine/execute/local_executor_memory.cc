@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Minimum number of logit rows that are computed at a time. More rows need more memory (1 MiB for each row
-// with a vocabulary of 256k), but the output matrix is read less often.
+// Maximum number of logit rows in a pass, unless max_sequences is larger. More rows need more memory (1 MiB
+// for each row with a vocabulary of 256k), but the output matrix is read less often.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) {
@@ -19,18 +19,21 @@ int logit_rows(const LocalExecutorOptions& options) {
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(std::shared_ptr<Backend> backend,
                                                              std::unique_ptr<Model> model, CacheLayout layout,
-                                                             const LocalExecutorOptions& options) {
-  std::unique_ptr<LocalExecutor> executor(
-      new LocalExecutor(std::move(backend), std::move(model), std::move(layout), options));
+                                                             const LocalExecutorOptions& options,
+                                                             DeviceGroups device_ranks) {
+  std::unique_ptr<LocalExecutor> executor(new LocalExecutor(
+      std::move(backend), std::move(model), std::move(layout), options, std::move(device_ranks)));
   TRY_VOID(executor->allocate());
   return executor;
 }
 
 LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model,
-                             CacheLayout layout, const LocalExecutorOptions& options)
+                             CacheLayout layout, const LocalExecutorOptions& options,
+                             DeviceGroups device_ranks)
     : options_(options),
       shared_backend_(std::move(backend)),
       backend_(*shared_backend_),
+      device_ranks_(std::move(device_ranks)),
       model_(std::move(model)),
       layout_(std::move(layout)),
       recordings_(backend_.stream->asynchronous() && options.recorded
@@ -39,8 +42,8 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
       adapters_(*model_, backend_, options.max_adapters, options.max_adapter_rank),
       sampling_(backend_, options.sampler) {
   options_.asynchronous &= backend_.stream->asynchronous();
-  if (options_.ranks == nullptr || backend_.device->shares_host_memory()) return;
-  options_.ranks = &staged_ranks_.emplace(staged_groups(backend_, *options_.ranks));
+  if (options_.ranks != nullptr && !backend_.device->shares_host_memory())
+    options_.ranks = &device_ranks_.groups;
 }
 
 Result<> LocalExecutor::allocate() {
@@ -81,19 +84,25 @@ Result<> LocalExecutor::allocate() {
   return logit_rows_.reserve(static_cast<std::size_t>(rows), columns, adapters, backend_);
 }
 
-// Adds one block to the cache. Padding tokens write their keys and values to this block, and no query reads
-// it.
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources,
                                        KeptBlocks kept) {
-  blocks_ = blocks;
+  cache_size_.blocks = blocks;
+  cache_size_.state_slots = state_slots;
   if (options_.expert_balancing.enabled) {
     const RankGroups& ranks = *options_.ranks;
     ProcessGroup& group = ranks.experts ? *ranks.experts : *ranks.tensor;
     TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, group));
   }
   if (media_) TRY_VOID(media_->allocate_sources(sources));
-  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1),
-                                 state_slots, options_.shared_cache, std::move(kept)));
+  return allocate_blocks(std::move(kept));
+}
+
+// Adds one block to the cache. Padding tokens write their keys and values to this block, and no query reads
+// it.
+Result<> LocalExecutor::allocate_blocks(KeptBlocks kept) {
+  TRY(cache_,
+      KvMemory::allocate(layout_, backend_, cache_size_.blocks + (recordings_.sizes().empty() ? 0 : 1),
+                         cache_size_.state_slots, options_.shared_cache, std::move(kept)));
   cache_.prefault();
   return {};
 }
@@ -118,7 +127,7 @@ Result<> LocalExecutor::rehearse() {
   recordings_.measured(bytes_each);
   recordings_.forget();
   cache_ = {};
-  blocks_ = 0;
+  cache_size_.blocks = 0;
   log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB",
            available() >> 20, backend_.device->memory_bytes() >> 20, bytes_each >> 10);
   return {};
@@ -165,9 +174,18 @@ Result<BlockFormat> LocalExecutor::block_format() const {
 }
 
 Result<> LocalExecutor::release_cache() {
-  if (!device().shares_host_memory()) return Executor::release_cache();
-  cache_.release();
+  if (device().shares_host_memory()) {
+    cache_.release();
+    return {};
+  }
+  backend_.stream->synchronize();
+  recordings_.forget();  // CUDA graphs contain the addresses of the cache
+  cache_ = {};
   return {};
+}
+
+Result<> LocalExecutor::restore_cache() {
+  return device().shares_host_memory() ? Result<>() : allocate_blocks({});
 }
 
 std::int64_t LocalExecutor::later_bytes() const {

@@ -124,6 +124,65 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   }
 }
 
+// A sleeping engine gives the memory of its cache back to the device. Captured graphs contain the addresses
+// of the cache, so steps after the sleep must not replay them.
+TEST(ExecutorOnADevice, AReleasedCacheIsFreeMemory) {
+  Backend backend = make_cuda_backend().value();
+  auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();
+  const CacheLayout layout =
+      cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
+  const int vocab = model->spec.vocab;
+  constexpr std::int64_t kBlocks = 4096;
+  const std::int64_t cache_bytes = kBlocks * layout.block_bytes(backend.ops);
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model),
+                                        layout, {.max_tokens = 64, .max_sequences = 4})
+                      .value();
+  ASSERT_TRUE(executor->allocate_cache(kBlocks, 1));
+  const SamplingParams wanted = params();
+  const SequenceSampling sampling(wanted, {}, {}, 42, vocab);
+  const auto decode = [&] {
+    std::vector<std::int32_t> ids;
+    for (int step = 0; step < 3; ++step) {  // runs directly, captures a graph, replays it
+      EXPECT_TRUE(executor->forward(new_texts(std::vector{1, 1}, 1, kBlockSize, vocab)));
+      const std::vector<SampleRow> rows(2, {.sequence = &sampling, .output = {}});
+      const std::int32_t last[] = {0, 1};
+      EXPECT_TRUE(executor->sample(last, rows));
+      const auto sampled = executor->collect().value();
+      for (const SampledToken& token : sampled) ids.push_back(token.id);
+    }
+    return ids;
+  };
+  const std::vector<std::int32_t> before = decode();
+  const std::size_t awake = executor->device().available_bytes();
+  ASSERT_TRUE(executor->release_cache());
+  EXPECT_GE(executor->device().available_bytes(), awake + static_cast<std::size_t>(cache_bytes));
+  ASSERT_TRUE(executor->restore_cache());
+  EXPECT_EQ(decode(), before);
+}
+
+// Weights in host memory take no memory of the device.
+TEST(ExecutorOnADevice, WeightsInHostMemoryAreNotOnTheDevice) {
+  const auto used = [](const HostWeights& host) {
+    Backend backend = make_cuda_backend().value();
+    const std::size_t before = backend.device->available_bytes();
+    const auto model =
+        Model::load("tests/data/models/qwen3_moe", backend, {.threads = 2, .host_weights = host}).value();
+    return std::pair(before - backend.device->available_bytes(), model->host_weight_bytes);
+  };
+  const auto [all, none] = used({});
+  EXPECT_EQ(none, 0u);
+  const auto [some, one_layer] = used({.expert_layers = 1});
+  const auto [few, every_layer] = used({.expert_layers = 100});
+  EXPECT_GT(one_layer, 0u);
+  EXPECT_EQ(every_layer, 2 * one_layer) << "layer 1 has no experts";
+  EXPECT_LT(some, all);
+  EXPECT_LT(few, some);
+  const auto [least, everything] = used({.bytes = 1 << 30});
+  EXPECT_GT(everything, every_layer);
+  EXPECT_LT(least, few);
+  EXPECT_EQ(used({.expert_layers = -1}).second, 0u) << "the device has enough memory for everything";
+}
+
 // When the cache size is chosen, all late allocations have happened, except CUDA graphs, whose size is
 // known.
 TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {

@@ -37,7 +37,7 @@ std::unique_ptr<LocalMedia> LocalMedia::of_embeds(Backend& backend, std::int64_t
   return media;
 }
 
-// An encoder input for cross attention (a sound or a prompt) is encoded in this call.
+// An encoder input for cross attention (a sound or a prompt) is encoded completely in this call.
 Result<> LocalMedia::begin_media(int slot, const MediaPart& part) {
   if (sources_) {
     sources_->encode(slot, part);

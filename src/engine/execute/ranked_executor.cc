@@ -48,19 +48,27 @@ struct DropMedia {
   int slot = 0;
 };
 struct ReleaseCache {};
+struct RestoreCache {};
 struct End {};
 
 using Any = std::variant<AllocateCache, Forward, Assist, Logits, PutAdapter, DropAdapter, BeginMedia,
-                         AdvanceMedia, DropMedia, ReleaseCache, End>;
+                         AdvanceMedia, DropMedia, ReleaseCache, RestoreCache, End>;
 }  // namespace order
 
-// Identifies the shared memory of another rank's blocks, so that rank 0 can open it.
+// Identifies the memory of another rank's blocks, so that rank 0 can open it: shared memory of the host, or
+// memory of a device.
 struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
+  CudaMemoryHandle on_device;
 };
 
+bool shares_cache(const LocalExecutor& own) {
+  return own.cache().segment().fd() >= 0 || own.cache().device_segment();
+}
+
 std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks) {
-  const CacheSegment mine{getpid(), own.cache().segment().fd()};
+  const CacheSegment mine{getpid(), own.cache().segment().fd(),
+                          own.cache().device_segment().value_or(CudaMemoryHandle())};
   std::vector<CacheSegment> all(static_cast<std::size_t>(ranks.layout().size()));
   ranks.groups().all->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   return all;
@@ -69,6 +77,15 @@ std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks
 [[noreturn]] void end_for(const Error& error) {
   log_error("the engine stops: {}", error.message);
   std::_Exit(EXIT_FAILURE);
+}
+
+// Waits for kLook. Returns false if the thread must stop.
+bool pause(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  std::unique_lock lock(mutex);
+  stopping.wait_for(lock, stop, kLook, [] { return false; });
+  return !stop.stop_requested();
 }
 
 }  // namespace
@@ -87,28 +104,47 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   return executor;
 }
 
-// Runs on a separate thread. Checks the ranks only while the engine is idle, because a step detects a lost
-// rank itself and reports it to its requests.
+// Runs on a separate thread. If the host exchanges the values, it checks the ranks only while the engine is
+// idle, because a step detects a lost rank itself and reports it to its requests.
 void RankedExecutor::look_on(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any stopping;
-  for (std::unique_lock lock(mutex); !stop.stop_requested();) {
-    stopping.wait_for(lock, stop, kLook, [] { return false; });
-    if (steps_ > 0 || stop.stop_requested()) continue;
+  using Clock = std::chrono::steady_clock;
+  const bool device_waits = own_->device_waits_for_ranks();
+  const std::chrono::milliseconds most(ranks_->step_timeout_ms());
+  std::uint64_t ended = 0;
+  Clock::time_point since = Clock::now();  // last time when no step ran or a step had ended
+  while (pause(stop)) {
+    if (steps_ > 0 && !device_waits) continue;
     if (const Result<> status = ranks_->check(); !status) end_for(status.error());
+    const std::uint64_t now_ended = ended_;
+    if (steps_ == 0 || std::exchange(ended, now_ended) != now_ended) since = Clock::now();
+    if (Clock::now() - since > most)
+      end_for({ErrorCode::unavailable,
+               fmt::format("no step has ended for {} ms: a rank does not respond", most.count()),
+               {}});
   }
 }
 
 Result<> RankedExecutor::open_caches(const RankCaches& caches, std::int64_t blocks) {
   std::vector<SharedMemory> opened;
+  std::vector<Buffer> on_devices;
   std::vector<std::span<std::byte>> memory;
-  for (const CacheSegment& segment : gather_segments(*own_, *ranks_)) {
-    TRY(SharedMemory each, SharedMemory::open_of(segment.process, segment.descriptor));
-    memory.push_back(each.bytes());
-    opened.push_back(std::move(each));
-  }
+  const std::vector<CacheSegment> segments = gather_segments(*own_, *ranks_);
   TRY_VOID(ranks_->groups().all->status());
-  TRY(memory_, RankedKvMemory::create(caches, own_->backend(), blocks, std::move(memory), std::move(opened)));
+  for (const CacheSegment& segment : segments) {
+    if (own_->device().shares_host_memory()) {
+      TRY(SharedMemory each, SharedMemory::open_of(segment.process, segment.descriptor));
+      memory.push_back(each.bytes());
+      opened.push_back(std::move(each));
+    } else if (memory.empty()) {  // a process cannot open its own memory
+      memory.push_back(own_->cache().blocks());
+    } else {
+      TRY(Buffer each, cuda_open_shared(segment.on_device, own_->cache().blocks().size()));
+      memory.emplace_back(static_cast<std::byte*>(each.data()), each.bytes());
+      on_devices.push_back(std::move(each));
+    }
+  }
+  TRY(memory_, RankedKvMemory::create(caches, own_->backend(), blocks, std::move(memory), std::move(opened),
+                                      std::move(on_devices)));
   return {};
 }
 
@@ -158,6 +194,7 @@ Result<> RankedExecutor::assist() {
   Result<> done = broadcast<order::Assist>();
   if (done) done = own_->assist();
   --steps_;
+  ++ended_;
   return or_end(std::move(done));
 }
 
@@ -181,10 +218,21 @@ Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<
   return {};
 }
 
+Result<std::span<SampledToken>> RankedExecutor::collect() {
+  ++steps_;
+  auto tokens = own_->collect();
+  --steps_;
+  ++ended_;
+  if (!tokens) TRY_VOID(or_end(std::unexpected(tokens.error())));
+  return tokens;
+}
+
 Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t> starts,
                                                     std::span<const std::uint8_t> heads) {
+  auto vectors = own_->pool(starts, heads);
   --steps_;
-  return own_->pool(starts, heads);
+  ++ended_;
+  return vectors;
 }
 
 // Sends the whole adapter to all ranks. Each rank takes its part.
@@ -218,8 +266,18 @@ void RankedExecutor::drop_media(int slot) {
 }
 
 Result<> RankedExecutor::release_cache() {
+  // Other processes have opened the memory of a GPU, which must not be freed.
+  if (memory_ && !own_->device().shares_host_memory())
+    return failure(
+        ErrorCode::unsupported,
+        "ranks on GPUs whose KV blocks can be transferred keep the memory of the blocks: set level 2");
   TRY_VOID(or_end(broadcast<order::ReleaseCache>()));
   return own_->release_cache();
+}
+
+Result<> RankedExecutor::restore_cache() {
+  TRY_VOID(or_end(broadcast<order::RestoreCache>()));
+  return own_->restore_cache();
 }
 
 namespace {
@@ -235,7 +293,7 @@ class Follower {
 
   Result<> run(const order::AllocateCache& cache) {
     TRY_VOID(ranks_.agree(own_.allocate_cache(cache.blocks, cache.state_slots)));
-    if (own_.cache().segment().fd() >= 0) gather_segments(own_, ranks_);
+    if (shares_cache(own_)) gather_segments(own_, ranks_);
     return {};
   }
   Result<> run(order::Forward& forward) {
@@ -267,6 +325,7 @@ class Follower {
     return own_.media_encoder()->drop_media(drop.slot), Result<>();
   }
   Result<> run(const order::ReleaseCache&) { return own_.release_cache(); }
+  Result<> run(const order::RestoreCache&) { return own_.restore_cache(); }
   Result<> run(const order::End&) { return {}; }
 
  private:
@@ -279,6 +338,14 @@ class Follower {
 }  // namespace
 
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
+  std::jthread looking;
+  // On one host, the system ends this process when rank 0 ends.
+  if (own.device_waits_for_ranks() && !ranks.on_one_host())
+    looking = std::jthread([&](const std::stop_token& stop) {
+      while (pause(stop))
+        // At a regular end, connections close just before this thread stops.
+        if (const Result<> status = ranks.check(); !status && pause(stop)) end_for(status.error());
+    });
   Follower follower(own, ranks);
   std::vector<std::byte> message;
   order::Any order;

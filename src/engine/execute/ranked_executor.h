@@ -8,6 +8,9 @@
 // ranks, and repeats the unfinished requests, so that streams continue. If a rank on another host is lost,
 // the step fails and its requests get an error. While the engine is idle, a thread checks that all ranks
 // are alive.
+//
+// If the devices exchange the values (DeviceGroups::on_stream), a step with a lost rank never ends. So the
+// thread also checks the ranks during steps, and ends the engine process, with any number of hosts.
 #pragma once
 
 #include <atomic>
@@ -43,7 +46,7 @@ class RankedExecutor final : public Executor,
   int stages() const override { return ranks_->layout().pipeline; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  Result<std::span<SampledToken>> collect() override { return own_->collect(); }
+  Result<std::span<SampledToken>> collect() override;
   // Only rank 0 runs the pooling head, because it has the complete rows of all tokens.
   bool pools() const override { return own_->pools(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
@@ -64,11 +67,16 @@ class RankedExecutor final : public Executor,
   bool advance_media(int rows) override;
   void drop_media(int slot) override;
   Result<> release_cache() override;
+  Result<> restore_cache() override;
   Result<BlockFormat> block_format() const override;
+  Result<Buffer> allocate_staging(std::size_t bytes) override { return own_->allocate_staging(bytes); }
+  bool in_host_memory() const override { return own_->in_host_memory(); }
   void export_piece(KvLocation location, std::span<std::byte> out) const override {
+    own_->wait_for_begun_steps();
     memory_->export_piece(location, out);
   }
   void import_piece(KvLocation location, std::span<const std::byte> bytes) override {
+    own_->wait_for_begun_steps();
     memory_->import_piece(location, bytes);
   }
 
@@ -87,7 +95,8 @@ class RankedExecutor final : public Executor,
   std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
   std::deque<Batch> waiting_;  // batches that are in earlier stages, oldest first
-  std::atomic<int> steps_ = 0;
+  std::atomic<int> steps_ = 0;            // steps that have begun and not ended
+  std::atomic<std::uint64_t> ended_ = 0;  // number of ended steps
   std::jthread looking_;  // checks the ranks; destroyed before ranks_
 };
 

@@ -25,7 +25,7 @@ constexpr int kEndMs = 2'000;
 constexpr int kMeetEnginesS = 300;
 // maximum number of pipeline stages; each has one step in flight (SchedulerOptions::max_steps_in_flight)
 constexpr int kStagesMax = 16;
-// Usual maximum size of a stage's output for one token.
+// Usual maximum size in bytes of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
 struct Greeting {
@@ -110,7 +110,6 @@ Result<> check_ranks_on_gpus(const EngineOptions& options) {
         "tensor_parallel_size and pipeline_parallel_size to 1",
         what);
   };
-  if (options.kv_transfer.enabled) return refuse("kv_transfer_config", "the transfer of KV blocks");
   if (options.parallel.expert_balancing.enabled) return refuse("enable_eplb", "moving experts");
   return {};
 }
@@ -165,6 +164,7 @@ Ranks::Ranks(const EngineOptions& options, int rank)
       timeout_ms_(options.parallel.nodes.timeout_s > 0 ? options.parallel.nodes.timeout_s * 1000
                   : layout_.pipeline > 1 || options.parallel.shares_experts() ? kHungStageMs
                                                                               : kHungMs),
+      step_timeout_ms_(options.parallel.nodes.timeout_s > 0 ? timeout_ms_ : kHungStageMs),
       handed_on_bytes_(static_cast<std::size_t>(options.schedule.max_num_batched_tokens) * kRowBytes) {}
 
 Ranks::~Ranks() {

@@ -49,7 +49,11 @@ class Ranks {
   // Checks that the ranks to which this rank has a connection are alive. Thread-safe.
   Result<> check();
 
-  // Returns the connections to all ranks of the engines that share experts, or null.
+  // Time in ms after which a step counts as hung if the devices wait for each other.
+  int step_timeout_ms() const { return step_timeout_ms_; }
+
+  // Returns the connections to all ranks of the engines that share experts; null: the engine shares no
+  // experts.
   const TcpTransport* engines() const { return engines_.get(); }
 
   // All ranks must call it. Reports the result of this rank's start and waits for the results of all ranks.
@@ -68,7 +72,7 @@ class Ranks {
 
   RankLayout layout_;
   int rank_;
-  int timeout_ms_;
+  int timeout_ms_, step_timeout_ms_;
   std::size_t handed_on_bytes_;
   std::mutex children_mutex_;
   // Processes of the other ranks, from rank 1 on. Empty except on rank 0.

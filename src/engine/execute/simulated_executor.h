@@ -17,7 +17,7 @@ struct SimulatedExecutorOptions {
   int vocab_size = 1000;
   int block_size = 16;
   int num_blocks = 0;
-  // whether a step is accepted before the previous one is collected, as on a GPU
+  // whether forward() accepts a step before the previous step is collected, as on a GPU
   bool asynchronous = false;
   int stages = 1;  // number of pipeline stages; a step is computed when it is sampled
   std::string fingerprint = "simulated";

@@ -30,7 +30,7 @@ class StepPlans {
   // call.
   std::span<const GroupBatch> groups(const StepInputs& inputs);
   std::span<const WholeSpan> wholes() const { return wholes_; }
-  // Includes the padding.
+  // Includes the padding sequences.
   const std::vector<std::int32_t>& query_starts() const { return query_starts_; }
   std::int64_t sequences() const { return std::ssize(lengths_); }
   // Returns the index of the token's sequence in the batch. id_of() returns the id of the sequence.

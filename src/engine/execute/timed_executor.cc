@@ -12,8 +12,8 @@ namespace octavo {
 namespace {
 
 // A step that starts within this time after the previous step counts as if it had started immediately,
-// because a real device overlaps the host's work between two steps with the previous step. A step that
-// contains a sequence of the previous step depends on it.
+// because a real device overlaps the host's work between two steps with the previous step. If a step contains
+// a sequence of the previous step, the limit is at least the duration of the step.
 constexpr std::int64_t kBackToBackUs = 2'000;
 
 }  // namespace

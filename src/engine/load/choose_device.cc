@@ -14,11 +14,15 @@ int process_of_host(const EngineOptions& options, int rank) {
   return options.index * ranks + rank % ranks;
 }
 
+int processes_with_devices(const EngineOptions& options) {
+  return options.parallel.data_parallel_size * options.parallel.ranks_of_host();
+}
+
 Result<Backend> choose_gpu(const EngineOptions& options, int rank) {
   TRY(Backend gpu, make_cuda_backend(process_of_host(options, rank)));
-  const int processes = options.parallel.data_parallel_size * options.parallel.ranks_of_host();
-  if (const int devices = gpu.device->devices_of_host(); rank == 0 && processes > devices)
-    log_warning("{} processes share {} GPUs: each process uses a part of a GPU's memory", processes, devices);
+  if (rank == 0 && !has_own_device(options, *gpu.device))
+    log_warning("{} processes share {} GPUs: each process uses a part of a GPU's memory",
+                processes_with_devices(options), gpu.device->devices_of_host());
   return gpu;
 }
 
@@ -40,6 +44,10 @@ Result<Backend> choose_automatically(const EngineOptions& options, int rank, con
 }
 
 }  // namespace
+
+bool has_own_device(const EngineOptions& options, const Device& device) {
+  return processes_with_devices(options) <= device.devices_of_host();
+}
 
 Result<Backend> choose_device(const EngineOptions& options, int rank, const CheckModel& check) {
   if (options.device.type == "reference") return make_reference_backend();

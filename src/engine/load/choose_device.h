@@ -18,4 +18,7 @@ using CheckModel = std::function<Result<>(const Backend& gpu)>;
 // of `check` that do not depend on the device.
 Result<Backend> choose_device(const EngineOptions& options, int rank, const CheckModel& check);
 
+// Returns whether no two processes of this host share a device.
+bool has_own_device(const EngineOptions& options, const Device& device);
+
 }  // namespace octavo

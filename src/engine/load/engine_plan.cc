@@ -44,8 +44,8 @@ void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::
   s.saved_states = static_cast<int>(std::min({fitting, passed, std::int64_t{1} << 16}));
   s.enable_prefix_caching = s.saved_states > 0;
   bytes -= s.saved_states * state_bytes;
-  log_info("prefix cache: saves {} states of {} bytes, one every {} tokens", s.saved_states, state_bytes,
-           s.mamba_block_size);
+  log_info("prefix cache: can save {} recurrent states of {} bytes, one every {} tokens of a prompt",
+           s.saved_states, state_bytes, s.mamba_block_size);
 }
 
 // Returns the number of blocks of a model without attention. Such blocks have no bytes and only identify
@@ -85,8 +85,8 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   return {};
 }
 
-// Pooling models: plans one step for the uncached part of each text, so its keys and values are needed only
-// during that step. The +1 is for the output token, which is never computed.
+// Pooling models: plans one step for the uncached part of each text, so the keys and values of that part are
+// needed only during the step. The +1 is for the output token, which is never computed.
 void read_whole_texts(SchedulerOptions& s, bool prefixes) {
   s.enable_prefix_caching = prefixes;
   s.enable_chunked_prefill = false;

@@ -40,9 +40,9 @@ struct MemoryFigures {
 // workspaces.
 SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options);
 
-// Plans the numbers of blocks and states, and the maximum sequence length. If the user has set
-// max_model_len, a sequence of this length must fit. Otherwise the limit of the model is reduced until a
-// sequence fits. Returns invalid_argument on kv_cache_memory_bytes.
+// Plans the numbers of blocks and states, and the maximum sequence length. If the user has set max_model_len,
+// a sequence of this length must fit. Otherwise the limit of the model is reduced until a sequence fits.
+// Returns invalid_argument on the field kv_cache_memory_bytes if the cache is too small.
 Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
                                      const EngineOptions& options);
 

@@ -99,7 +99,7 @@ TEST(EnginePlan, StatesTakeAtMostHalfOfTheMemory) {
   EXPECT_EQ(plan_engine(model, memory, options).error().field, "kv_cache_memory_bytes");
 }
 
-// In builds without CUDA, there are two emulated GPUs.
+// In builds without CUDA, there are four emulated GPUs.
 TEST(EnginePlan, ProcessesThatShareADeviceShareItsMemory) {
   const auto gpu = make_cuda_backend();
   if (!gpu) GTEST_SKIP() << gpu.error().message;

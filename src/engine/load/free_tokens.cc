@@ -14,7 +14,7 @@ constexpr int kCounts[] = {1, 2, 4, kFreeTokensFewest, 12, 16, 24, kFreeTokensMo
 // Tokens are free if the step takes at most this multiple of the time with one token. Up to this limit, a
 // draft token with an acceptance rate of one half saves more time than it costs.
 constexpr double kMostTime = 1.75;
-constexpr int kRuns = 5;                           // the fastest run counts
+constexpr int kRuns = 5;                           // number of runs of each size; the fastest run counts
 constexpr std::int64_t kPatienceNs = 100'000'000;  // time limit for all runs of one size, in ns
 
 bool is_free(const StepTimes& times, int tokens) {

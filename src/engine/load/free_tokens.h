@@ -13,8 +13,8 @@
 
 namespace octavo {
 
-// Range of free_tokens_of(). The result is kFreeTokensFewest even if fewer tokens were measured, because
-// other programs may have used the processor during the measurement.
+// Range of free_tokens_of(). If fewer than kFreeTokensFewest tokens seem to be free, the result is still
+// kFreeTokensFewest, because other programs may have used the processor during the measurement.
 inline constexpr int kFreeTokensFewest = 8;
 inline constexpr int kFreeTokensMost = 32;
 

@@ -28,6 +28,18 @@ Result<std::unique_ptr<Ranks>> start_ranks(const EngineOptions& options, const L
   return Ranks::start(options, hooks.rank_command);
 }
 
+// All ranks must call it. Returns the groups for values on the device, or nothing if the device shares the
+// host's memory.
+Result<DeviceGroups> groups_on_device(Backend& backend, const EngineOptions& options, const Ranks* ranks) {
+  if (ranks == nullptr || backend.device->shares_host_memory()) return DeviceGroups();
+  TRY(DeviceGroups found, device_groups(backend, ranks->groups(), has_own_device(options, *backend.device)));
+  if (ranks->rank() == 0)
+    log_info("{} ranks exchange values {}: {}", ranks->layout().size(),
+             found.on_stream ? "on their GPUs" : "through host memory, so steps run without CUDA graphs",
+             found.about);
+  return found;
+}
+
 // Returns the name of the device without the number of threads, which does not affect outputs.
 std::string device_name(const Backend& backend) {
   const std::string name = backend.device->name();
@@ -80,8 +92,8 @@ Result<MemoryFigures> measure_memory(const EngineOptions& options, LoadedModel& 
                                      Ranks* ranks) {
   LocalExecutor& executor = *loaded.executor;
   const Device& device = executor.device();
-  // A pooling model has a small cache or none, so an estimate of later allocations suffices. Ranks record no
-  // graphs, which would need most of these allocations.
+  // A pooling model has a small cache or none, so an estimate of later allocations suffices. Ranks use the
+  // estimate, too, because all ranks would have to run the largest steps together.
   if (!device.shares_host_memory() && options.cache.memory_bytes == 0 && !options.cache.num_blocks &&
       !executor.pools() && ranks == nullptr)
     TRY_VOID(executor.rehearse());
@@ -116,7 +128,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   info.weight_bytes = ranks * static_cast<std::int64_t>(model.weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
   if (const auto& ends = model.ends) info.weight_bytes += static_cast<std::int64_t>(ends->weight_bytes);
-  info.cache_bytes =
+  info.cache.bytes =
       ranks * (scheduler.num_blocks * figures.block_bytes + state_slots(scheduler) * figures.state_bytes) +
       scheduler.max_num_seqs * memory.source_bytes + scheduler.num_blocks * memory.draft_block_bytes;
   info.vocab_size = model.spec.vocab;
@@ -149,11 +161,9 @@ Result<> add_proposer(const std::shared_ptr<Backend>& backend, const EngineOptio
 Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY(std::unique_ptr<Ranks> ranks, start_ranks(options, hooks));
-  if (ranks && !backend->device->shares_host_memory())
-    log_info("{} ranks exchange values through host memory, so steps run without CUDA graphs",
-             ranks->layout().size());
+  TRY(DeviceGroups device_ranks, groups_on_device(*backend, options, ranks.get()));
   // Loads weights and workspaces first, so that the free memory can be measured instead of estimated.
-  auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
+  auto loaded_or_not = load_model(backend, options, hooks, ranks.get(), std::move(device_ranks));
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
   LoadedModel& loaded = *loaded_or_not;
@@ -168,6 +178,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const LocalExecutor& local = *loaded.executor;
   const WorkFigures work = work_figures(options, loaded);
   TRY(KeptCache::Opened kept, kept_plan.open(scheduler, state_slots(scheduler)));
+  info.cache.outlives_engine = kept.cache != nullptr;
   std::unique_ptr<Executor> whole;
   if (ranks) {
     TRY(whole, RankedExecutor::create(std::move(ranks), std::move(loaded.executor), scheduler.num_blocks,
@@ -229,7 +240,9 @@ Result<> run_rank(const EngineOptions& requested, int rank) {
   options.device.type = backend.name;
   TRY_VOID(check_ranks(options));
   TRY(const auto ranks, Ranks::join(options, rank));
-  auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());
+  const auto shared_backend = std::make_shared<Backend>(std::move(backend));
+  TRY(DeviceGroups device_ranks, groups_on_device(*shared_backend, options, ranks.get()));
+  auto loaded = load_model(shared_backend, options, {}, ranks.get(), std::move(device_ranks));
   TRY_VOID(ranks->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
   TRY_VOID(memory_of_ranks(options, loaded->executor->device(), ranks.get()));
   return follow_rank_0(*loaded->executor, *ranks);

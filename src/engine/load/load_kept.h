@@ -24,8 +24,9 @@ class KeptPlan {
   // available, but the blocks of this engine will use them.
   std::int64_t occupied_bytes() const;
   // Returns a plan with the number of blocks of an earlier engine with the same identity. Returns `planned`
-  // if there is no such engine, if the user has set the size of the cache, or if the two sizes differ by more
-  // than 10 %, because the earlier server had other options or another amount of memory.
+  // if there is no such engine, or if the user has set the size of the cache. Also returns `planned` if the
+  // two sizes differ by more than 10 %, because the earlier server had other options or another amount of
+  // memory.
   SchedulerOptions keep_size(SchedulerOptions planned, const ModelPlanFigures& figures,
                              const MemoryFigures& memory, const EngineOptions& options) const;
   // Maps the memory and sets the seed of the prefix hash. `state_slots` is the number of slots of recurrent

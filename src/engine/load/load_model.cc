@@ -10,8 +10,10 @@
 #include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
 #include "model/fingerprint.h"
+#include "model/inspect.h"
 #include "model/rope.h"
 #include "model/shard.h"
+#include "weights/gguf.h"
 
 namespace octavo {
 namespace {
@@ -128,10 +130,25 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
-  if (load.quantization == Encoding::plain) return;
-  log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
-           ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
+void report_quantization(const EngineOptions& options, const LoadOptions& load, const Model& model,
+                         const Ranks* ranks) {
+  const std::string_view part = ranks != nullptr ? " per rank" : "";
+  if (load.quantization != Encoding::plain)
+    return log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
+                    part, size_text(model.checkpoint_bytes));
+  if (quantization_method(options.model.dir).value_or("none") == "none") return;
+  if (const auto checkpoint = open_checkpoint(options.model.dir, {}, options.model.weights_dir))
+    log_info("weights: {}, {}{}", formats_text(*checkpoint), size_text(model.weight_bytes), part);
+}
+
+HostWeights host_weights(const EngineOptions& options, bool shares_host_memory, bool is_rank_0) {
+  const HostWeights wanted{.expert_layers = options.device.expert_layers_on_host,
+                           .bytes = static_cast<std::int64_t>(options.device.weights_on_host_gb * (1 << 30))};
+  if (is_rank_0 && shares_host_memory && wanted.any())
+    log_warning(
+        "cpu_offload_gb and n_cpu_moe have no effect: all weights are in host memory, where this device "
+        "computes");
+  return wanted;
 }
 
 // The draft heads that this rank loads. Only rank 0 has heads, because only rank 0 has the complete rows.
@@ -196,23 +213,29 @@ ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, 
   return figures;
 }
 
+// Steps over several ranks are recorded if the device exchanges the values (DeviceGroups). Whole experts on
+// ranks need the host, which sorts their rows.
+bool ranks_can_record(const EngineOptions& options, const DeviceGroups& device_ranks) {
+  return device_ranks.on_stream && !options.parallel.enable_expert_parallel;
+}
+
 LocalExecutorOptions executor_options(const EngineOptions& options, const SchedulerOptions& step, bool pools,
-                                      const Ranks* ranks) {
-  return {
-      .max_tokens = step.max_num_batched_tokens,
-      .max_sequences = step.max_num_seqs,
-      .max_adapters = options.lora.in_memory(),
-      .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
-      .sampler = {options.logprobs.processed},
-      // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
-      // tokens, which must be on the host.
-      .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
-      // With prompt embeddings, the emulated device reports a data race in captured steps while they
-      // store keys. Ranks exchange values through host memory (StagedGroup).
-      .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds && ranks == nullptr,
-      .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
-      .expert_balancing = options.parallel.expert_balancing,
-      .prompt_embeds = options.model.prompt_embeds};
+                                      const Ranks* ranks, const DeviceGroups& device_ranks) {
+  return {.max_tokens = step.max_num_batched_tokens,
+          .max_sequences = step.max_num_seqs,
+          .max_adapters = options.lora.in_memory(),
+          .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+          .sampler = {options.logprobs.processed},
+          // Not asynchronous with drafting, because draft tokens are proposed from the last step's sampled
+          // tokens, which must be on the host.
+          .asynchronous = options.device.async_scheduling && !options.speculation && !pools,
+          // With prompt embeddings, the emulated device reports a data race in captured steps while they
+          // store keys.
+          .recorded = !options.device.enforce_eager && !pools && !options.model.prompt_embeds &&
+                      (ranks == nullptr || ranks_can_record(options, device_ranks)),
+          .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
+          .expert_balancing = options.parallel.expert_balancing,
+          .prompt_embeds = options.model.prompt_embeds};
 }
 
 }  // namespace
@@ -234,7 +257,7 @@ Result<LoadOptions> load_options(const EngineOptions& options) {
 }
 
 Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
-                               const LoadHooks& hooks, const Ranks* ranks) {
+                               const LoadHooks& hooks, const Ranks* ranks, DeviceGroups device_ranks) {
   const bool is_rank_0 = ranks == nullptr || ranks->rank() == 0;
   const RankHeads heads(options, is_rank_0);
   TRY(LoadOptions load, load_options(options));
@@ -242,13 +265,23 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
   load.stages = options.parallel.pipeline_parallel_size;
   load.progress = hooks.progress;
+  load.host_weights = host_weights(options, backend->device->shares_host_memory(), is_rank_0);
   // Draft tokens are planned by the measured times of steps, which need matrices in their final layout.
   load.late = hooks.late && ranks == nullptr && !options.speculation;
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
+  if (options.lora.enabled && is_gguf(options.model.dir))
+    return field_failure(
+        "enable_lora", ErrorCode::unsupported,
+        "LoRA adapters of GGUF models are not supported: serve the model's folder of safetensors "
+        "files (--quantization int8 or int4 makes it as small)");
   TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
-  if (is_rank_0) report_quantization(load, *model, ranks);
+  if (is_rank_0) report_quantization(options, load, *model, ranks);
+  if (is_rank_0 && model->host_weight_bytes > 0)
+    log_info("{} of {} of weights{} are in host memory, and the GPU reads them over PCIe",
+             size_text(model->host_weight_bytes), size_text(model->weight_bytes),
+             ranks != nullptr ? " a rank" : "");
 
   CacheOptions cache{.block_size = options.cache.block_size,
                      .dtype = load.cache_dtype.value_or(model->activation),
@@ -257,8 +290,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   const CacheLayout layout = loaded.figures.layout;  // layout of this rank's stage
   if (options.parallel.pipeline_parallel_size > 1)
     TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
-  LocalExecutorOptions local =
-      executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks);
+  LocalExecutorOptions local = executor_options(options, plan_step(loaded.figures, options),
+                                                loaded.figures.pools, ranks, device_ranks);
   if (heads.one_with_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
@@ -276,12 +309,12 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
       TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
     }
     local.shared_cache = loaded.rank_caches.has_value();
-  } else if (ranks == nullptr && options.sessions.held_fraction > 0) {
-    // Exported sessions carry this fingerprint. It hashes only samples of the weights, because a hash of all
-    // bytes would make each start slower. If it is empty, the engine refuses exports.
-    local.fingerprint = fingerprint_of(options, *model, sampled_fingerprint).value_or("");
+  } else if (ranks == nullptr && options.sessions.imports) {
+    // Exported sessions carry this fingerprint. If it is empty, the engine refuses exports and imports.
+    local.fingerprint = fingerprint_of(options, *model, model_fingerprint).value_or("");
   }
-  TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));
+  TRY(loaded.executor,
+      LocalExecutor::create(backend, std::move(model), layout, local, std::move(device_ranks)));
   return loaded;
 }
 

@@ -23,8 +23,9 @@ struct LoadedModel {
   std::optional<RankCaches> rank_caches = {};
 };
 
+// ranks: null if there is a single rank. device_ranks: see LocalExecutor::create.
 Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
-                               const LoadHooks& hooks, const Ranks* ranks);
+                               const LoadHooks& hooks, const Ranks* ranks, DeviceGroups device_ranks);
 
 // Returns the options for loading the whole model on any device.
 Result<LoadOptions> load_options(const EngineOptions& options);

@@ -74,7 +74,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.index = options.first_index + options.index;
   info.architecture = spec.architecture;
   info.device = "simulated " + by;
-  info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
+  info.cache.bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.logprobs.max;

@@ -43,8 +43,8 @@ class AdapterTable {
   // advance() has returned true. Returns an error if the name is unknown or the adapter cannot be read.
   Result<std::optional<Use>> use(const std::string& name);
 
-  // Continues loading. is_used(place) returns whether a running answer uses the adapter in the slot.
-  // Returns true if an adapter became ready or failed.
+  // Continues loading. is_used(slot) returns whether a running answer uses the adapter in the slot. Returns
+  // true if an adapter became ready or failed.
   bool advance(const std::function<bool(int slot)>& is_used);
   bool preparing() const;
 

@@ -57,8 +57,7 @@ struct Answer {
         so_far(begun),
         sampling(params(), prompt_ids(), accepted->request.eos_ids, seed, vocab_size),
         thinking(accepted->request.thinking_budget),
-        finish(accepted->request, context_tokens),
-        account{.cost = begun.cost} {
+        finish(accepted->request, context_tokens) {
     const std::span<const TokenId> tokens(so_far.tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       sampling.append(tokens[i]);
@@ -68,8 +67,15 @@ struct Answer {
     // If the answer has output already, an earlier engine has sent the prompt logprobs together with the
     // first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
-    if (continues())
-      account.computed_until = static_cast<int>(accepted->request.prompt.size() + tokens.size());
+  }
+
+  AnswerAccount opening_account() const {
+    const auto prompt = static_cast<int>(accepted->request.prompt.size());
+    const int known = prompt + static_cast<int>(so_far.tokens.size());
+    return {.cost = so_far.cost,
+            .prompt_tokens = prompt,
+            .known_tokens = known,
+            .computed_until = continues() ? known : 0};
   }
 
   // Returns whether an earlier engine, which crashed, has counted the cost of the prompt already.
@@ -115,7 +121,6 @@ struct Answer {
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  AnswerAccount account;
   Output news;  // output of the current step, which has not been sent
   // Logprobs that have not been sent, from prompt position 1 on.
   std::vector<TokenLogprobs> prompt_logprobs;

@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Measures blocks x time. `blocks` is the current number of blocks of the answer, and since_ns is the time
-// up to which the cost is counted.
+// Adds up number of blocks * time. `blocks` is the current number of blocks of the answer, and since_ns is
+// the time up to which the cost is counted.
 struct BlockTime {
   int blocks = 0;
   std::int64_t since_ns = 0;
@@ -41,7 +41,23 @@ struct AnswerAccount {
   AnswerCost cost{};
   BlockTime blocks{};
   WholeUnits energy{};
+  int prompt_tokens = 0;
+  int known_tokens = 0;    // prompt tokens, and output tokens of an earlier engine
   int computed_until = 0;  // tokens before this position have been computed
+
+  // Counts the tokens of a step: `count` tokens from position `first` on.
+  void add_tokens(int first, int count) {
+    const int end = first + count;
+    if (first < computed_until || first < known_tokens) {
+      const int fresh = std::max(first, computed_until);
+      const int again = std::clamp(computed_until - first, 0, count);
+      cost[CostUnit::prompt_tokens_computed] +=
+          std::clamp(prompt_tokens - fresh, 0, std::max(0, end - fresh));
+      cost[CostUnit::tokens_recomputed] +=
+          again + std::max(0, std::min(end, known_tokens) - std::max(fresh, prompt_tokens));
+    }
+    computed_until = std::max(computed_until, end);
+  }
 };
 
 }  // namespace octavo

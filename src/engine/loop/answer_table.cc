@@ -10,9 +10,11 @@ AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
   if (unused_.empty()) {
     unused_.push_back(answers_.size());
     answers_.emplace_back();
+    accounts_.emplace_back();
   }
   const AnswerIndex index = unused_.back();
   unused_.pop_back();
+  accounts_[index] = answer->opening_account();
   answers_[index] = std::move(answer);
   return index;
 }
@@ -35,8 +37,8 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
                           std::int64_t now_us) {
   Answer& answer = *answers_[index];
   ++counters_.generation_tokens;
-  ++answer.account.cost[CostUnit::output_tokens];
-  if (answer.times.first_token_us == 0) begin(answer, now_us);
+  ++accounts_[index].cost[CostUnit::output_tokens];
+  if (answer.times.first_token_us == 0) begin(index, now_us);
   answer.times.last_token_us = now_us;
   const bool kept = keep(index, now_us, [&](Answer& a) {
     a.sampling.append(token.id);
@@ -65,12 +67,14 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
 
 void AnswerTable::deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us) {
   Answer& answer = *answers_[index];
-  begin(answer, now_us);
+  begin(index, now_us);
   answer.news.pooled.assign(pooled.begin(), pooled.end());
   end(index, FinishReason::stop, now_us);
 }
 
-void AnswerTable::begin(Answer& answer, std::int64_t now_us) {
+void AnswerTable::begin(AnswerIndex index, std::int64_t now_us) {
+  Answer& answer = *answers_[index];
+  AnswerCost& cost = accounts_[index].cost;
   answer.times.first_token_us = now_us;
   counters_.prompt_tokens += static_cast<std::int64_t>(answer.accepted->request.prompt.size());
   counters_.prompt_tokens_cached += answer.cached_tokens;
@@ -82,19 +86,19 @@ void AnswerTable::begin(Answer& answer, std::int64_t now_us) {
   for (std::size_t source = 0; source < loaded.size(); ++source) {
     const std::int64_t used = std::min(loaded[source], cached);
     counters_.prompt_tokens_loaded[source] += used;
-    if (!answer.continues()) answer.account.cost[kLoaded[source]] += used;
+    if (!answer.continues()) cost[kLoaded[source]] += used;
     cached -= used;
   }
-  if (!answer.continues()) answer.account.cost[CostUnit::prompt_tokens_cached] += cached;
-  answer.account.cost += std::exchange(answer.accepted->shared_cost, {});
+  if (!answer.continues()) cost[CostUnit::prompt_tokens_cached] += cached;
+  cost += std::exchange(answer.accepted->shared_cost, {});
 }
 
-void AnswerTable::send(Answer& answer) const {
+void AnswerTable::send(Answer& answer, const AnswerCost& cost) const {
   answer.news.id = answer.accepted->id;
   answer.news.engine = engine_;
   answer.news.index = answer.so_far.index;
   answer.news.cached_tokens = answer.cached_tokens;
-  answer.news.cost = answer.account.cost;
+  answer.news.cost = cost;
   // Each output contains the times, not only the last one, because the server may end the answer itself at a
   // stop string.
   answer.news.times = answer.times;
@@ -118,7 +122,7 @@ void AnswerTable::hand_over() {
   for (const AnswerIndex index : fresh_) {
     Answer* answer = answers_[index].get();
     if (answer == nullptr) continue;
-    send(*answer);
+    send(*answer, accounts_[index].cost);
   }
   fresh_.clear();
 }
@@ -134,11 +138,12 @@ void AnswerTable::end(AnswerIndex index, FinishReason reason, std::int64_t now_u
   answer->news.finished = reason;
   answer->times.last_token_us = now_us;
   answer->news.preemptions = answer->preemptions;
-  answer->account.blocks.settle(now_us * 1000, answer->account.cost);
-  answer->account.cost += std::exchange(answer->accepted->shared_cost, {});
+  AnswerAccount& account = accounts_[index];
+  account.blocks.settle(now_us * 1000, account.cost);
+  account.cost += std::exchange(answer->accepted->shared_cost, {});
   const bool whole = reason != FinishReason::abort && reason != FinishReason::error;
   answer->news.kv_transfer = offer_(*answer, whole);
-  send(*answer);
+  send(*answer, account.cost);
   if (--answer->accepted->unfinished == 0) inbox_.finished(answer->accepted->id);
 }
 

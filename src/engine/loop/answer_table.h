@@ -31,6 +31,7 @@ class AnswerTable {
 
   AnswerIndex open(std::unique_ptr<Answer> answer);
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
+  AnswerAccount& account(AnswerIndex index) { return accounts_[index]; }
 
   // Adds the newest token, which is the last element of `output`. Returns true if the answer has ended; its
   // client is then notified.
@@ -81,14 +82,16 @@ class AnswerTable {
   // false.
   template <class Keep>
   bool keep(AnswerIndex index, std::int64_t now_us, Keep&& keep);
-  void begin(Answer& answer, std::int64_t now_us);
-  void send(Answer& answer) const;
+  void begin(AnswerIndex index, std::int64_t now_us);
+  void send(Answer& answer, const AnswerCost& cost) const;
   void end(AnswerIndex index, FinishReason reason, std::int64_t now_us);
 
   Inbox& inbox_;
   int engine_;
   Offer offer_;
   std::vector<std::unique_ptr<Answer>> answers_;
+  // [AnswerIndex]; separate from the answers, because each step reads the accounts of all its answers
+  std::vector<AnswerAccount> accounts_;
   std::vector<AnswerIndex> unused_;
   std::vector<AnswerIndex> fresh_;  // answers whose outputs have not been sent
   Counters counters_;

@@ -44,7 +44,7 @@ TEST_P(BlockEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"draft tokens", 2, 256, 6, {}, true},
                                   {"preempted", 2, 48, 6, few_blocks(options_.model.dir)}};
   expect_the_same_answers(options_, kBlockRequests, std::span(variations).first(4));
-  options_.cache.sliding_window_groups = false;  // the blocks of all groups grow
+  options_.cache.sliding_window_groups = false;  // all groups keep the blocks of all tokens
   expect_the_same_answers(options_, kBlockRequests, std::span(variations).last(1));
 }
 

@@ -68,7 +68,7 @@ TEST_P(DeviceEngineParts, MeasuresWhatTheCacheCanHave) {
   options.schedule.max_num_batched_tokens = 48;
   options.schedule.max_num_seqs = 6;
   const auto engine = load_engine(options).value();
-  EXPECT_GT(engine->info().cache_bytes, 0);
+  EXPECT_GT(engine->info().cache.bytes, 0);
   EXPECT_TRUE(answers_of(*engine, 7) == expected);
 }
 

@@ -9,7 +9,7 @@ namespace octavo {
 void Drafting::note_planned(AnswerIndex answer, std::span<const TokenId> drafts) {
   counters_.drafts += !drafts.empty();
   counters_.tokens += std::ssize(drafts);
-  answers_[answer].account.cost[CostUnit::draft_tokens] += std::ssize(drafts);
+  answers_.account(answer).cost[CostUnit::draft_tokens] += std::ssize(drafts);
 }
 
 // Returns false if the next token may depend on the number of reasoning tokens.
@@ -28,7 +28,7 @@ void Drafting::drop_rejected(RowList& rows, std::span<const SampledToken> result
     if (owner.dropped) continue;
     ++counters_.accepted[static_cast<std::size_t>(owner.drafts) - 1];
     if (scheduler_.contains(owner.sequence))
-      ++answers_[owner.answer].account.cost[CostUnit::draft_tokens_accepted];
+      ++answers_.account(owner.answer).cost[CostUnit::draft_tokens_accepted];
   }
 }
 

@@ -9,12 +9,12 @@ using namespace encoder_rig;
 // Returns the expected pooling type of a model without files of Sentence Transformers.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
-  if (name.starts_with("colbert") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
+  if (name.starts_with("col") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
   if (name == "llama-both-ways" || name == "voyage" || name.starts_with("jina_v3") || name == "nomic_bert" ||
       name.starts_with("nomic_moe") || name == "embedding_gemma" || name == "eurobert" ||
       name == "t5-encoder")
     return "mean";
-  return name == "qwen3-embedder" || name == "gemma2-embedder" ? "last" : "first";
+  return name == "qwen3-embedder" || name == "gemma2-embedder" || name == "clip-text" ? "last" : "first";
 }
 
 TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
@@ -24,6 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "bert-tokens", "llama-both-ways", "llama-both-ways-reranker",
                                          "internlm2-reward", "modernbert-tokens", "qwen2-reward", "voyage",
                                          "xlm-roberta-tokens", "colbert", "colbert-modernbert",
+                                         "clip-text", "colbert-jina", "colbert-lfm2", "colmodernvbert", "colqwen3", "colqwen3_5",
                                          "embedding_gemma", "eurobert", "gemma2-embedder", "gpt2-classifier",
                                          "gte", "gte-classifier", "jamba-classifier", "jina_v3",
                                          "jina_v3-published", "modernbert", "modernbert-classifier",

@@ -10,7 +10,8 @@ namespace octavo {
 
 class EnergyMeter {
  public:
-  static constexpr std::int64_t kSampleNs = 100'000'000;  // reading a counter takes some microseconds
+  static constexpr std::int64_t kSampleNs = 100'000'000;  // minimum time between two samples, because reading
+                                                          // a counter takes some microseconds
 
   // `folder` differs from the default only in tests.
   explicit EnergyMeter(const std::string& folder = "/sys/class/powercap");

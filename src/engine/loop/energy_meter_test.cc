@@ -38,7 +38,7 @@ TEST(EnergyMeter, SumsThePackagesAndFollowsACounterThatStartsAgain) {
   EnergyMeter meter(folder.path());
   ASSERT_TRUE(meter.readable());
   EXPECT_EQ(meter.microjoules_per_ns(kSecond), 0);
-  write_line(folder.path() / "intel-rapl:0/energy_uj", "40000100");  // 40 J
+  write_line(folder.path() / "intel-rapl:0/energy_uj", "40000100");  // 40 J more than at the last sample
   write_line(folder.path() / "intel-rapl:1/energy_uj", "1000000");   // 2 J
   write_line(folder.path() / "intel-rapl:0:0/energy_uj", "40000000");
   EXPECT_EQ(meter.microjoules_per_ns(kSecond + EnergyMeter::kSampleNs - 1), 0);

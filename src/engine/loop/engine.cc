@@ -151,6 +151,7 @@ void Engine::thread_main() {
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
+    if (const Result<> restored = restore_cache(); !restored) ran = std::unexpected(restored.error());
     sessions_.advance(now_us());
     if (mail.reset_prefix_cache) empty_cache();
     for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));

@@ -45,7 +45,8 @@ struct EngineParts {
   KvEventOptions kv_events{};
   // fraction of the blocks that KvResidencyStats measures; 0: no measurement
   double kv_residency_sample = 0;
-  WorkFigures work_figures{};  // work of the model; 0: unknown, so cost is divided by tokens
+  WorkFigures work_figures{};  // work of the model; 0: unknown, so the time of a step is divided in
+                               // proportion to tokens
   bool report_work = false;
   KvTransferOptions kv_transfer{};
   SessionLimits sessions{};
@@ -103,6 +104,7 @@ class Engine final : public EngineClient {
   bool assist_engines(Result<bool>& ran);
   void run_session_commands();
   void fall_asleep();
+  Result<> restore_cache();
   void empty_cache();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
@@ -146,6 +148,7 @@ class Engine final : public EngineClient {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
     std::deque<SessionRequest> sessions;
+    bool cache = false;  // the cache needs memory again after sleep()
   } waiting_;  // pending calls
 
   mutable std::mutex stats_mutex_;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/loop/engine.h"
 
 namespace octavo {
@@ -20,6 +21,10 @@ void Engine::run_session_commands() {
       run = kMost;
     else if (verb != SessionVerb::restore)
       ++run;
+    if (moves && waiting_.cache) {
+      request.done(failure(ErrorCode::unavailable, "the engine is asleep"));
+      continue;
+    }
     request.done(sessions_.command(request.command));
   }
   steps_.forget_blocks(sessions_.take_imported());
@@ -32,8 +37,18 @@ void Engine::fall_asleep() {
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
   empty_cache();
   const Result<> released = executor_->release_cache();
+  waiting_.cache = released.has_value();
   if (!released) inbox_.wake_up();
   end_sleeps(released);
+}
+
+// Returns an error if the engine cannot continue.
+Result<> Engine::restore_cache() {
+  if (!waiting_.cache || inbox_.asleep()) return {};
+  waiting_.cache = false;
+  const Result<> restored = executor_->restore_cache();
+  if (!restored) log_error("the engine cannot continue: {}", restored.error().message);
+  return restored;
 }
 
 void Engine::empty_cache() {

@@ -15,14 +15,14 @@ class Guidance {
  public:
   struct Counters {
     std::int64_t filled = 0;
-    std::int64_t nanoseconds = 0;  // time within steps
+    std::int64_t nanoseconds = 0;  // time for masks within steps
     std::int64_t deferred = 0;
   };
 
   Guidance(Scheduler& scheduler, AnswerTable& answers, MaskWorker& worker)
       : scheduler_(scheduler), answers_(answers), worker_(worker) {}
 
-  // Returns true if the mask of the next token is ready, computing it if that is fast enough. Otherwise the
+  // Returns true if the mask of the next token is ready. Computes the mask if that is fast; otherwise the
   // mask worker computes it.
   bool mask_is_ready(SequenceId sequence, Answer& answer);
 

@@ -229,7 +229,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   rig.expect_empty();
 }
 
-// No token can follow the end of the grammar, for any min_tokens.
+// No token can follow the end of the grammar, even if the output has fewer than min_tokens tokens.
 TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   for (const char* text : {"[a-c]", "[a-c]?"}) {

@@ -52,7 +52,7 @@ TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"preempted", 2, 48, 6, few_blocks()}};
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
   if (!few_blocks()) return;
-  options_.cache.sliding_window_groups = false;  // the blocks of all groups grow
+  options_.cache.sliding_window_groups = false;  // all groups keep the blocks of all tokens
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
 }
 
@@ -70,7 +70,7 @@ TEST_P(HybridEngine, PrefixesAreShared) {
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
     const std::int64_t before = engine->own_stats().prefix_cache.hits;
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
-    // Each prompt ends after a multiple of the interval, or before the first one.
+    // States are saved at multiples of the interval, so each prompt finds its tokens up to the last multiple.
     std::int64_t found = 0;
     for (int i = 0; i < kHybridRequests; ++i) {
       const auto length = static_cast<int>(request_of(i, 100).prompt.size());
@@ -88,7 +88,7 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   const auto few = load_engine(options_).value();
   EXPECT_LT(few->info().max_num_seqs, 6);
   EXPECT_GE(few->info().max_num_seqs, 1);
-  EXPECT_LE(few->info().cache_bytes, 60'000);
+  EXPECT_LE(few->info().cache.bytes, 60'000);
   options_.cache.memory_bytes = 10'000;
   const auto none = load_engine(options_);
   ASSERT_FALSE(none);

@@ -1,4 +1,4 @@
-// Tests sessions of a whole engine: prompts that are evicted, aborted, emptied or asleep.
+// Tests sessions of a whole engine, with evictions, aborts, emptied caches and sleep.
 #include <future>
 
 #include "engine/testing/rig.h"

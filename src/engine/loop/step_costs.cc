@@ -10,7 +10,8 @@ namespace octavo {
 namespace {
 
 constexpr double kLatestShare = 0.1;       // weight of the last step in a running mean
-constexpr double kOperationsPerByte = 16;  // used until steps of both kinds were measured
+constexpr double kOperationsPerByte = 16;  // used until steps with few tokens and steps with many tokens are
+                                           // measured
 // A step with at most kFewTokens waits for memory. A step with at least kManyTokens waits for arithmetic.
 constexpr int kFewTokens = 8, kManyTokens = 64;
 
@@ -98,8 +99,8 @@ std::vector<StepPart> StepCosts::parts_of(const StepPlan& plan, std::int64_t now
   std::vector<StepPart> parts = std::move(spare_);
   parts.clear();
   for (const PlannedSequence& s : plan.sequences) {
-    Answer& answer = answers_[s.tag];
-    answer.account.blocks.hold(s.blocks->held(), now_ns, answer.account.cost);
+    AnswerAccount& account = answers_.account(s.tag);
+    account.blocks.hold(s.blocks->held(), now_ns, account.cost);
     parts.push_back({.sequence = s.sequence,
                      .answer = s.tag,
                      .first = s.first,
@@ -115,8 +116,8 @@ void StepCosts::note_preempted(const StepPlan& plan, std::int64_t now_ns) const 
 }
 
 void StepCosts::lost_blocks(AnswerIndex index, std::int64_t now_ns) const {
-  Answer& answer = answers_[index];
-  answer.account.blocks.hold(0, now_ns, answer.account.cost);
+  AnswerAccount& account = answers_.account(index);
+  account.blocks.hold(0, now_ns, account.cost);
 }
 
 void StepCosts::computed(std::vector<StepPart>&& parts, std::int64_t now_ns) {
@@ -135,29 +136,15 @@ void StepCosts::computed(std::vector<StepPart>&& parts, std::int64_t now_ns) {
   divide(ns, work_, shares_);
   const double microjoules_per_ns = energy_.microjoules_per_ns(now_ns);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    Answer& answer = answers_[parts[i].answer];
-    answer.account.cost[CostUnit::compute_nanoseconds] += shares_[i];
+    AnswerAccount& account = answers_.account(parts[i].answer);
+    account.cost[CostUnit::compute_nanoseconds] += shares_[i];
     if (microjoules_per_ns > 0)
-      answer.account.cost[CostUnit::energy_microjoules] +=
-          answer.account.energy.take(static_cast<double>(shares_[i]) * microjoules_per_ns);
-    count(answer, parts[i], now_ns);
+      account.cost[CostUnit::energy_microjoules] +=
+          account.energy.take(static_cast<double>(shares_[i]) * microjoules_per_ns);
+    account.blocks.settle(now_ns, account.cost);
+    account.add_tokens(parts[i].first, parts[i].tokens);
   }
   spare_ = std::move(parts);
-}
-
-void StepCosts::count(Answer& answer, const StepPart& part, std::int64_t now_ns) const {
-  AnswerAccount& account = answer.account;
-  account.blocks.settle(now_ns, account.cost);
-  const auto prompt = static_cast<int>(answer.accepted->request.prompt.size());
-  // number of tokens of the sequence whose cost an earlier engine has counted
-  const int known = prompt + static_cast<int>(answer.so_far.tokens.size());
-  const int end = part.first + part.tokens;
-  const int fresh = std::max(part.first, account.computed_until);
-  const int again = std::clamp(account.computed_until - part.first, 0, part.tokens);
-  account.cost[CostUnit::prompt_tokens_computed] += std::clamp(prompt - fresh, 0, std::max(0, end - fresh));
-  account.cost[CostUnit::tokens_recomputed] +=
-      again + std::max(0, std::min(end, known) - std::max(fresh, prompt));
-  account.computed_until = std::max(account.computed_until, end);
 }
 
 }  // namespace octavo

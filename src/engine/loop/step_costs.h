@@ -38,8 +38,8 @@ class StepWeights {
  public:
   explicit StepWeights(const WorkFigures& figures) : figures_(figures) {}
 
-  // Sets weights[i] to the estimated work of parts[i]. The unit is the number of bytes that the device
-  // reads in the same time.
+  // Sets weights[i] to the estimated work of parts[i]. Work is expressed as the number of bytes that the
+  // device could read in the same time.
   void weigh(std::span<const StepPart> parts, std::span<double> weights) const;
   // Calibrates operations_per_byte() with a measured step.
   void note(std::span<const StepPart> parts, std::int64_t nanoseconds);
@@ -79,13 +79,11 @@ class StepCosts {
   }
 
  private:
-  void count(Answer& answer, const StepPart& part, std::int64_t now_ns) const;
-
   Scheduler& scheduler_;
   AnswerTable& answers_;
   StepWeights weights_;
   EnergyMeter energy_;
-  std::int64_t since_ns_ = 0;    // time up to which the time of the current run() is divided
+  std::int64_t since_ns_ = 0;    // the time of the current run() is divided among the answers up to this time
   std::int64_t carried_ns_ = 0;  // time of earlier run() calls that is not divided yet
   std::int64_t compute_ns_ = 0, unassigned_ns_ = 0;
   std::vector<StepPart> spare_;       // kept to reuse its memory

@@ -74,8 +74,8 @@ class StepMemory : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// Allocations that a step may make after an earlier output of the same length: the list of ids and, with
-// logprobs, the list of logprobs with the entries of each element.
+// A step that follows an output of the same length allocates only the data that it sends: the list of ids
+// and, with logprobs, the list of logprobs and the entries of each element.
 TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   struct Case {
     const char* name;

@@ -46,7 +46,7 @@ class StepProgress {
   std::int64_t last_used_us_ = 0;
   std::int64_t cpu_us_ = 0;
   std::int64_t looked_us_ = 0;
-  // value at the last call; nullopt if the thread was using CPU time
+  // result of waited_us() at the last call; nullopt if the thread was using CPU time
   std::optional<std::int64_t> waited_us_;
 };
 

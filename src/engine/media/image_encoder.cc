@@ -259,8 +259,9 @@ void ImageEncoder::upload_grid() {
   if (input_.has_positions()) {
     const int down = grid_.rows * input_.merge;
     position_embeddings =
-        input_.position_side > 0
-            ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
+        input_.grid.side > 0
+            ? stretched_positions(position_table_, input_.grid.side, tower_.spec.dim, down, across,
+                                  input_.grid.stretch)
             : added_positions(position_table_, tower_.spec.dim, down, across);
     upload(memory_.position_embeddings, DType::f32, position_embeddings);
   }

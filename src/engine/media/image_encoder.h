@@ -26,8 +26,8 @@ class ImageEncoder final : public RowEncoder {
   // if there is not enough memory, or if the backend does not support the size of the heads.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255. Patches attend only to the upper
-  // left part of seen_rows x seen_columns patches. 0: the whole image.
+  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255. If seen_rows > 0, patches attend
+  // only to the upper left seen_rows x seen_columns patches; otherwise they attend to all patches.
   struct Square {
     std::string_view bytes = {};
     std::span<const float> numbers = {};
@@ -38,9 +38,9 @@ class ImageEncoder final : public RowEncoder {
   // Requires that all images have the same size. Starts to encode a square. `encoded` receives its rows,
   // f32 [tokens, row_bytes() / 4].
   void begin_square(const Square& square, Buffer encoded);
-  // Runs the next layers, on at most `rows` patches in total. If an image has more patches, a call runs
-  // `rows` patches or one window of a single layer. The rows of the result have ImageInput::row_dim()
-  // elements.
+  // Runs the next layers, on at most `rows` patches in total. If an image has more patches, a call runs a
+  // part of one layer: about `rows` patches, in complete tokens or windows. The rows of the result have
+  // ImageInput::row_dim() elements.
   std::optional<Buffer> advance(int rows) override;
 
   // Applies the projector to `rows`, [n, dim]. Returns [n, out_dim]. Requires that all images have the same

@@ -6,8 +6,8 @@ namespace {
 
 using namespace image_rig;
 
-// If the image differs, the prefix differs from the block of the image on. If the image is the same, it is
-// found in the cache.
+// Requests with different images share only the blocks before the image. Requests with the same image share
+// all full blocks.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   const Conversation conversation("idefics3");
   const auto engine = image_engine_of(conversation.golden.directory);

@@ -94,6 +94,7 @@ class PromptSound : public testing::TestWithParam<SoundCase> {
 INSTANTIATE_TEST_SUITE_P(
     Families, PromptSound,
     testing::Values(SoundCase{"qwen2_audio", 259, 2, {"chirp.wav", "short.wav"}},
+                    SoundCase{"audioflamingo3", 259, 2, {"chirp.wav", "short.wav"}},
                     SoundCase{"voxtral", 260, 4, {"long.wav.0", "long.wav.1", "short.wav.0"}, true}),
     [](const auto& test) { return std::string(test.param.name); });
 
@@ -172,8 +173,8 @@ TEST_P(PromptSound, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-// If the sound differs, the prefix differs from the block of the sound on. If the sound is the same, it is
-// found in the cache.
+// Requests with different sounds share only the blocks before the sound. Requests with the same sound share
+// all full blocks.
 TEST_P(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   const auto engine = engine_of({});
   const auto cached = [&](const Request& request) { return run(*engine, request).ends.at(0).cached_tokens; };

@@ -24,7 +24,7 @@ class SequenceLayers {
   // Runs the next layers: at most `rows` rows in total, but at least one layer. Returns true when all
   // layers have run.
   bool advance(int rows);
-  // The decoder contains the output of the layers for the next stage of the encoder.
+  // Returns the decoder, which has the output of the layers. The next stage of the encoder reads it.
   Decoder& decoder() { return *decoder_; }
 
  private:

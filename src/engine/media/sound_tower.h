@@ -1,4 +1,4 @@
-// Runs a sound encoder, which consists of two convolutions and the layers, on a log-mel spectrogram.
+// Runs a sound encoder, which consists of two convolutions followed by layers, on a log-mel spectrogram.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class SoundTower {
   // Runs the next layers: at most `rows` rows in total, but at least one layer. Returns true when all
   // layers have run.
   bool advance(int rows) { return layers_->advance(rows); }
-  // The decoder contains the output of the layers for the next stage of the encoder.
+  // Returns the decoder, which has the output of the layers. The next stage of the encoder reads it.
   Decoder& decoder() { return layers_->decoder(); }
 
  private:

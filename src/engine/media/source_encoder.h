@@ -28,8 +28,8 @@ class SourceEncoder {
 
   void encode(int slot, const MediaPart& source);
 
-  // Plans the cross attention of the next step. Sequence s has the tokens [query_starts[s], query_starts[s
-  // + 1]) and the source in slot places[s].
+  // Plans the cross attention of the next step. Sequence s has the tokens [query_starts[s], query_starts[s +
+  // 1]) and the source in slot slots[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> slots);
   CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = slot_memory_.layers()}; }
 

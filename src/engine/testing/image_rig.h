@@ -39,9 +39,10 @@ struct Conversation {
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
-    any_size = name.starts_with("qwen") || name.starts_with("gemma4") || row_breaks;
+    constexpr std::string_view kAnySize[] = {"qwen", "gemma4", "glm", "paddleocr", "exaone", "hyperclovax", "dots", "lighton", "opencua"};
+    any_size = row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
     padded = name.starts_with("phi4");
-    tiled = name == "llava_next" || name == "llava_onevision" || padded;
+    tiled = name.starts_with("llava_next") || name == "llava_onevision" || padded;
     unit = name == "pixtral" ? 6 : 12;
     int position = 0;
     for (const char* picture : {"rgb.png", "photo.jpg"}) {
@@ -75,7 +76,7 @@ struct Conversation {
 
   MediaPart::Tiles tiles_of(const std::string& picture) const {
     if (padded) return padded_tiles_of(picture);
-    const bool next = golden.directory.ends_with("llava_next");
+    const bool next = !golden.directory.ends_with("llava_onevision");
     media::PinnedTileRule rule{.tile_size = next ? 32 : 30};
     for (int rows = 1; rows <= 3; ++rows)
       for (int columns = 1; columns <= 3; ++columns)

@@ -21,7 +21,7 @@ inline Recorder::Record run(Engine& engine, Request request) {
   return recorder->record();
 }
 
-// Returns the logprobs of all tokens after the last `positions` prompt tokens, except the last one:
+// Returns the logprobs of the whole vocabulary at the last `positions` prompt positions before the last one:
 // [positions, vocab], in order of token ids.
 inline std::vector<float> last_logprobs(Engine& engine, Request request, std::size_t positions,
                                         std::size_t vocab) {

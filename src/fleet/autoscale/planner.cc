@@ -39,7 +39,7 @@ struct Planner::State {
 
   std::mutex mutex;  // guards all members below
   std::condition_variable wake;
-  // deadline for the end of the connector; nullopt: not stopping
+  // time at which stop() no longer waits for Connector::end(); nullopt: not stopping
   std::optional<std::int64_t> stop_until_us;
   AutoscalerState seen;
   int silent = 0;

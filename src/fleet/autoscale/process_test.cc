@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// These tests use programs that never listen. tests/e2e/test_plan_live.py uses programs that listen.
+// The programs that these tests start never listen. server_at() listens in their place. In
+// tests/e2e/test_plan_live.py, the started programs listen.
 std::unique_ptr<http::Server> server_at(int port) {
   return *http::Server::start({.port = static_cast<std::uint16_t>(port)},
                               [](std::shared_ptr<http::Exchange> e) { e->respond({.body = "{}"}); });
@@ -70,7 +71,7 @@ TEST(ProcessConnector, OneThatIsNotReadyInTimeIsEnded) {
   connector.tick(2, 0);
   ASSERT_TRUE(started.reach(2));
   connector.tick(2, 29 * kSecond);
-  connector.tick(2, 31 * kSecond);  // sends SIGTERM to both processes
+  connector.tick(2, 31 * kSecond);  // kills both processes
   connector.tick(2, 32 * kSecond);
   connector.tick(2, 60 * kSecond);
   EXPECT_TRUE(started.reach(4));
@@ -103,7 +104,7 @@ TEST(ProcessConnector, AServerIsRegisteredAgainAndReplacedWhenItIsSilent) {
   connector.tick(1, 14 * kSecond);
   EXPECT_EQ(started.count(), 1) << "it may be slow";
   connector.tick(1, 15 * kSecond);
-  connector.tick(1, 16 * kSecond);  // sends SIGTERM to the process
+  connector.tick(1, 16 * kSecond);  // kills the process
   connector.tick(1, 17 * kSecond);
   connector.tick(1, 40 * kSecond);
   EXPECT_TRUE(started.reach(2));

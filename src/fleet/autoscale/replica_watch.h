@@ -27,7 +27,8 @@ struct FleetReading {
 
 class ReplicaWatch {
  public:
-  // `share` is the fraction of requests that must be within the reported latencies.
+  // `share` is the fraction of requests that must be within the SLO. The reported latencies are its
+  // percentiles.
   explicit ReplicaWatch(double share, Pool pool = Pool::both) : share_(share), pool_(pool) {}
 
   // Returns the work since the previous call. `pages` has the metrics page of each replica, by address. The

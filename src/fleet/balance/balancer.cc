@@ -67,7 +67,7 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
     return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();
-  // computed before the booking, so that they do not include this request
+  // The inputs are computed before the booking, so that they do not include this request.
   std::optional<LatencyInputs> inputs;
   if (predictor) inputs = predictor->inputs(cycle, chosen);
   Choice choice = book(cycle, options);
@@ -90,16 +90,15 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
   return static_cast<std::int64_t>(request.tokens.size()) - cycle.cached_tokens(decision_.chosen());
 }
 
-// Ranks endpoints into decision_, in two attempts. The first attempt excludes paused endpoints, and
-// excludes new endpoints and endpoints of small weight at random. The second attempt admits all endpoints,
-// except that options.rested also excludes paused endpoints.
+// Ranks endpoints into decision_, in at most two attempts. The first excludes the endpoints that leave_out()
+// returns. The second excludes only options.excluded, and paused endpoints if options.rested is set.
 std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (rank_named(cycle, options)) return std::nullopt;
   leave_out(cycle, options.excluded);
   bool any = false;
   for (const bool last : {false, true}) {
     if (last) {
-      // the second attempt would have the same candidates
+      // skipped if the first attempt excluded nothing more than options.excluded
       if (left_out_.size() == options.excluded.size()) break;
       left_out_.assign(options.excluded.begin(), options.excluded.end());
       if (options.rested) leave_out_paused(cycle);
@@ -146,9 +145,9 @@ void Balancer::leave_out_full(const Cycle& cycle) {
       left_out_.push_back(member.id);
 }
 
-// Fills left_out_ with the endpoints to exclude: `excluded`, paused and full endpoints, endpoints with a
-// worse priority than the best available endpoint, and at random, new endpoints and endpoints of small
-// weight.
+// Fills left_out_ with the endpoints to exclude: `excluded`, paused and full endpoints, and endpoints with a
+// worse priority than the best available endpoint. New endpoints and endpoints of small weight are excluded
+// at random.
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);

@@ -43,7 +43,7 @@ struct BalancerOptions {
   std::vector<PoolOptions> pools = {};  // one pool for both roles, or a prefill pool and a decode pool
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
-  // time in which the share of requests of a new endpoint rises to its full share
+  // time after which a new endpoint gets its full share of requests
   std::int64_t slow_start_us = 0;
   bool learn_capacity = false;     // learn from refusals how many requests an endpoint accepts
   std::function<std::int64_t()> clock = now_us;
@@ -55,9 +55,9 @@ struct BalancerOptions {
 
 struct Scrape {
   EndpointId endpoint = kNoEndpoint;
-  // expected name of the endpoint, because its id may have been reused; "": no check
+  // expected name of the endpoint, because a new endpoint may have reused its id; "": no check
   std::string name = {};
-  // true: the endpoint answered the health probe; nullopt: a different server answered
+  // whether the health probe succeeded; nullopt: a different server answered the probe
   std::optional<bool> answered = {};
   std::optional<EndpointState> state = {};  // new state; its availability is ignored
   Attributes attributes = {};               // new values of attributes; all other attributes stay
@@ -70,12 +70,11 @@ class Balancer {
   // Chooses an endpoint, adds the request to its load, and reports the choice to the policy. The caller
   // must pass every booking to ended().
   std::expected<Choice, Refusal> choose(const RouteRequest& request, const ChoiceOptions& options);
-  // Makes the same decision as choose(), without a booking. Returns how many prompt tokens the best
-  // endpoint would have to compute.
+  // Makes the same decision as choose(), without a booking. Returns the number of prompt tokens that the
+  // chosen endpoint would have to compute.
   std::optional<std::int64_t> new_tokens(const RouteRequest& request, const ChoiceOptions& options);
-  // Until ended(), `troubled` is called for each problem of the endpoint. `troubled` must not call the
-  // balancer. `silence_us` is used for endpoints that report no load: a request counts as lost if it
-  // receives no bytes for this time (0: never).
+  // Calls `troubled` for each problem of the endpoint, until ended(). `troubled` must not call the balancer.
+  // If the endpoint reports no load, the request counts as lost after `silence_us` without a byte (0: never).
   void watch(const Booking& booking, std::function<void(Trouble)> troubled, std::int64_t silence_us = 0);
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
@@ -90,7 +89,8 @@ class Balancer {
   // before ended(). `seconds` is the response's Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
   // Returns how many more requests the available endpoints accept now, if learn_capacity is set. Returns
-  // Places::kUnknown if no endpoint is available, or if an available endpoint has never refused a request.
+  // LearnedCapacity::kUnknown if no endpoint is available, or if an available endpoint has refused no
+  // request.
   int room() const;
 
   // Returns whether any endpoint serves this model, even if it is not available. Returns true if the fleet
@@ -191,7 +191,7 @@ class Balancer {
   // The KV cache indexes have a separate mutex, so that decisions do not wait for cache events. The mutex
   // guards writes to the policies' indexes, too.
   struct Caches {
-    std::mutex mutex = {};                      // must be locked after mutex_
+    std::mutex mutex = {};                      // if both mutexes are needed, mutex_ must be locked first
     std::vector<CachePosition> positions = {};  // [EndpointId]
     // names of endpoints whose block size differs from the index's
     std::set<std::string> other_block_sizes = {};
@@ -249,7 +249,7 @@ class Balancer {
   std::uint64_t choices_ = 0;
   std::int64_t expired_us_ = 0;
   std::int64_t paused_until_us_ = 0;  // latest end of a pause of any endpoint
-  bool ranked_ = false;               // some endpoint has a priority or weight
+  bool ranked_ = false;               // an endpoint has a priority or weight other than the default
 };
 
 }  // namespace octavo::fleet

@@ -18,7 +18,7 @@ constexpr int kIdleReads = 4;  // readings without running requests after which 
 constexpr int kIdleReadsOfStream = 30;
 // factor for Watch::silence_us after the first byte of a stream
 constexpr int kSilencesOfStream = 3;
-// an endpoint without a reading for this time counts as one that reports no load
+// After this time without a reading, an endpoint counts as one that reports no load.
 constexpr std::int64_t kBlindUs = 60'000'000;
 // source of endpoints that were added because the metrics show several ranks
 constexpr std::string_view kFromMetrics = "@metrics";
@@ -222,7 +222,7 @@ std::vector<Member> Balancer::leaving() const {
   return members;
 }
 
-// Returns null if the id was reused for another endpoint.
+// Returns null if a different endpoint now has the id.
 Balancer::Slot* Balancer::slot(EndpointId id, const Endpoint& endpoint) {
   const bool same = id < slots_.size() && slots_[id].health && slots_[id].endpoint->name == endpoint.name;
   return same ? &slots_[id] : nullptr;
@@ -315,8 +315,8 @@ bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& res
   return changed || state.availability != before;
 }
 
-// Several processes may answer at one address, each with its own metrics. A reading counts as a restart of
-// the process only if its start time is later.
+// Several processes may answer at one address in turn, each with separate metrics. So requests are reported
+// as lost only if the new start time is later than the previous one.
 void Balancer::restart(Member& member, const EndpointState& now) {
   log_info("{} has restarted: the router forgets its cached prefixes", member.endpoint->label());
   Slot& known = slots_[member.id];
@@ -374,8 +374,8 @@ void Balancer::watch_loads(std::function<void()> changed) {
   loads_changed_ = std::move(changed);
 }
 
-// Reports the change to peer routers. Not called when a load grows by output tokens, because peers need not
-// know it at once: the next report includes the growth.
+// Reports the change to peer routers. Not called for the growth by output tokens, which the next report
+// includes.
 void Balancer::load_changed(EndpointId id) {
   slots_[id].load_changed = true;
   if (loads_changed_ && std::exchange(loads_are_reported_, false)) loads_changed_();

@@ -211,8 +211,7 @@ TEST(Balancer, WhoHasASmallWeightIsPassedOverAsOften) {
   };
   const EndpointId large = weighted("a:80", 100), small = weighted("b:80", 20), none = weighted("c:80", 0);
   const int times = chosen(*balancer, small, 2000);
-  // The small endpoint's share is 1/5. It gets only 1/6 of the requests (about 333), because it is never
-  // chosen twice in a row.
+  // The share of `small` is 1/5 of that of `large`, so it gets 1/6 of the requests (about 333).
   EXPECT_GT(times, 200);
   EXPECT_LT(times, 450);
   EXPECT_EQ(chosen(*balancer, none, 200), 0) << "while others are there";

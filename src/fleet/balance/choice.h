@@ -26,7 +26,9 @@ struct ChoiceOptions {
   const Subset* subset = nullptr;  // null: all endpoints are allowed
   int priority = 0;
   EndpointId burst_home = kNoEndpoint;  // result of place_burst()
-  bool bodiless = false;                // the request has no prompt, so it is not refused because of load
+  // no admitters, and no prefill, encode or KV source endpoint; if the filters remove all endpoints, a random
+  // endpoint is chosen
+  bool bodiless = false;
   bool rested = false;
   bool computed = false;
   std::string_view worker = {};         // name of the endpoint to use if it is available; "": any endpoint
@@ -52,10 +54,10 @@ struct Choice {
   // images and audio
   std::string encoders = {};
   std::string kv_source = {};  // name of the endpoint to fetch KV blocks from; "": none
-  // Header fields to add to the response. The client sends them with its next request.
+  // Header fields for the response. The client sends them back with its next request.
   HeaderFields answer_headers = {};
   std::optional<LatencyInputs> inputs = {};  // to pass to Balancer::took()
-  std::string explanation = {};              // JSON; "" without ChoiceOptions::explain
+  std::string explanation = {};              // JSON; "" if ChoiceOptions::explain is false
 };
 
 // Why a request gets no endpoint, as in llm-d.
@@ -75,7 +77,7 @@ enum class Outcome : std::uint8_t {
 enum class Trouble : std::uint8_t {
   unhealthy,
   forgotten,  // the client has received no byte, and the endpoint's metrics show no running request
-  stalled,    // the stream has begun, and the endpoint's metrics show no running request for a longer time
+  stalled,  // the stream has begun, and the metrics show no running request for longer than `forgotten` needs
   restarted,  // the process that received the request has ended
 };
 

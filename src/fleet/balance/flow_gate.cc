@@ -124,7 +124,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   }
   counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
-  notify(outcomes);  // `then` books the request before the next request is considered
+  notify(outcomes);  // `then` books the request before the next request is dispatched
   for (const auto& evict : evicted) evict();
   lock.lock();
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr int kEndpoints = 2, kCapacity = 2;
 constexpr std::int64_t kAnswerUs = 100'000, kTickUs = 1'000;
 
-// Clients send a request every `interval_us` for 20 s. Each endpoint accepts kCapacity concurrent requests.
+// Clients send one request every `interval_us`. Each endpoint accepts kCapacity concurrent requests.
 class Overload {
  public:
   Overload(std::uint64_t queue_size, std::int64_t interval_us, int requests)
@@ -95,7 +95,7 @@ TEST(Overload, RequestsOfOneMomentAreAnsweredInOrder) {
 
 TEST(Overload, GoodputStays) {
   constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kCapacity);  // mean time between two answers
-  // requests arrive at 20 times the capacity
+  // Requests arrive at 20 times the rate that the endpoints can serve.
   Overload overload(20, kCapacityUs / 20, 16'000);
   overload.run();
   const double goodput = static_cast<double>(overload.answered.size()) * kCapacityUs /

@@ -12,7 +12,7 @@ namespace {
 
 using Prompt = std::vector<PrefixKey>;
 
-// Places the prompts of a burst one after another. Endpoints are indices.
+// Places the prompts of a burst one after another. An endpoint is an index in endpoints_.
 class Placement {
  public:
   Placement(std::span<const BurstEndpoint> endpoints, const BurstOptions& options, std::size_t share)
@@ -32,7 +32,7 @@ class Placement {
     for (std::size_t at = 0; at < requests.size();) {
       const std::size_t to = home.value_or(least_loaded(given));
       home.reset();
-      // all endpoints are full, so this endpoint gets one request above the limit
+      // If all endpoints are full, this endpoint gets one request above the limit.
       const std::size_t room = given[to] < room_ ? room_ - given[to] : 1;
       const std::size_t count = std::min(room, requests.size() - at);
       for (const std::size_t request : requests.subspan(at, count)) homes[request] = endpoints_[to].id;
@@ -111,7 +111,7 @@ std::vector<EndpointId> place_burst(std::span<const Prompt> prompts, std::span<c
   std::vector<Group> groups;
   std::map<std::pair<std::size_t, PrefixKey>, std::size_t> group_of;
   const auto shared_min = static_cast<std::size_t>(options.shared_blocks_min);
-  // number of requests for each key of block shared_min - 1
+  // key of block shared_min - 1 -> number of requests whose prompt has this block
   std::map<PrefixKey, std::size_t> beginnings;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const Prompt& prompt = prompts[i];

@@ -18,10 +18,10 @@ struct BurstOptions {
   std::int64_t window_ms = 100;          // time for which a request waits for more requests
   std::int64_t per_endpoint_max = kAll;  // maximum number of requests with the same prompt at one endpoint
   std::int64_t block_size = 64;          // tokens per block
-  std::int64_t tokens_max = 0;           // prompt tokens to compare; 0: 2048 blocks
-  // different prompts with at least this number of common blocks are placed together; 0: never
+  std::int64_t tokens_max = 0;           // maximum number of prompt tokens to compare; 0: 2048 blocks
+  // minimum number of equal first blocks for which different prompts are placed together; 0: never
   std::int64_t shared_blocks_min = 0;
-  // requests in a window; above the limit, each request is placed alone
+  // maximum number of requests in a window; a request above the limit goes to any endpoint
   std::int64_t requests_max = 1000;
   bool by_tokens = false;
 };
@@ -32,11 +32,11 @@ struct BurstEndpoint {
   int running = 0;  // from the endpoint's metrics
 };
 
-// Returns the endpoint of each request. kNoEndpoint means that no other request has the same prefix.
-// prompts[i] has the prefix_keys() of request i.
-// Prompts with several requests are placed before prompts with one request, and long prompts before short
-// prompts. A prompt goes to the endpoint that has the least load of the burst. With shared_blocks_min, it
-// goes to an endpoint that has the same prefix, unless this endpoint has reached its share of the burst.
+// Returns the endpoint of each request. kNoEndpoint means any endpoint, because no other request has the same
+// prefix. prompts[i] has the prefix_keys() of request i.
+// Prompts of several requests are placed before prompts of one request, and long prompts before short
+// prompts. A prompt goes to the endpoint that has the least load of this burst. With shared_blocks_min,
+// endpoints with a long common prefix are preferred, until they have reached their share of the burst.
 std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
                                     std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
 

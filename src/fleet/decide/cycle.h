@@ -25,7 +25,7 @@ struct Cycle {
   std::int64_t now_us;
   Draws draws;
   std::span<const Overlap> overlaps = {};  // [producer] results of Plugins::produce()
-  // endpoint from place_burst()
+  // result of place_burst() for this request
   EndpointId burst_home = kNoEndpoint;
   // chosen decode endpoint, while the prefill endpoint is being chosen
   EndpointId peer = kNoEndpoint;

@@ -17,17 +17,17 @@ struct Score {
 struct Decision {
   // endpoints that the filters have kept, best first; empty: the request gets no endpoint
   std::vector<Score> ranking = {};
-  // number of endpoints at the beginning of `ranking` that may be used: the chosen endpoint and its
-  // fallbacks
+  // number of endpoints at the beginning of `ranking` that may be used: the chosen endpoint and its fallbacks
   std::size_t picked = 0;
-  // name of the profile that a request header selected; "": the policy has only one profile. The text
-  // belongs to the pipeline.
+  // name of the profile that a request header selected, owned by the pipeline; "": the policy has only one
+  // profile
   std::string_view profile = {};
   // Result of one filter or scorer. Recorded only if `explain` is set.
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // scores after a scorer; kept endpoints, with total 0, after a filter
+    // of a scorer: the scores; of a filter: the endpoints that it has kept, with total 0
+    std::vector<Score> scores;
   };
   bool explain = false;
   std::vector<Step> steps = {};

@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 struct Load {
   int requests = 0;
-  // uncached prompt tokens that the endpoint must compute before first output tokens
+  // prompt tokens that the endpoint still has to compute, for requests without a first output token
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;  // prompt and output tokens
   // context_tokens without the tokens that were cached at booking, so that shared prefixes count once
@@ -30,7 +30,7 @@ struct Booking {
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
-  std::uint64_t number = 0;  // unique among the bookings of one owner
+  std::uint64_t number = 0;  // assigned by Balancer; unique among its bookings
   Progress progress = {};
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 // prior variance of the weights, relative to the variance of the observations
 constexpr double kPriorVariance = 1e4;
-// forgetting factor: about the last 200 answers count in each direction
+// forgetting factor; about the last 200 answers count
 constexpr double kForgetting = 0.97;
 
 }  // namespace

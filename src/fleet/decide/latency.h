@@ -57,7 +57,8 @@ class LatencyPredictor {
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
   // Returns nullopt if the predictor has too few observations of the endpoint.
   virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
-  // Learns from a finished answer. A time is negative if the answer had no first token, or no second token.
+  // Learns from a finished response. `ttft_ms` is negative if no token arrived, `tpot_ms` if fewer than two
+  // tokens arrived.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;
 };
 

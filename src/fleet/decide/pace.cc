@@ -9,7 +9,8 @@ namespace {
 constexpr double kNewestShare = 0.02;  // weight of the newest measurement in a moving average
 constexpr int kMeasuredMin = 4;        // a rate needs at least this number of measurements
 constexpr int kMeasuredMax = 1'000;
-constexpr double kOddMax = 8;          // a measurement counts as at most this multiple of the rate
+// a measurement that is larger than this multiple of the rate counts as this multiple
+constexpr double kOddMax = 8;
 // Output tokens in one measurement. More than one, because several tokens may arrive together.
 constexpr std::int64_t kSpanTokens = 8;
 // Prompts with fewer tokens are not measured: they take one step whatever their length, so their time does

@@ -46,8 +46,8 @@ class Parameters {
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 
-  // Returns the first error of a read function. If there is none, returns an error if no function has read
-  // one of the fields, because the field is unknown.
+  // Returns the first error of a read function. If there is none, returns an error for a field that no
+  // function has read, because such a field is unknown.
   Result<> done() const;
 
  private:

@@ -23,8 +23,8 @@ class HeldBlocks;
 class KvSource;
 class LatencyPredictor;
 
-// When a separate prefill endpoint computes the prompt: if the prompt has at least `prompt_tokens` tokens,
-// and the chosen endpoint has not cached at least `new_tokens` of them.
+// A separate prefill endpoint computes the prompt if the prompt has at least `prompt_tokens` tokens, and at
+// least `new_tokens` of them are not cached at the chosen endpoint.
 struct PrefillRule {
   std::vector<StepConfig> steps = {};
   std::int64_t prompt_tokens = 0;
@@ -42,8 +42,8 @@ struct PipelineConfig {
   std::vector<PluginConfig> plugins = {};
   std::vector<StepConfig> steps = {};
   std::optional<PrefillRule> prefill = {};
-  std::optional<std::vector<StepConfig>> encode =
-      {};  // profile that picks the endpoint to encode images and audio
+  // profile that picks the endpoint for encoding images and audio
+  std::optional<std::vector<StepConfig>> encode = {};
   std::optional<ProfilesByHeader> by_header = {};  // used instead of `steps`
 };
 

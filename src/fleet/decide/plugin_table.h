@@ -1,3 +1,4 @@
+// The table of all plugin types and their make functions.
 #pragma once
 
 #include <cstdint>

@@ -344,8 +344,8 @@ TEST(Plugins, ActiveRequestsScoreByWhatIsInFlight) {
 TEST(Plugins, WeightsAddUp) {
   TestFleet fleet(2);
   fleet.fleet.update([](Member& m) {
-    m.state.waiting = m.id == 0 ? 5 : 0;     // scores of the queue: 0, 1
-    m.state.kv_usage = m.id == 0 ? 0 : 0.9;  // scores of the free KV cache: 1, 0.1
+    m.state.waiting = m.id == 0 ? 5 : 0;     // scores of queue-scorer: 0, 1
+    m.state.kv_usage = m.id == 0 ? 0 : 0.9;  // scores of kv-cache-utilization-scorer: 1, 0.1
     return true;
   });
   const std::vector<PluginConfig> plugins{{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}};
@@ -485,7 +485,8 @@ TEST(Plugins, APrefixAlwaysDrawsRequestsWherePenaltiesAre0) {
 
 TEST(Plugins, WeightedRandomDrawsByScore) {
   TestFleet fleet(3);
-  fleet.fleet.update([](Member& m) { return (m.state.kv_usage = 0.5 * m.id, true); });  // 1, 0.5, 0
+  // scores: 1, 0.5, 0
+  fleet.fleet.update([](Member& m) { return (m.state.kv_usage = 0.5 * m.id, true); });
   auto policy = pipeline({{"", "kv-cache-utilization-scorer"}, {"", "weighted-random-picker"}},
                          {{"kv-cache-utilization-scorer"}, {"weighted-random-picker"}});
   std::map<EndpointId, int> counts;

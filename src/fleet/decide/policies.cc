@@ -63,17 +63,17 @@ PipelineConfig bucket(const PolicyOptions& o) {
 
 constexpr Policy kPolicies[] = {
     {"bucket",
-     "the replica whose range of prompt lengths contains the prompt; all ranges get the same number of "
-     "tokens",
+     "the replica whose range of prompt lengths contains the prompt (all ranges get the same number of "
+     "tokens)",
      bucket},
     {"cache_aware",
-     "the replica with the lowest cost, from the text that the replica has received before and its "
-     "unfinished requests; overloaded replicas are skipped",
+     "the replica with the lowest cost, from its unfinished requests and the text that it has received "
+     "before (overloaded replicas are skipped)",
      cache_aware},
     {"consistent_hash", "vllm-router's name of consistent_hashing", consistent_hashing},
     {"consistent_hashing",
-     "the replica that a hash selects: of the routing key (X-SMG-Routing-Key, X-Session-ID, user or others), "
-     "or else of the API key, address or cookie of the client; X-SMG-Target-Worker names a worker directly",
+     "the replica that a hash selects, of the routing key (X-SMG-Routing-Key, X-Session-ID, user or others), "
+     "or else of the client's API key, address or cookie (X-SMG-Target-Worker names a worker directly)",
      consistent_hashing},
     {"kv_aware", "the replica with the lowest cost, from cached blocks and work in flight", kv_aware},
     {"least_loaded", "the replica with the fewest unfinished requests", least_loaded},

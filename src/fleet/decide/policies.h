@@ -19,13 +19,16 @@ struct PolicyOptions {
   std::int64_t balance_abs_threshold = 5;
   double balance_rel_threshold = 1.5;
   double kv_overlap_score_weight = 1;  // a cached block saves this number of prefill blocks
-  // cost of a computed block for each request that waits for it; 0: the cost is that of NVIDIA Dynamo
+  // cost of the delay by one computed block, for each request in flight at the endpoint; 0: no such cost, as
+  // in NVIDIA Dynamo
   double kv_delay_weight = 2;
-  double router_temperature = 0;  // 0: pick the lowest cost; above 0: pick randomly, weighted by cost
+  // 0: pick the endpoint with the lowest cost; above 0: pick randomly, and low costs are more likely
+  double router_temperature = 0;
   // time for which a prompt counts as cached at an endpoint without KV cache events
   std::int64_t router_ttl_secs = 120;
-  std::int64_t prefix_token_count = 256;  // policy prefix_hash: number of first tokens to hash
-  // policy prefix_hash: an endpoint with more than this multiple of the mean load is skipped
+  // policy prefix_hash: number of tokens at the beginning of the prompt that are hashed
+  std::int64_t prefix_token_count = 256;
+  // policy prefix_hash: skips an endpoint whose load is more than this multiple of the mean load
   double prefix_hash_load_factor = 1.25;
   std::int64_t max_idle_secs = 4 * 3600;   // an unused routing key is dropped after this time
   std::string assignment_mode = "random";  // policy manual: how to pick the endpoint of a new routing key

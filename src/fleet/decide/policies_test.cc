@@ -346,7 +346,7 @@ TEST(Policies, KvAwareGivesWayToLoad) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   report(aware, 0, held(7, 4));
-  // Endpoint 0 has seven blocks of load. Computing and storing the prompt costs four blocks.
+  // At endpoint 0, the cost is 7 blocks of load. At endpoint 1, it is 8 blocks: 4 to compute and 4 to store.
   Booking others = fleet.inflight.book(0, 112, 112);
   fleet.inflight.first_token(others);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 0U);

@@ -59,7 +59,7 @@ ConcurrencyDetector ConcurrencyDetector::read(Parameters& parameters) {
   parameters.read("maxConcurrency", detector.requests_max, 1, kMost);
   parameters.read("maxTokenConcurrency", detector.tokens_max, 1, kMost);
   parameters.read("headroom", detector.headroom, 0, 1e6);
-  // has no effect, because the balancer counts requests in flight
+  // inFlightLoadProducerName has no effect, because the balancer counts the requests in flight.
   parameters.read("inFlightLoadProducerName", producer);
   return detector;
 }

@@ -16,8 +16,8 @@ class Parameters;
 struct UtilizationDetector {
   double queue_depth_threshold = 5;
   double kv_usage_threshold = 0.8;
-  std::int64_t staleness_us = 200'000;  // metrics that are older are stale
-  // Endpoints with stale metrics do not count in saturation(). Otherwise they count as full.
+  std::int64_t staleness_us = 200'000;  // maximum age of metrics; older metrics are stale
+  // true: saturation() ignores endpoints with stale metrics; false: they count as full
   bool ignores_stale = false;
   double headroom = 0;                  // an endpoint is full above threshold * (1 + headroom)
 

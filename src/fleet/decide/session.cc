@@ -70,7 +70,7 @@ SessionAffinity::SessionAffinity(Parameters& parameters, Plugins& plugins) {
 }
 
 void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
-  parameters.get("sessionIdConfig");  // parameter of the strategy session_id
+  parameters.get("sessionIdConfig");  // ignored, because it is for the strategy session_id
   std::string header;
   parameters.read_object("encodedEndpointHeaderConfig",
                          [&](Parameters& fields) { fields.read("header", header); });
@@ -79,7 +79,8 @@ void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
 }
 
 void SessionAffinity::read_ids(Parameters& parameters, Plugins& plugins) {
-  parameters.get("encodedEndpointHeaderConfig");  // parameter of the strategy encoded_endpoint_header
+  // ignored, because it is for the strategy encoded_endpoint_header
+  parameters.get("encodedEndpointHeaderConfig");
   double ttl = 300, sweep = 10;
   parameters.read_object("sessionIdConfig", [&](Parameters& fields) {
     fields.read("evictionTtlSeconds", ttl, 1e-3, 1e9);

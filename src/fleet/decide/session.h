@@ -54,12 +54,13 @@ class SessionAffinity : public virtual Plugin {
   void read_token(Parameters& parameters, Plugins& plugins);
   void read_ids(Parameters& parameters, Plugins& plugins);
 
-  // response header of the strategy encoded_endpoint_header; "": the strategy is session_id, which uses the
-  // members below
+  // response header of the strategy encoded_endpoint_header; "": the strategy is session_id, and the members
+  // below are used
   std::string token_header_;
   std::vector<SessionSource> sources_;
   StickyKeys keys_;
-  bool home_was_available_ = false;  // when home() ran last, the session's endpoint was available
+  // whether the session's endpoint was available in the last call of home()
+  bool home_was_available_ = false;
 };
 
 }  // namespace octavo::fleet

@@ -25,8 +25,8 @@ class TopologyExtractor : public Plugin {
   Nearness between(const Endpoint& a, const Endpoint& b) const;
 };
 
-// Returns the plugin that the parameter names. Returns null if none is named, so that no endpoint counts as
-// near.
+// Returns the plugin that the parameter topologyProducerName names. Returns null if there is no such plugin.
+// Then no endpoint counts as near.
 const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

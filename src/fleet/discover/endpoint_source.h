@@ -17,7 +17,7 @@ using EndpointSourceOptions = std::variant<KubePoolOptions, EtcdOptions, PolledO
 
 class EndpointSource {
  public:
-  // Calls `listed` on the source's thread with the first list, and after each change. `rules` gets the
+  // Calls `listed` on the source's thread with the first list, and after each change. Calls `rules` with the
   // rules of a Kubernetes InferencePool.
   EndpointSource(const EndpointSourceOptions& options, std::function<void(std::vector<Endpoint>)> listed,
                  std::function<void(RequestRules)> rules = {});

@@ -88,7 +88,7 @@ void number_ranks(std::vector<Endpoint>& endpoints) {
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "endpoints"));
   if (!file.is_object())
-    return invalid("endpoints", "the file {} must contain an object whose field `endpoints` is a list", path);
+    return invalid("endpoints", "{} must contain an object whose field `endpoints` is a list", path);
   Parameters fields(file.get_object(), "");
   const auto* list = fields.get("endpoints");
   TRY_VOID(fields.done());

@@ -11,15 +11,15 @@
 
 namespace octavo::fleet {
 
-// Parses "10.0.0.1:8000" or "[::1]:8000". Refuses host names, because gateways need addresses. Errors:
-// invalid_argument, which names no field.
+// Parses "10.0.0.1:8000" or "[::1]:8000". Refuses host names, because gateways need addresses. Returns
+// invalid_argument, which names no field, if the address is invalid.
 Result<Endpoint> endpoint_of_address(std::string_view address);
 
 // Returns the role in the label llm-d.ai/role ("prefill" or "decode"). Without the label, returns both
 // roles.
 Role role_of_labels(const std::map<std::string, std::string>& labels);
 
-// Numbers endpoints with the same IP address as data-parallel ranks, in the order of the list.
+// Gives endpoints with the same IP address consecutive data-parallel ranks, in the order of the list.
 void number_ranks(std::vector<Endpoint>& endpoints);
 
 // Reads a YAML or JSON file of at most 1 MiB:

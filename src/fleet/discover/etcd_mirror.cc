@@ -16,7 +16,8 @@ namespace json = boost::json;
 
 constexpr std::size_t kQuotedMax = 200;
 
-// Returns the exclusive end of the key range: the prefix with its last byte below 0xff incremented.
+// Returns the exclusive end of the key range. It is the prefix without 0xff bytes at its end, and with its
+// last byte incremented.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (prefix.empty()) return std::string(1, '\0');  // means all keys

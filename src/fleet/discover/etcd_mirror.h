@@ -26,7 +26,7 @@ class EtcdMirror {
   // Replaces all values by the response to range(). Returns an error if the response is invalid.
   Result<> listed(std::string_view body);
   // Applies one line of the watch. Returns whether a value has changed. Returns an error if the line is
-  // invalid or the watch has ended; range() must then be requested again.
+  // invalid or the watch has ended. After an error, the owner must send range() again.
   Result<bool> line(std::string_view text);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// KV event ports of rank 0 of a server. Rank r uses these ports plus r. 0: not configured.
+// KV event ports of a server's rank 0. Rank r uses the ports plus r. 0: not configured.
 struct EventPorts {
   int live = 0, replay = 0;
 };

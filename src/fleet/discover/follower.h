@@ -1,5 +1,5 @@
-// A thread that repeats a call, such as reading a list of endpoints. After consecutive failures, the pauses
-// become longer.
+// A thread that repeats a call, such as reading a list of endpoints. Each consecutive failure makes the pause
+// between the calls longer.
 #pragma once
 
 #include <condition_variable>

@@ -14,7 +14,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kTimeoutMs = 10'000;
-constexpr std::uint64_t kPageBytesMax = 256 << 20;  // one response; lists have several pages
+// maximum size of one response; a list may have several pages
+constexpr std::uint64_t kPageBytesMax = 256 << 20;
 
 Result<std::string> text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

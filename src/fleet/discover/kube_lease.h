@@ -16,8 +16,8 @@
 
 namespace octavo::fleet {
 
-// Decides when to write the lease. The class has no clock. A lease that another picker holds expires a
-// fixed time after its last observed change, and the times in the lease are ignored.
+// Decides when to write the lease. The class has no clock. The timestamps in the lease are ignored: another
+// picker's lease expires if this picker has seen no change of it for the duration in the lease.
 class LeaseElection {
  public:
   // `identity` must be unique among the pickers. `name` is the lease's name.
@@ -38,7 +38,8 @@ class LeaseElection {
  private:
   const std::string identity_;
   const std::string name_;
-  std::string seen_;  // version of another picker's lease, when it was last seen
+  std::string seen_;  // spec of the lease that another picker holds, as last seen
+  // time at which seen_ last changed
   std::int64_t seen_us_ = 0;
   std::optional<std::int64_t> renewed_us_;
 };

@@ -50,7 +50,7 @@ class KubePool {
   const KubePoolOptions options_;
   const Endpoints endpoints_;
   const Rules rules_;
-  std::mutex mutex_;  // guards the members before sinks_
+  std::mutex mutex_;  // guards the members up to rewrites_
   struct Selected {
     LabelSelector selector;
     std::vector<int> ports;

@@ -35,8 +35,8 @@ struct Pod {
 // Returns nullopt if the pod has no address, is not ready, or is being deleted.
 std::optional<Pod> ready_pod(const boost::json::object& object);
 
-// Returns one endpoint "ip:port" for each port. The index of the port is the rank. The label llm-d.ai/role
-// is the role.
+// Returns one endpoint "ip:port" for each port. The endpoint's rank is the index of the port, and its role is
+// the value of the label llm-d.ai/role.
 std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports);
 
 }  // namespace octavo::fleet

@@ -42,8 +42,9 @@ Result<std::vector<Endpoint>> addresses_of(const http::Address& name) {
 
 Result<PolledOptions> poll_file(const std::string& path) {
   TRY_VOID(read_endpoints_file(path));
-  return PolledOptions{
-      .source = path, .interval_ms = kFileMs, .read = [path] { return read_endpoints_file(path); }};
+  return PolledOptions{.source = "file of endpoints", .interval_ms = kFileMs, .read = [path] {
+                         return read_endpoints_file(path);
+                       }};
 }
 
 Result<PolledOptions> poll_dns(const std::string& host_and_port, int interval_ms) {

@@ -17,8 +17,8 @@ namespace octavo::fleet {
 struct RegistrationOptions {
   std::optional<EtcdOptions> etcd = {};
   std::vector<http::Url> routers = {};
-  // the worker's host name or address for other machines; "": the address of the network interface towards
-  // the server that keeps the list
+  // the worker's host name or address for other machines; "": the address of this machine's network interface
+  // towards the server that keeps the list
   std::string host = {};
   std::string api_key = {};  // API key for the routers; "": no key
   int lease_s = 10;          // seconds after the end of the process until etcd deletes the key
@@ -40,7 +40,7 @@ std::unique_ptr<ListEntry> router_entry(const RegistrationOptions& options, cons
 
 class Registration {
  public:
-  // A host "*" in the worker's addresses is replaced by the worker's host, for each list separately.
+  // Replaces a host "*" in the worker's addresses by the worker's host, for each list separately.
   Registration(const RegistrationOptions& options, const Endpoint& worker);
   ~Registration();  // tries once to remove each entry
 

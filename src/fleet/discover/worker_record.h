@@ -5,8 +5,8 @@
 //    "kv_events": "tcp://10.0.0.1:5557,tcp://10.0.0.1:5558", "block_size": 16, "ranks": 2,
 //    "bootstrap_port": 8998}
 //
-// Only `url` is required. All ranks have the same URL. The event ports of rank r are those of rank 0 plus
-// r. `bootstrap_port` is for prefill engines with SGLang's KV transfer.
+// Only `url` is required. All ranks have the same URL. Rank r has the event ports of rank 0 plus r.
+// `bootstrap_port` is for prefill engines with SGLang's KV transfer.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -1,5 +1,5 @@
-// Fairness policies, as in llm-d: each picks the flow of a priority band whose request is dispatched next.
-// FlowControl calls them.
+// Fairness policies, as in llm-d: each chooses which flow of a priority band dispatches its first request
+// next. FlowControl calls them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace octavo::fleet {
 
 struct FlowHead {
   std::string_view flow;
-  std::pair<std::int64_t, std::uint64_t> rank;  // ordering key (see Ordering::key), then arrival number
+  // ordering key (see Ordering::key), then arrival number, of the flow's first request
+  std::pair<std::int64_t, std::uint64_t> rank;
   std::int64_t arrived_us = 0;
 };
 
@@ -42,9 +43,10 @@ struct FairnessRow {
 };
 
 const FairnessRow* find_fairness(std::string_view type);  // null: unknown type
-// Returns null if the type is unknown or the default parameters do not suit it.
+// Returns null if the type is unknown, or if it has parameters without a default.
 std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
-std::shared_ptr<FairnessPolicy> default_fairness();  // picks the request that is first among all flows
+// picks the flow whose first request has the lowest FlowHead::rank
+std::shared_ptr<FairnessPolicy> default_fairness();
 
 std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
 // program-aware-fairness with the strategy turn-priority

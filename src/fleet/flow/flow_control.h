@@ -30,14 +30,14 @@ struct BandOptions {
 };
 
 struct FlowOptions {
-  std::uint64_t bytes_max = 0;  // maximum bytes of all waiting requests; 0: no limit
+  std::uint64_t bytes_max = 0;  // maximum bytes of all waiting requests together; 0: no limit
   std::uint64_t requests_max = 0;
   std::int64_t ttl_us = 60'000'000;  // maximum waiting time; 0: no limit
-  // maximum waiting time while the fleet has no endpoints; nullopt: ttl_us
+  // maximum waiting time while the fleet has no endpoints; nullopt: same as ttl_us
   std::optional<std::int64_t> no_endpoint_ttl_us = {};
   // sets for each band the saturation at which its requests start to wait
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);
-  std::map<int, BandOptions> bands = {};   // by priority
+  std::map<int, BandOptions> bands = {};  // options of the bands that have them, by priority
   BandOptions default_band = {};  // options for priorities of 0 and above that `bands` does not contain
   BandOptions default_negative_band = {};  // options for priorities below 0 that `bands` does not contain
 };
@@ -49,12 +49,13 @@ class FlowControl {
   // Returns nullopt if the request waits, and its outcome if it was rejected.
   std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
 
-  // Returns the request to dispatch now. Returns nullopt if no request waits, or if the saturation (0:
-  // idle, 1: no capacity) is too high. A band waits while a higher band has waiting requests.
+  // Returns the request to dispatch now. Returns nullopt if no request waits, or if the saturation (0: idle,
+  // 1: no capacity) is at or above the ceiling of the first band with waiting requests, or of a band with a
+  // higher priority.
   std::optional<FlowItem> next(double saturation, std::int64_t now_us);
 
-  // Returns the bands with waiting requests that the last next() did not dispatch because of the
-  // saturation, highest priority first.
+  // Returns the bands with waiting requests whose ceiling, as of the last next(), is at or below the
+  // saturation. The highest priority is first.
   std::vector<BlockedBand> blocked(double saturation) const;
 
   // Must be called when a dispatched request ends, with its numbers of prompt and output tokens.
@@ -86,7 +87,7 @@ class FlowControl {
   struct Band {
     BandOptions options;
     std::unique_ptr<Fairness> fairness;
-    std::map<std::string, Flow, std::less<>> flows;  // flows without requests are removed
+    std::map<std::string, Flow, std::less<>> flows;  // a flow without waiting requests is removed
     std::uint64_t requests = 0, bytes = 0;
   };
   struct Waiting {
@@ -103,13 +104,13 @@ class FlowControl {
   const FlowOptions options_;
   std::map<int, Band, std::greater<>> bands_;  // highest priority first
   std::unordered_map<std::uint64_t, Waiting> waiting_;
-  // Maximum waiting time -> (arrival time, id) of the waiting requests with this maximum.
+  // maximum waiting time -> (arrival time, id) of each waiting request that has this maximum
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
   std::uint64_t arrived_ = 0;
   std::vector<FlowHead> heads_;  // used only during next()
   std::vector<int> priorities_;
-  std::vector<double> ceilings_;  // ceilings in the last next(), in the order of priorities_
+  std::vector<double> ceilings_;  // ceilings that the last next() computed, in the order of priorities_
 };
 
 }  // namespace octavo::fleet

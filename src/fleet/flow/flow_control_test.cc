@@ -122,7 +122,6 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
   EXPECT_EQ(flow.waiting(), 0U);
 }
 
-// For five minutes, three bands with ten tenants each receive four times the load that fits the capacity.
 TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
   BandOptions longer, for_ever;
   longer.ttl_us = 100 * kSecond;
@@ -140,6 +139,7 @@ TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
   EXPECT_EQ(flow.waiting(), 1U);
 }
 
+// Ten tenants send requests to three bands for five minutes, at four times the rate that can be served.
 TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   constexpr int kTenants = 10;
   constexpr std::int64_t kServe = 10'000;  // microseconds for each request, so 100 requests per second
@@ -151,8 +151,8 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   std::uint64_t requested = 0, outcomes = 0;
   std::map<int, int> waiting;  // by band
   for (std::int64_t now = 0; now < kEnd; now += kArrive) {
-    // A tenth of the requests has band 2, an eighth has band 1: all of them are dispatched. Band 0 gets the
-    // remaining capacity.
+    // A tenth of the requests is for band 2, an eighth for band 1. All of these can be served. Band 0 gets
+    // the remaining capacity.
     const double which = random_unit(1, requested);
     const int band = which < 0.1 ? 2 : which < 0.225 ? 1 : 0;
     const double skewed = random_unit(2, requested) * random_unit(3, requested);
@@ -180,7 +180,8 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
     }
   }
   EXPECT_EQ(outcomes + flow.drain().size(), requested);
-  // Band 0 has more requests than capacity. Tenants that send at least their share get equal numbers.
+  // Band 0 receives more requests than can be served. All tenants that send at least their fair share get the
+  // same number of served requests.
   double sum = 0, squares = 0;
   for (const auto& [tenant, count] : served[0]) {
     sum += count;

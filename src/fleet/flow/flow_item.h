@@ -20,7 +20,7 @@ struct FlowItem {
 enum class FlowOutcome : std::uint8_t {
   dispatched,
   rejected_capacity,
-  rejected_no_endpoints,      // the limit on bytes or requests is reached, and the fleet has no endpoints
+  rejected_no_endpoints,      // the limit on bytes or requests was reached, and the fleet has no endpoints
   evicted_ttl,                // the request has waited for the maximum time
   evicted_no_endpoints,       // the request has waited for the maximum time, and the fleet has no endpoints
   evicted_context_cancelled,  // the client has disconnected

@@ -1,6 +1,6 @@
-// llm-d's program-aware-fairness: prefers programs that have received little service and have waited long.
-// A program's service is the number of tokens of its requests, where an output token counts twice. The
-// service decays with a half-life.
+// llm-d's program-aware-fairness: prefers programs that have received little service and have waited long. A
+// program's service is the number of its tokens, where an output token counts twice. It decays with a
+// half-life.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,8 +12,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kOutputWeight = 2;
-// Clients choose the names, so their number needs a limit. Above the limit, a new program counts as having
-// no service.
+// Maximum number of stored programs, which is limited because clients choose the names. All further programs
+// count as having no service.
 constexpr std::size_t kProgramsMax = 100'000;
 
 struct Settings {
@@ -25,7 +25,8 @@ struct Settings {
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
-// Returns the value's position between `least` (0) and `most` (1). Returns 0.5 if the two are equal.
+// Returns the value's position between `least` (result 0) and `most` (result 1). Returns 0.5 if `least`
+// equals `most`.
 double share_in(double value, double least, double most) {
   return most > least ? (value - least) / (most - least) : 0.5;
 }

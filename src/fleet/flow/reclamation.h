@@ -21,12 +21,13 @@ class Reclamation {
   void started(std::uint64_t id, int priority, std::int64_t now_us);
   void ended(std::uint64_t id, std::int64_t now_us);
 
-  // Returns at most two running requests to end now, and never the same request twice. Selects only
-  // requests with priorities below 0 and below the priority of blocked[0], the highest blocked band.
-  // Selects the lowest priority first, and among equal priorities the newest request. Assumes that all
-  // requests have the same size, and selects the number that lowers the saturation to the ceiling.
-  // Selects none until all previously selected requests have ended (or for 10 s). After that it waits 0.5
-  // s, so that the endpoints' metrics show the freed memory.
+  // Returns at most two running requests to end now. A request is returned only once.
+  // The request's priority is below 0, and below that of the first band in `blocked` with a ceiling above 0.
+  // Requests with the lowest priority are first; among equal priorities, the newest request is first. Enough
+  // requests are returned to lower the saturation to that band's ceiling, if all running requests use the
+  // same amount of memory.
+  // Waits until all returned requests have ended, or 10 s for each. After that it waits 0.5 s, so that the
+  // endpoints' metrics show the freed memory.
   std::vector<std::uint64_t> victims(double saturation, std::span<const BlockedBand> blocked,
                                      std::int64_t now_us);
 

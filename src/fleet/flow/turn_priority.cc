@@ -10,12 +10,12 @@
 namespace octavo::fleet {
 namespace {
 
-// Clients choose the names, so their number needs a limit. Above the limit, a new session counts as being
-// at its first turn.
+// Maximum number of stored sessions, which is limited because clients choose the names. All further sessions
+// count as being at their first turn.
 constexpr std::size_t kSessionsMax = 100'000;
 
 struct TurnSettings {
-  double turns_per_second = 0.5;  // added for each second of waiting
+  double turns_per_second = 0.5;  // turns that a request gains for each second of waiting
   double idle_s = 120;            // a session without requests for this time starts again at turn 1
 };
 
@@ -92,7 +92,7 @@ std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters) {
   TurnSettings settings;
   parameters.read("turnPriorityTimeWeight", settings.turns_per_second, 0, kMost);
   parameters.read("turnPriorityInactivitySeconds", settings.idle_s, 0, kMost);
-  // llm-d's fields that have no effect here: idle sessions are always dropped.
+  // llm-d's fields that have no effect here, because idle sessions are always dropped
   for (const char* field : {"evictionTtlSeconds", "evictionSweepSeconds"}) parameters.get(field);
   return std::make_shared<TurnPriority>(settings);
 }

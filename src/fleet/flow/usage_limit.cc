@@ -17,9 +17,10 @@ class Static : public UsageLimit {
   const double threshold_;
 };
 
-// llm-d's soft-reflective policy. At saturation s, band i of n has the ceiling 1 - i s / (n - 1). A band
-// above its ceiling is dispatched only at every round(s / (1 - s))-th call. All bands count the same calls,
-// so a lower band is never dispatched at a call at which a higher band is blocked.
+// llm-d's soft-reflective policy. With n bands and a saturation of s, band i (0: highest priority) has the
+// ceiling 1 - i * s / (n - 1). While s is at or above this ceiling, only every round(s / (1 - s))-th call
+// dispatches the band's requests. All bands count the same calls, so a call that blocks a band also blocks
+// all lower bands.
 class SoftReflective : public UsageLimit {
  public:
   void limit(double saturation, std::span<const int>, std::span<double> ceilings) override {
@@ -40,8 +41,8 @@ class SoftReflective : public UsageLimit {
   std::uint64_t turns_ = 0;
 };
 
-// llm-d's priority-holdback policy. Ceilings fall from the highest to the lowest band, in proportion to the
-// band's rank or to its priority.
+// llm-d's priority-holdback policy. The highest band has the ceiling maxCeiling, and the lowest band
+// minCeiling. The other ceilings are interpolated by the band's rank or by its priority.
 class PriorityHoldback : public UsageLimit {
  public:
   double least = -1, greatest = 1;

@@ -14,8 +14,8 @@ namespace octavo::fleet {
 class UsageLimit {
  public:
   virtual ~UsageLimit() = default;
-  // FlowControl::next() calls it once. `priorities` and `ceilings` have one entry for each band, highest
-  // priority first. The policy may lower the ceilings, which are 1 before the call.
+  // Called once in each FlowControl::next(). `priorities` and `ceilings` have one entry for each band,
+  // highest priority first. The policy may lower the ceilings, which are 1 before the call.
   virtual void limit(double saturation, std::span<const int> priorities, std::span<double> ceilings) = 0;
 };
 

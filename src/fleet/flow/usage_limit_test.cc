@@ -22,12 +22,12 @@ TEST(UsageLimit, TheSoftCeilingClosesLowerBandsInMostTurns) {
   };
   EXPECT_THAT(ceilings(0.4), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(0.9, 1), ElementsAre(1));
-  // At 0.65, the ceilings are 1, 0.675 and 0.35. Only band 2 is above its ceiling. round(0.65 / 0.35) = 2, so
-  // band 2 is dispatched at every second call.
+  // At 0.65, the policy's ceilings are 1, 0.675 and 0.35. Only the third band is blocked: 0.65 is above 0.35.
+  // round(0.65 / 0.35) = 2, so the band is dispatched at every second call.
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 0));
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(0.65), ElementsAre(1, 1, 0));
-  // At 0.8, round(0.8 / 0.2) = 4 for both lower bands. This is the fourth call.
+  // At 0.8, the second and third band are blocked. round(0.8 / 0.2) = 4, and this is the fourth call.
   EXPECT_THAT(ceilings(0.8), ElementsAre(1, 1, 1));
   for (int i = 0; i < 3; ++i) EXPECT_THAT(ceilings(0.8), ElementsAre(1, 0, 0));
   EXPECT_THAT(ceilings(0.8), ElementsAre(1, 1, 1));

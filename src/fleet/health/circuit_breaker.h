@@ -11,7 +11,7 @@ struct BreakerOptions {
   int failure_threshold = 10;            // consecutive failures that open the breaker
   int success_threshold = 3;             // successes in the half-open state that close the breaker
   std::int64_t timeout_us = 60'000'000;  // time in the open state before the breaker becomes half open
-  // a failure this long after the previous failure starts a new count
+  // a failure that comes later than this after the previous failure starts a new count
   std::int64_t window_us = 120'000'000;
 };
 

@@ -13,7 +13,7 @@ namespace octavo::fleet {
 struct ProbeOptions {
   int failure_threshold = 3;  // consecutive failed probes that make an endpoint unhealthy
   int success_threshold = 2;  // consecutive successful probes that make an unhealthy endpoint healthy
-  bool needed = true;  // false: endpoints are not probed and count as healthy
+  bool needed = true;         // false: endpoints count as healthy without probes
 };
 
 class EndpointHealth {
@@ -24,8 +24,8 @@ class EndpointHealth {
   void probed(bool success);
   void answered(bool success, std::int64_t now_us) { breaker_.record(success, now_us); }
   void drain() { draining_ = true; }
-  // The endpoint sent Retry-After: until `until_us`, routing prefers all other endpoints. This is not a
-  // failure.
+  // Called when the endpoint has sent Retry-After. Until `until_us`, routing prefers all other endpoints.
+  // This does not count as a failure.
   void pause(std::int64_t until_us) { paused_until_us_ = std::max(paused_until_us_, until_us); }
   bool paused(std::int64_t now_us) const { return now_us < paused_until_us_; }
   // Called when the endpoint's process has restarted. Drops the history of the old process.
@@ -40,7 +40,7 @@ class EndpointHealth {
   ProbeOptions probes_;
   CircuitBreaker breaker_;
   Probed probed_;
-  int in_a_row_ = 0;  // consecutive probes that contradict probed_
+  int in_a_row_ = 0;  // consecutive probes whose result differs from probed_
   std::int64_t paused_until_us_ = 0;
   bool draining_ = false;
 };

@@ -111,7 +111,7 @@ TEST(SlowStart, WhoComesGetsItsShareByAndBy) {
   EXPECT_EQ(slow_start_share(900, 900, 0, 200), 0);
   EXPECT_EQ(slow_start_share(1100, 900, 0, 200), 1);
   EXPECT_EQ(slow_start_share(5000, 900, 0, 200), 1);
-  // The ramp is as long as the age of the first endpoint, because the fleet is young.
+  // The oldest endpoint has the age 100, so the ramp is 100 long instead of 1000.
   EXPECT_EQ(slow_start_share(100, 50, 0, 1000), .5);
   EXPECT_EQ(slow_start_share(100, 0, 0, 1000), 1);
   EXPECT_EQ(slow_start_share(0, 0, 0, 1000), 1);

@@ -96,7 +96,7 @@ bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
   return true;
 }
 
-// Removes the endpoint from the slot, and removes the slot if no endpoint is left.
+// Removes the endpoint from the slot. Removes the slot, too, if it was the only endpoint.
 void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   Slot& slot = slots_[at];
   --entries_;
@@ -128,7 +128,8 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
   overlap.clear();
   overlap.prompt_blocks = static_cast<std::uint32_t>(keys.size());
   prefetch(keys, kJump - 1, kJump);
-  // Counts the blocks from `at` to `next` for the endpoints that have all of them.
+  // Adds the blocks from `at` to `next` to the hits of the endpoints in `slot` that also have all earlier
+  // blocks.
   std::size_t at = 0;
   const auto step = [&](std::size_t next, const Slot& slot) {
     for (const std::uint32_t packed_holder : holders(slot)) {
@@ -144,7 +145,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
     const Slot& here = slots_[slots_.find(keys[at])];
     if (here.first == 0) return;
     step(at + 1, here);
-    // If two blocks have the same holders, all blocks between the two blocks also have them.
+    // If two blocks have the same endpoints, all blocks between them are at these endpoints, too.
     while (at + kJump <= keys.size() && same_holders(here, slots_[slots_.find(keys[at + kJump - 1])]))
       step(at + kJump, here);
   }

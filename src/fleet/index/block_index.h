@@ -30,7 +30,7 @@ class BlockIndex {
   void clear(EndpointId endpoint);
 
   // Loads the entries of the keys into the CPU cache. Call it before store(), remove() or match() with many
-  // keys, so that their cache misses overlap: most of the time of an event is cache misses.
+  // keys, so that their cache misses overlap. Applying an event spends most of its time on cache misses.
   void prefetch(std::span<const PrefixKey> keys) const { prefetch(keys, 0, 1); }
 
   // Replaces all fields of `overlap` except block_size.
@@ -50,8 +50,8 @@ class BlockIndex {
     std::uint32_t tiers = 0;
     bool operator==(const Holder&) const = default;
   };
-  // Most blocks are at one endpoint, which is in the slot. A block at several endpoints has a list, sorted
-  // by id.
+  // Most blocks are at one endpoint, which `first` contains. For a block at several endpoints, lists_ has a
+  // list of them, sorted by endpoint id.
   struct Slot {
     std::uint64_t id() const { return key; }
     bool used() const { return first != 0; }

@@ -65,12 +65,12 @@ TEST(BlockIndex, RefusesWhatIsBeyondItsLimit) {
   EXPECT_EQ(index.entries(), 2U);
 }
 
-// Compares the index with sets of keys. As in engines, endpoints cache prefixes of prompts, and evict a
-// prefix from its end.
+// Compares the index with sets of keys. Endpoints store prompts from the beginning and evict them from the
+// end, as engines do.
 TEST(BlockIndex, AgreesWithANaiveModel) {
   constexpr EndpointId kEndpoints = 5;
   std::vector<std::vector<PrefixKey>> prompts;
-  for (PrefixKey p = 0; p < 12; ++p) {  // the first blocks are those of an earlier prompt
+  for (PrefixKey p = 0; p < 12; ++p) {  // prompts 4 and above start with blocks of the prompt p % 4
     auto keys = chain(p, 150);
     if (p >= 4)
       std::ranges::copy_n(prompts[p % 4].begin(), static_cast<std::ptrdiff_t>(10 * p), keys.begin());
@@ -94,7 +94,7 @@ TEST(BlockIndex, AgreesWithANaiveModel) {
         index.store(endpoint, prompt[i]);
         held[prompt[i]] = 1;
       }
-    } else {  // remove the blocks after `length` that no other prompt needs
+    } else {  // removes the blocks after `length` that the endpoint's other prompts do not need
       std::set<PrefixKey> needed;
       for (const auto& other : prompts)
         for (std::size_t i = 0; &other != &prompt && i < other.size() && held.contains(other[i]); ++i)

@@ -24,7 +24,8 @@ struct CacheEvent {
   std::vector<std::uint64_t> blocks = {};
   // used by `stored`: hash of the block before blocks[0]; nullopt: blocks[0] starts a prompt
   std::optional<std::uint64_t> parent = {};
-  // used by `stored`: [blocks, block_size]; empty: the blocks are known and were copied to another tier
+  // used by `stored`: token ids, [blocks, block_size]; empty: the blocks are known and were copied to another
+  // tier
   std::vector<std::uint32_t> tokens = {};
   std::int64_t block_size = 0;  // used by `stored`: tokens per block
   std::string adapter = {};     // used by `stored`: name of the LoRA adapter; "": base model

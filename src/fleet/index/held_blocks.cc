@@ -8,7 +8,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kBlockSizeMax = 1 << 16;  // tokens
-constexpr std::size_t kAtOnce = 64;  // blocks changed under one lock; more would make readers wait longer
+// number of blocks that clear() and restore() change under one lock; more would make readers wait longer
+constexpr std::size_t kAtOnce = 64;
 constexpr Tier kTiers[] = {Tier::device, Tier::host, Tier::disk};
 
 }  // namespace

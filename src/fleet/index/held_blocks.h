@@ -2,8 +2,8 @@
 // exact if no event is lost. Routing policies read it to prefer endpoints that have cached the prompt.
 // The index computes keys from the tokens in the events. The engine's hashes only identify the parent block
 // or the removed block, so engines with different hash functions and seeds share one index.
-// Thread-safe. A writer hashes tokens without blocking readers. Readers wait only while a writer stores the
-// blocks of one event.
+// Thread-safe. A writer hashes tokens without blocking readers. Readers wait only while a writer changes the
+// table: for the blocks of one event, or for 64 blocks of clear() or restore().
 #pragma once
 
 #include <cstdint>
@@ -80,7 +80,7 @@ class HeldBlocks {
   void lose(EndpointId endpoint);  // removes the blocks, and marks the endpoint as not reporting
 
   std::size_t blocks_max_;
-  // A writer holds it for the whole call. Guards held_, event_keys_ and removed_names_.
+  // A writer holds this mutex for the whole call. It guards held_, event_keys_ and removed_names_.
   mutable std::mutex writers_;
   mutable std::shared_mutex table_;  // guards all other members, which readers use
   std::vector<Held> held_;           // [EndpointId]

@@ -11,10 +11,13 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::uint32_t kReplicas = 1000;
-constexpr std::uint32_t kBlocks = 1 << 20;  // in all endpoints together
+constexpr std::uint32_t kBlocks = 1 << 20;  // blocks of all prompts together
+// blocks per prompt
 constexpr std::uint32_t kPrompt = 2048;
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
+// blocks per event
 constexpr std::uint32_t kEvent = 8;
+// tokens per block
 constexpr std::uint32_t kSize = 16;
 
 // Returns the endpoint that has the prompt. Every fourth prompt is at two endpoints.
@@ -68,7 +71,7 @@ World& world() {
   return world;
 }
 
-// An event that removes blocks and an event that adds blocks, at random positions of the index.
+// An event that removes blocks, and an event that stores them again.
 struct Churn {
   EndpointId endpoint;
   CacheEvent goes, comes;
@@ -103,8 +106,7 @@ void apply_events(benchmark::State& state) {
 }
 BENCHMARK(apply_events);
 
-// Looks up prompts of 32 Ki tokens that one endpoint has cached completely. The benchmark's items are
-// blocks.
+// Looks up prompts of 32 Ki tokens that are cached completely. The benchmark's items are blocks.
 void look_up(benchmark::State& state) {
   const World& world = fleet::world();
   Overlap overlap;

@@ -72,7 +72,7 @@ TEST(HeldBlocks, PassesOverWhatItCannotPlace) {
   CacheEvent no_size = stored(6, 0, 1);
   no_size.block_size = 0;
   held.apply(0, no_size);
-  held.apply(0, stored(5, 2, 1));  // the previous block is unknown
+  held.apply(0, stored(5, 2, 1));  // ignored, because the block before it is unknown
   EXPECT_EQ(held.blocks(0), 0U);
   held.apply(0, stored(5, 0, 1));
   CacheEvent other_size = stored(6, 0, 1);
@@ -95,7 +95,8 @@ TEST(HeldBlocks, OneGroupOfLayersThatSeesAllTokensSpeaksForThePrefix) {
   CacheEvent full = stored(5, 0, 2);
   full.group = 1;
   held.apply(0, full);
-  held.apply(0, removed(5, 1));  // layer group 0
+  // ignored, because endpoint 0 now uses layer group 1, and this event is of layer group 0
+  held.apply(0, removed(5, 1));
   EXPECT_EQ(hits(held, 0, 5, 2).device, 2U);
 }
 
@@ -145,7 +146,8 @@ TEST(HeldBlocks, AdaptersAndSaltsShareNothing) {
 TEST(HeldBlocks, AgreesWithANaiveModel) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
   HeldBlocks held(10'000);
-  std::map<EndpointId, std::map<std::uint32_t, std::uint32_t>> truth;  // endpoint, prompt -> blocks
+  // [endpoint][prompt]: number of cached blocks
+  std::map<EndpointId, std::map<std::uint32_t, std::uint32_t>> truth;
   std::uint64_t draw = 0;
   const auto below = [&](std::uint64_t limit) {
     return static_cast<std::uint32_t>(random_bits(7, draw++) % limit);

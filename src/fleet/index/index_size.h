@@ -7,7 +7,7 @@ namespace octavo::fleet {
 
 struct IndexSize {
   std::int64_t blocks = 0;     // sum over all endpoints
-  // endpoints whose KV cache events fill the index; the blocks of all other endpoints are estimates
+  // number of endpoints whose KV cache events fill the index; the blocks of all other endpoints are estimates
   std::int64_t reporting = 0;
 };
 

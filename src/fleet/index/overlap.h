@@ -25,22 +25,23 @@ struct Hits {
 struct Overlap {
   int block_size = 1;  // tokens per block
   std::uint32_t prompt_blocks = 0;
-  // false: hits are predictions (BurstPrefixProducer), not blocks that the endpoint has cached
+  // false: the hits are predictions of BurstPrefixProducer, not blocks that the endpoint has cached
   bool cached = true;
-  // Weight of a block in this tier for scorers. A block on the device has weight 1.
+  // Weights of a block in host memory and of a block on disk. A block on the device has weight 1.
   double host_weight = 1, disk_weight = 1;
   std::vector<Hits> hits = {};           // [EndpointId], up to the last endpoint with hits
   std::vector<EndpointId> holders = {};  // endpoints with hits, in arbitrary order
 
   Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
-  // Returns the cached fraction of the prompt at the endpoint, where host_weight and disk_weight reduce
-  // blocks.
+  // Returns the cached fraction of the prompt at the endpoint. A block in host memory or on disk counts as
+  // host_weight or disk_weight blocks.
   double share(EndpointId id) const {
     const Hits found = of(id);
     const double worth = found.device + host_weight * found.host + disk_weight * found.disk;
     return prompt_blocks > 0 ? worth / prompt_blocks : 0;
   }
-  Hits& at(EndpointId id);  // Adds entries to `hits` if needed. The caller adds the id to `holders`.
+  // Adds entries to `hits` if needed. The caller adds the id to `holders`.
+  Hits& at(EndpointId id);
 
   void clear();
 };

@@ -16,7 +16,7 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
 
 TextTree::TextTree(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-// Returns the bytes of memory for a node with its entry in the parent's children, a holding, and the
+// Returns the memory in bytes of a node: its edge, its entry in the parent's children, one holding, and the
 // allocator's overhead.
 std::size_t TextTree::cost(std::size_t edge_bytes) {
   constexpr std::size_t kAllocated = 48;
@@ -147,8 +147,8 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
     while (held_[each].bytes > bytes_max_) forget_oldest(each);
 }
 
-// Removes the endpoint's oldest holding. Its node is a leaf for the endpoint, since a parent is newer than
-// its children.
+// Removes the endpoint's oldest holding. The endpoint has no holding at a child of its node, because a parent
+// is newer than its children.
 void TextTree::forget_oldest(EndpointId endpoint) {
   const Index oldest = held_[endpoint].oldest;
   const Index index = holdings_[oldest].node;

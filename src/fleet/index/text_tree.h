@@ -25,8 +25,9 @@ struct TextMatch {
 
 class TextTree {
  public:
-  // `bytes_max` is the maximum memory for the edges of one endpoint. Above the limit, the endpoint loses
-  // its oldest text, from the end. An edge counts for each of its endpoints.
+  // `bytes_max` is the maximum memory for the edges of one endpoint. Above the limit, the tree removes the
+  // endpoint's oldest text, beginning at the end of the text. An edge of several endpoints counts for each of
+  // them.
   explicit TextTree(std::size_t bytes_max);
 
   void match(std::string_view text, TextMatch& found) const;
@@ -39,13 +40,13 @@ class TextTree {
  private:
   using Index = std::uint32_t;
   static constexpr Index kNone = 0;
-  // Marks that an endpoint has received the text up to a node. The endpoint also has a Holding at the
-  // node's parent.
+  // Marks that an endpoint has received the text from the root to this node. The endpoint then has a Holding
+  // at each node on the way.
   struct Holding {
     EndpointId endpoint = kNoEndpoint;
     Index node = kNone;
     Index next = kNone;
-    // neighbours in the endpoint's list, which is ordered by age; a parent is newer than its children
+    // neighbours in the endpoint's list, which is ordered by age; a parent is always newer than its children
     Index newer = kNone, older = kNone;
   };
   struct Node {
@@ -63,10 +64,10 @@ class TextTree {
   Index child(const Node& node, char first) const;  // kNone: no such child
   Index add_node(Index parent, std::string_view edge);
   void split(Index index, std::size_t at);
-  // returns the endpoint's holding at the node; kNone: none
+  // returns the endpoint's holding at the node; kNone: the endpoint has none
   Index find(Index node, EndpointId endpoint) const;
   Index add_holding(Index node, EndpointId endpoint);
-  // links at the end of the endpoint's list if `older` is kNone
+  // inserts the holding into the endpoint's list, just newer than `older`; kNone: as the oldest
   void link_before(Index holding, Index older);
   void unlink(const Holding& holding);
   void forget_oldest(EndpointId endpoint);
@@ -77,8 +78,8 @@ class TextTree {
   std::deque<Node> nodes_ = std::deque<Node>(1);
   std::deque<Holding> holdings_ = std::deque<Holding>(1);
   std::vector<Index> free_nodes_, free_holdings_;
-  std::vector<Index> path_;        // nodes from the root to the end of the inserted text, during insert()
-  std::vector<EndpointId> grown_;  // endpoints whose memory has grown, during insert()
+  std::vector<Index> path_;  // nodes from the root to the end of the inserted text, used only during insert()
+  std::vector<EndpointId> grown_;  // endpoints whose memory has grown, used only during insert()
   std::vector<Held> held_;    // [EndpointId]
 };
 

@@ -59,7 +59,7 @@ TEST(TextTree, ClearTakesOneEndpointOnly) {
   EXPECT_EQ(tree.nodes(), 1U) << "the root";
 }
 
-// A prompt that grows byte by byte makes the tree as deep as the prompt is long.
+// The prompt grows by one byte at each insertion, so each node has an edge of one byte.
 TEST(TextTree, DeepTreesAreFine) {
   TextTree tree(4 * kEnough);
   const std::string text(5000, 'a');
@@ -93,7 +93,7 @@ TEST(TextTree, AgreesWithANaiveModel) {
     const std::string requested = text();
     for (EndpointId e = 0; e < 3; ++e) {
       std::size_t longest = 0;
-      std::set<std::string> prefixes;  // each distinct prefix costs one byte
+      std::set<std::string> prefixes;  // each distinct prefix needs at least one byte
       for (const std::string& s : truth[e]) {
         for (std::size_t i = 1; i <= s.size(); ++i) prefixes.insert(s.substr(0, i));
         const auto end = std::mismatch(s.begin(), s.end(), requested.begin(), requested.end()).first;

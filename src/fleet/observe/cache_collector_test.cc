@@ -102,7 +102,7 @@ TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   EXPECT_TRUE(soon_holds(1, 2)) << "the engine has started again";
 }
 
-// The engines of a pod share a topic, and each engine numbers its messages.
+// The engines of a pod share a topic, and each engine numbers its messages separately.
 TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8000", .rank = 0}));
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8001", .rank = 1}));
@@ -114,7 +114,8 @@ TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   EXPECT_EQ(blocks(2), 0U);
   publish("kv@10.0.0.3:8000@m", 7, 'b', 0);
   EXPECT_TRUE(soon_holds(2, 1));
-  publish("kv@10.0.0.3:8000@m", 8, 'c', 2);  // from the first of the two ranks on the second host
+  // rank numbers may continue over hosts with two ranks each, so rank 2 is the first rank of a host
+  publish("kv@10.0.0.3:8000@m", 8, 'c', 2);
   publish("kv@10.0.0.3@m", 9, 'd', 0);
   EXPECT_TRUE(soon_holds(2, 3));
   EXPECT_EQ(blocks(3), 1U);

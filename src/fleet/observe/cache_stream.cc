@@ -58,8 +58,8 @@ CacheStream::Step CacheStream::replayed(std::uint64_t number) {
 void CacheStream::replay_ended() {
   replaying_ = false;
   if (!newest_ || *newest_ < next_) return;
-  // Live messages that arrived during the replay are missing from it. The endpoint can replay them, unless
-  // this replay was empty.
+  // The replay does not contain the live messages that arrived during the replay. The endpoint can replay
+  // them, too, unless this replay was empty.
   if (next_ > replay_from_) return want_replay();
   replay_helps_ = false;
 }

@@ -11,8 +11,8 @@ class CacheStream {
  public:
   enum class Step : std::uint8_t {
     apply,
-    clear_and_apply,  // earlier messages are lost: clear the endpoint's index, then apply the message
-    // the endpoint has restarted: clear its index, and wait for the replay, which will contain the message
+    clear_and_apply,  // earlier messages are lost: clear the endpoint's index, then apply this message
+    // the endpoint has restarted: clear its index, and wait for the replay, which will contain this message
     clear,
     pass,  // ignore the message, because it was already applied or the replay will contain it
   };
@@ -31,7 +31,8 @@ class CacheStream {
 
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
-  // The replay has ended or failed. Messages that are still missing count as lost.
+  // The replay has ended or failed. If messages are missing, another replay follows. If the replay was empty,
+  // the missing messages count as lost instead.
   void replay_ended();
 
   // Returns the number of the first message to replay, once for each replay. Returns nullopt if no replay

@@ -116,7 +116,7 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   EXPECT_TRUE(soon_holds(before + 1) || blocks() > before);
 }
 
-// A router does this when it starts with the index of another router. The engine can replay only its last 5
+// A router that starts with the index of another router does this. The engine can replay only its last 5
 // messages.
 TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
   publish(5);
@@ -151,7 +151,7 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
     fleet.remove(0);
     fleet.release(0);
     subscribe(true);
-    // Only the first block begins a prompt. The parents of all other blocks are unknown.
+    // Only the first block begins a prompt. The other blocks are ignored, because their parents are unknown.
     EXPECT_TRUE(soon_holds(0));
     write(1);
     EXPECT_TRUE(soon_holds(1));

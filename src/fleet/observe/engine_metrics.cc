@@ -16,7 +16,7 @@ struct Row {
   std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
-// All Prometheus client libraries export this metric.
+// the process's start time; all Prometheus client libraries export it under this name
 constexpr std::string_view kStarted = "process_start_time_seconds";
 // label in SGLang's router, whose page has the series of all workers
 constexpr std::string_view kWorkerOfRouter = "worker_addr";
@@ -187,13 +187,13 @@ bool is_of(std::string_view line, std::string_view name) {
          line.starts_with(name);
 }
 
-// Selects the lines of a page that the reader must parse: a few of about a thousand.
+// Selects the lines of a page that must be parsed: usually a few of about a thousand.
 class LineFilter {
  public:
   explicit LineFilter(const EngineMetrics& metrics) : metrics_(metrics) {}
 
-  // Caches the name of the last line that was not selected, because metrics such as histograms have many
-  // series of the same name.
+  // Skips lines that have the same name as the last line that was not selected. Metrics such as histograms
+  // have many lines with one name.
   bool concerns(std::string_view line) {
     if (line.starts_with('#') || (!other_.empty() && is_of(line, other_))) return false;
     if (is_of(line, kStarted) || is_of(line, kRunning) ||

@@ -34,15 +34,15 @@ struct EngineMetric {
 };
 using EngineMetrics = std::vector<EngineMetric>;
 
-// The metrics of each engine type. An endpoint's label contains its engine type.
+// The metrics of each engine type. `label` is the label of an endpoint that contains its engine type.
 struct EngineKinds {
   EngineKinds();  // Adds llm-d's types: vllm, sglang, trtllm-serve, triton-tensorrt-llm and triton.
 
   std::string label = "llm-d.ai/engine-type";
   std::string unlabelled = {};  // engine type of endpoints without the label; "": use `any`
   std::map<std::string, EngineMetrics, std::less<>> kinds;
-  // Metrics of all llm-d's types except triton, whose metric names mean something else in the remaining
-  // engines.
+  // Used for unknown engine types: the metrics of all of llm-d's types except triton, because other engines
+  // use triton's metric names with a different meaning.
   EngineMetrics any;
 
   const EngineMetrics& of(const Endpoint& endpoint) const;
@@ -61,7 +61,7 @@ bool read_engine_metrics(std::string_view page, EndpointState& state,
 // Names of all metrics that the functions of this file read from a page, each once.
 std::vector<std::string> metric_names(const EngineMetrics& metrics);
 
-inline constexpr int kRanksMax = 64;  // data-parallel ranks of one server
+inline constexpr int kRanksMax = 64;  // maximum number of data-parallel ranks of one server
 
 struct EnginePage {
   // new state of the member; nullopt: the page has no known metric

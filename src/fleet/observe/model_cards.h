@@ -15,7 +15,7 @@ struct ModelCards {
   std::map<std::string, std::string> cards = {};  // model name -> JSON of the model card
 };
 
-// more models of one endpoint are ignored
+// maximum number of models of one endpoint; further models are ignored
 inline constexpr std::size_t kModelsMax = 10'000;
 
 // Returns nullopt if the page is not a list of model cards.

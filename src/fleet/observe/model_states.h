@@ -17,7 +17,7 @@ struct ModelState {
   double loads = 0;
 };
 
-// Empty if the server has one model.
+// Returns an empty list if the server has only one model.
 std::vector<ModelState> read_model_states(std::string_view page);
 
 }  // namespace octavo::fleet

@@ -6,8 +6,9 @@
 
 namespace octavo::fleet {
 
-// Checks each value separately. msgpuck's mp_check() of a whole text counts in an int, which the length of
-// a malicious array overflows. mp_check_*() return the number of missing bytes of a value's header.
+// Checks each value separately. msgpuck's mp_check() of a whole text counts values in an int, which overflows
+// if a malicious array claims a large length. mp_check_*() return the number of missing bytes of a value's
+// header.
 
 std::optional<std::uint32_t> MsgpackReader::array() {
   if (at_ == end_ || mp_typeof(*at_) != MP_ARRAY || mp_check_array(at_, end_) > 0) return std::nullopt;

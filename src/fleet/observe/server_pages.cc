@@ -60,18 +60,23 @@ std::vector<std::string> servers_at(const std::vector<std::string>& urls, const 
   return found;
 }
 
-std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,
-                                                         const std::string& api_key) {
+std::map<std::string, Result<std::string>> pages_of(const std::vector<std::string>& servers,
+                                                    std::string_view path, const std::string& api_key) {
   std::map<std::string, Result<std::string>> all;
   for (std::span<const std::string> left = servers; !left.empty();) {
     const auto some = left.first(std::min(left.size(), kAtOnce));
     left = left.subspan(some.size());
     std::vector<std::future<Result<std::string>>> responses;
     for (const std::string& server : some)
-      responses.push_back(std::async(std::launch::async, fetch, server, "/metrics", api_key));
+      responses.push_back(std::async(std::launch::async, fetch, server, path, api_key));
     for (std::size_t i = 0; i < some.size(); ++i) all.emplace(some[i], responses[i].get());
   }
   return all;
+}
+
+std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,
+                                                         const std::string& api_key) {
+  return pages_of(servers, "/metrics", api_key);
 }
 
 }  // namespace octavo::fleet

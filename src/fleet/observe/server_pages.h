@@ -21,8 +21,11 @@ Result<http::Response> call_server(const std::string& base, std::string_view met
 std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key,
                                     std::string_view type = "");
 
-// Reads GET /metrics of all servers concurrently. A server that does not respond, or responds with a status
-// other than 200, has an error as its page.
+// Reads a page of all servers concurrently. A server that does not respond, or responds with a status other
+// than 200, has an error as its page.
+std::map<std::string, Result<std::string>> pages_of(const std::vector<std::string>& servers,
+                                                    std::string_view path, const std::string& api_key);
+// Reads GET /metrics of all servers.
 std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,
                                                          const std::string& api_key);
 

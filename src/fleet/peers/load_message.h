@@ -1,8 +1,8 @@
-// A router's message to the peers, which reports its requests in flight at each worker. A message has
-// totals instead of changes, so that the next message corrects the effects of a lost one.
+// A router's message to its peers: its requests in flight at each worker. The numbers are totals, not
+// changes, so if a message is lost, the next one corrects the peers' numbers.
 //
-// Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens],
-// ...]].
+// Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
+// The numbers are the fields of Load (decide/inflight.h).
 #pragma once
 
 #include <string>

@@ -27,11 +27,11 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kTogetherUs = 2'000;    // changes within this time are sent in one message
+constexpr std::int64_t kTogetherUs = 2'000;    // changes within this time are sent together
 constexpr std::int64_t kAllUs = 1'000'000;     // interval between messages with the loads of all workers
-constexpr std::int64_t kSilentUs = 5'000'000;  // a peer without messages for this time counts as idle
+constexpr std::int64_t kSilentUs = 5'000'000;  // after this time without a message, a peer's load counts as 0
 constexpr int kResolveMs = 10'000;             // interval between resolutions of host names
-// messages that are queued for a slow peer; more are dropped
+// maximum number of messages that wait for a slow peer; further messages are dropped
 constexpr int kQueuedMax = 1'000;
 constexpr int kMessagesAtOnce = 64;  // messages to read from one peer before continuing with the next peer
 constexpr std::size_t kAddressesMax = 256;

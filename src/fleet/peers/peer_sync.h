@@ -1,8 +1,8 @@
 // Routers in front of the same workers report their requests in flight to each other, over ZeroMQ (PUB and
 // SUB).
-// Changes within 2 ms are sent in one message, and the loads of all workers are sent once a second. So
-// after a lost message, peers are correct within a second. A peer counts as idle when its connection ends,
-// or if no message arrives for 5 s.
+// Changes within 2 ms are sent in one message. Once a second, a message has the loads of all workers, so a
+// lost message is corrected within a second. A peer's load counts as 0 when its connection ends, or if no
+// message arrives for 5 s.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ namespace ext_proc = envoy::service::ext_proc::v3;
 struct ChoiceAnswer {
   const Choice& choice;
   const http::Request& request;
-  int primary_port = 0;  // port of all requests; 0: each endpoint's own port
+  int primary_port = 0;  // port that the gateway sends all requests to; 0: each endpoint's own port
   bool emit_scores = false;
   bool buffered = false;  // send the choice in the response to the body instead of to the headers
   bool sets_length = false;

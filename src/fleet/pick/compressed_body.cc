@@ -26,9 +26,9 @@ std::expected<bool, Refusal> expand_body(http::Request& request, http::BodyShare
   if (full)
     return std::unexpected(Refusal{503, "the picker holds too many bytes of request bodies: retry later"});
   if (result == http::Inflated::too_large)
-    return std::unexpected(Refusal{
-        413,
-        fmt::format("a request body may have at most {} bytes, also without its {}", bytes_max, coding)});
+    return std::unexpected(
+        Refusal{413, fmt::format("a request body may have at most {} bytes, also after {} is expanded",
+                                 bytes_max, coding)});
   if (result == http::Inflated::malformed)
     return std::unexpected(Refusal{400, "the body does not match its Content-Encoding"});
   request.body = std::move(body);

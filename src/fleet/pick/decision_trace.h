@@ -23,9 +23,9 @@ class DecisionTrace : public StepTimer {
   // traceparent of the gateway's call; "": none.
   DecisionTrace(std::shared_ptr<Tracer> tracer, StepTimer& times, std::string_view gateway);
 
-  // Begins the span from the request's headers. Must be called once.
+  // Begins the span. `request` must have its headers. Must be called once.
   void begin(const http::Request& request);
-  // Returns the traceparent for the endpoint. Returns "" to keep the request's.
+  // Returns the traceparent for the endpoint. Returns "" to keep the request's traceparent.
   std::string traceparent() const;
   // Ends the span. Later calls have no effect.
   void end(const std::string& model, const Choice& choice);

@@ -37,9 +37,8 @@ constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
 // Feature gates of older versions. They have no effect, because their features are always on or always off.
 constexpr std::array<std::string_view, 4> kOldGates{"dataLayer", "enableLegacyMetrics",
                                                     "haPopulateNonLeaderDatastore", "prepareDataPlugins"};
-constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
-                                                   // suffixes of plugin types that are not steps
-                                                   "-identity"};
+// suffixes of plugin types that are not steps
+constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter", "-identity"};
 
 constexpr Parsers kNoParsers{
     .openai = false, .anthropic = false, .vllm = false, .vllm_grpc = false, .passthrough = false};
@@ -240,15 +239,19 @@ class Reader {
     const auto* parsers = fields.get("parsers");
     TRY_VOID(fields.done());
     if (!parsers) return {};
-    config_.parsers = kNoParsers;
+    disable_default_parsers();
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
-  // Reads the deprecated field `parser`. Its parser is used in addition to those of requestHandler.
+  // Reads the deprecated field `parser`. If requestHandler names parsers, they replace this parser.
   Result<> read_old_parser(const json::value& parser) {
     if (!parser.is_object()) return invalid("parser", "must be an object");
-    config_.parsers = kNoParsers;
+    disable_default_parsers();
     return read_parser(parser.get_object(), "parser");
+  }
+
+  void disable_default_parsers() {
+    if (!std::exchange(parsers_chosen_, true)) config_.parsers = kNoParsers;
   }
 
   Result<> read_parser(const json::object& parser, const std::string& where) {
@@ -287,7 +290,7 @@ class Reader {
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
     std::string where = "dataLayer.discovery";
-    // name of the field in llm-d.ai/v1
+    // In llm-d.ai/v1, the reference is in the field `endpoints`.
     const auto* endpoints = discovery->get_object().if_contains("endpoints");
     if (!endpoints) return check_reference(discovery->get_object(), where, SetupKind::discovery);
     Parameters by_kind(discovery->get_object(), where);
@@ -348,14 +351,15 @@ class Reader {
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
   std::vector<StepConfig>* profile_ = nullptr;  // profile that the current step belongs to
   bool discovery_chosen_ = false;
+  bool parsers_chosen_ = false;  // the configuration names parsers
   bool names_metrics_ = false;  // dataLayer.sources names a source of metrics
 };
 
 }  // namespace
 
-// Not llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3), because it
-// reads the load only from metrics. Between two readings, it would send all requests with the same prefix
-// to one endpoint.
+// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) is not used,
+// because it reads the load only from metrics. Between two readings, it would send all requests with the same
+// prefix to one endpoint.
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {

@@ -15,7 +15,8 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
-constexpr int kThreads = 2;  // a gateway opens one connection for each of its threads
+// threads of the server; a gateway opens one connection for each thread of the gateway
+constexpr int kThreads = 2;
 
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
  public:

@@ -38,9 +38,9 @@ class GrpcAnswer {
   std::int64_t read_generated(std::string_view bytes);
 
   bool embeds_;
-  std::string unread_;                // the begin of an incomplete message, with its prefix
+  std::string unread_;                // bytes of an incomplete message, with its prefix
   std::uint64_t skipped_ = 0;         // remaining bytes of a message that is not counted
-  std::set<std::uint32_t> streamed_;  // indexes of the outputs that arrive in parts
+  std::set<std::uint32_t> streamed_;  // indexes of the outputs whose tokens arrive in several messages
   std::int64_t prompt_tokens_ = -1, cached_tokens_ = 0, output_tokens_ = 0;
 };
 

@@ -75,7 +75,7 @@ TEST_F(ProcessorTest, VllmsGrpcRequestsAreRead) {
   expect_refused(400, "no prefix");
 }
 
-// A part of the output `index`: one new token.
+// Returns a message with one new token of the output `index`.
 std::string part(std::uint32_t index) {
   vllm::GenerateResponse answer;
   answer.mutable_chunk()->add_token_ids(70'000);
@@ -95,7 +95,7 @@ std::string complete(std::uint32_t index, int ids) {
 }
 
 TEST(GrpcAnswer, TokensOfAllOutputsAreCountedInPiecesOfAnySize) {
-  // vLLM repeats the last part of an output in its end.
+  // vLLM's last message of an output repeats the tokens of the message before it.
   const std::string streamed =
       part(0) + part(1) + part(0) + complete(0, 1) + part(1) + part(1) + complete(1, 1);
   for (std::size_t size = 1; size <= streamed.size(); ++size) {

@@ -115,7 +115,8 @@ void take_out(json::object& scorer, std::string_view type, std::string_view refe
   added.push_back(json::object{{"name", name}, {"type", type}, {"parameters", std::move(taken)}});
 }
 
-// Older versions had a single plugin instead of latency-scorer, or a scorer and a profile handler.
+// Converts the old plugins predicted-latency-scorer and slo-aware-routing, which predicted latencies and
+// scored endpoints, to latency-scorer and predicted-latency-producer.
 void update_latency(json::object& plugin, json::array& added) {
   set_type(plugin, "latency-scorer");
   json::object producer{{"type", "predicted-latency-producer"}};

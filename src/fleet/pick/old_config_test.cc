@@ -40,6 +40,12 @@ TEST(EndpointPickerConfig, DeprecatedSectionsMeanWhatTheirSuccessorsMean) {
   EXPECT_EQ(std::get<UtilizationDetector>(thresholds.shedding).queue_depth_threshold, 10);
   EXPECT_TRUE(thresholds.parsers.openai);
   EXPECT_FALSE(thresholds.parsers.anthropic);
+  const auto both = read(
+      "plugins: [{type: queue-scorer}, {type: openai-parser}, {type: anthropic-parser}]\n"
+      "parser: {pluginRef: openai-parser}\n"
+      "requestHandler: {parsers: [{pluginRef: anthropic-parser}]}");
+  EXPECT_TRUE(both.parsers.openai && both.parsers.anthropic);
+  EXPECT_FALSE(both.parsers.passthrough);
   const auto named = read(
       "plugins: [{type: queue-scorer}, {type: concurrency-detector}]\n"
       "saturationDetector: {pluginRef: concurrency-detector}");

@@ -56,9 +56,8 @@ struct ProcessorOptions {
   bool emit_scores = false;  // report the scores of the picked endpoints to the gateway
   RequestRules rules = {};
   std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
-  SaturationDetector shedding =
-      // used without `flow`: if it is saturated, requests with priorities below 0 are refused
-      UtilizationDetector{};
+  // used without `flow`: if it is saturated, requests with priorities below 0 are refused
+  SaturationDetector shedding = UtilizationDetector{};
   int primary_port = 0;           // port that the gateway sends all requests to; 0: each endpoint's own port
   MediaTokens media_tokens = {};  // used if tokens are estimated
   std::vector<RequestAttribute> attributes = {};

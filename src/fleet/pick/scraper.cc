@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "fleet/decide/attribute.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/observe/gpu_metrics.h"
@@ -50,8 +51,8 @@ void Scraper::start() {
   if (gpus_) gpus_->start();
 }
 
-// Prometheus' Python client, which vLLM uses, then writes only these metrics: 1 KB instead of 20 KB. Other
-// servers ignore the query.
+// Returns a query with the names of the needed metrics. Prometheus' Python client, which vLLM uses, then
+// writes only these: 1 KB instead of 20 KB. Other servers ignore the query.
 const std::string& Scraper::metrics_query(const Endpoint& endpoint) {
   const EngineMetrics& metrics = engines_.of(endpoint);
   const auto [query, is_new] = queries_.try_emplace(&metrics);
@@ -61,7 +62,33 @@ const std::string& Scraper::metrics_query(const Endpoint& endpoint) {
   return query->second;
 }
 
+// Logs once for each reason why an endpoint's metrics cannot be read. An available endpoint may miss single
+// reads, so errors count only while the endpoint is not available.
+void Scraper::note_failure(const Member& polled, const Result<http::Response>& page) {
+  const std::string& name = polled.endpoint->name;
+  if (page && page->status == 200) return void(failures_.erase(name));
+  std::string reason, advice;
+  if (!page) {
+    const Member* member = balancer_.view()->find(polled.id);
+    const auto now = member ? member->state.availability : Availability::unprobed;
+    if (now != Availability::starting && now != Availability::unhealthy) return;
+    reason = page.error().message;
+  } else {
+    reason = fmt::format("status {}", page->status);
+  }
+  if (page && (page->status == 401 || page->status == 403))
+    advice =
+        "the picker has no key for endpoints: start the endpoint without --api-key, and let the gateway "
+        "check keys";
+  else
+    advice = "if the endpoint uses TLS, set scheme: https in the parameters of metrics-data-source";
+  if (std::exchange(failures_[name], reason) == reason) return;
+  log_warning("{}: the metrics cannot be read, so the load counts as 0: {} ({})", polled.endpoint->label(),
+              reason, advice);
+}
+
 void Scraper::metrics_read(const Member& polled, const Result<http::Response>& page) {
+  note_failure(polled, page);
   Scrape scrape{.endpoint = polled.id, .name = polled.endpoint->name, .answered = page.has_value()};
   const auto view = balancer_.view();
   const Member* member = view->find(polled.id);

@@ -30,6 +30,7 @@ class Scraper {
   void metrics_read(const Member& polled, const Result<http::Response>& page);
   void models_read(const Member& polled, const Result<http::Response>& page);
   void gpus_read(const Member& polled, const Result<http::Response>& page);
+  void note_failure(const Member& polled, const Result<http::Response>& page);
   void hand_over(Scrape scrape);
 
   Balancer& balancer_;
@@ -39,6 +40,8 @@ class Scraper {
   const EngineKinds engines_;
   std::optional<PagePoller> metrics_, models_, gpus_;
   std::map<const EngineMetrics*, std::string> queries_;  // query for the metrics page, by engine type
+  std::map<std::string, std::string>
+      failures_;                 // endpoint name -> last logged reason why no metrics were read
   std::vector<Scrape> scrapes_;  // readings that are applied together
 };
 

@@ -166,8 +166,8 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
                     "must be false, because the picker counts output tokens when they arrive");
 }
 
-// A server tokenises prompts, or four bytes count as one token. Prompts that are already tokens need
-// neither.
+// Configures how prompts are tokenised: by a server, or by counting four bytes as one token. Prompts that the
+// client sends as tokens need neither.
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);
@@ -241,7 +241,7 @@ void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
 
 void read_served_verifier(Parameters&, SetupTarget& target) { target.config.reports_served = true; }
 
-// The sidecar of a data-parallel engine forwards a request to the rank that its header names.
+// The sidecar of a data-parallel engine forwards a request to the rank that the request's header names.
 void read_data_parallel(Parameters& parameters, SetupTarget& target) {
   std::int64_t port = 8000;
   parameters.read("primaryPort", port, 1, 65535);

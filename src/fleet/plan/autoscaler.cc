@@ -52,8 +52,8 @@ const AutoscalerState& Autoscaler::read(std::int64_t now_us, std::span<const Rep
   return state_;
 }
 
-// Counts the tokens that have arrived: computed tokens plus the growth of the queue, because an overloaded
-// fleet computes fewer tokens than arrive.
+// Computes the load from the tokens of the requests that have arrived. They are the computed tokens plus the
+// growth of the queue, because an overloaded fleet computes fewer tokens than arrive.
 void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   if (finished_ > 0) tokens_per_request_ = tokens_ / finished_;
   const double tokens = std::max(0.0, tokens_ + (waiting - waiting_before_) * tokens_per_request_);

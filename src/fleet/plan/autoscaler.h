@@ -1,8 +1,8 @@
 // Decides the number of replicas from their metrics, with two loops like NVIDIA Dynamo's planner:
-// 1. At the end of each window, predicts the load and looks up the number of replicas in the capacity
-// table. This number is the floor.
-// 2. Within a window, adds one replica if all replicas exceed the SLO. Removes one replica above the floor
-// if all replicas are well within the SLO.
+// 1. At the end of each window, predicts the load and looks up the number of replicas in the capacity table.
+// This number is the floor.
+// 2. Within a window, adds one replica if all replicas miss the SLO. Removes one of the replicas above the
+// floor if all replicas are well within the SLO.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace octavo::fleet {
 struct AutoscalerRules {
   ScalingRules scaling = {};
   double ttft_ms = 0, tpot_ms = 0;  // SLO in ms; 0: no limit
-  double down_sensitivity = 0.8;    // latencies below this fraction of the SLO are well within the SLO
+  double down_sensitivity = 0.8;    // a latency below this fraction of the SLO is well within the SLO
 };
 
 struct AutoscalerState {
-  double load = 0, predicted = 0;  // tokens/s, of the last window and predicted for the current window
+  double load = 0, predicted = 0;  // tokens/s in the last window, and predicted for the current window
   int floor = 0;                   // replicas that the capacity table requires
   int replicas = 0;
   int ready = 0;
@@ -59,13 +59,13 @@ class Autoscaler {
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;
-  bool busy_ = false;     // some request was running or waiting in the current window
+  bool busy_ = false;     // a request was running or waiting in the current window
   bool unknown_ = false;  // a replica did not respond in the current window
 
   int extra_ = 0;  // replicas above the floor, added because of latencies
   double tokens_per_request_ = 0;
   std::vector<double> loads_;
-  std::int64_t not_idle_us_ = 0;  // last time at which some replica was not well within the SLO
+  std::int64_t not_idle_us_ = 0;  // last time at which a replica was not well within the SLO
 };
 
 }  // namespace octavo::fleet

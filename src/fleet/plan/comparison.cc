@@ -12,8 +12,10 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kTargetMax = 1 << 12;
-constexpr double kWider = 1.2;     // factor between two attempts of the oracle
-constexpr double kNearly = 1.025;  // the search for the oracle ends at this ratio of its bounds
+// factor by which the oracle changes the load per replica until it has both bounds
+constexpr double kWider = 1.2;
+// the oracle's search ends if its upper bound is at most this multiple of its lower bound
+constexpr double kNearly = 1.025;
 
 class Comparison {
  public:
@@ -74,7 +76,7 @@ class Comparison {
     for (double target = 1; target <= kTargetMax; target *= 2) {
       QueueScaler scaler(scaling(), target);
       TRY(Contender one,
-          scaled(fmt::format("HPA, {:g} requests a replica", target), first, QueueScaler::kIntervalUs,
+          scaled(fmt::format("HPA, {:g} requests per replica", target), first, QueueScaler::kIntervalUs,
                  [&](std::int64_t now_us, auto replicas) { return scaler.read(now_us, replicas); }));
       if (target > 1 && !one.trial.meets_slo) break;
       best = std::move(one);

@@ -26,7 +26,7 @@ struct ComparisonRules {
 // requests.
 using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// Compares four contenders, in this order:
+// Compares four contenders, and returns them in this order:
 // 1. The oracle, which knows each window's load in advance and uses the fewest replica hours that meet the
 // SLO.
 // 2. The smallest fixed fleet.

@@ -17,7 +17,7 @@ struct ReplicaKind {
   int max_num_seqs = 0;
   bool measured = false;  // true: the step times were measured; false: they are roofline estimates
   double price = 1;                   // per device and hour
-  Result<SimulationOptions> options;  // error: why a replica of this kind cannot serve the model
+  Result<SimulationOptions> options;  // error: why replicas of this kind cannot serve the model
 };
 
 struct Offer {
@@ -40,7 +40,7 @@ struct DeviceSearch {
 };
 
 struct SearchRules {
-  int replicas_max = 64;  // both pools together
+  int replicas_max = 64;  // maximum number of replicas of a fleet, in both pools together
   // also try separate pools; all ReplicaKinds then need a prefill pool in their options
   bool pools = false;
 };

@@ -32,7 +32,7 @@ std::vector<double> predict_truly(std::span<const double> loads) { return {loads
 constexpr Predictor kPredictors[] = {
     {"constant", "the load of the previous window", predict_last},
     {"trend", "a smoothed level and trend (Holt)", predict_trend<50, 20>},
-    {"smooth", "as trend, but slower; for windows with few requests, whose loads vary randomly",
+    {"smooth", "as trend, but slower, for windows with few requests, whose loads vary randomly",
      predict_trend<30, 5>},
     {"oracle", "the real load of the next window, as the upper bound of all predictors", predict_truly, true},
 };

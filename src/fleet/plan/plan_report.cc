@@ -51,9 +51,10 @@ std::string scaling_text(const ScalingPlan& scaling, const Trial& fixed) {
   const auto [least, most] = std::ranges::minmax(scaling.windows, {}, &WindowPlan::replicas);
   const auto hours = [](const Trial& trial) { return trial.figures.at("replica_hours").to_number<double>(); };
   std::string text = row(fmt::format("{}-{}", least.replicas, most.replicas), scaling.trial);
-  text += fmt::format("\nA changing number costs {:.1f} % of the replica hours of {} replicas.\n",
-                      hours(scaling.trial) / hours(fixed) * 100, fixed.replicas);
-  text += "\nTokens a second within the SLO, by replicas:";
+  text += fmt::format(
+      "\nWith this changing number, the fleet needs {:.1f} % of the replica hours of {} replicas.\n",
+      hours(scaling.trial) / hours(fixed) * 100, fixed.replicas);
+  text += "\nTokens per second within the SLO, by number of replicas:";
   for (const Capacity& one : scaling.capacity) text += fmt::format("  {}: {:.0f}", one.replicas, one.load);
   text += "\n\n   start s  tokens/s  predicted  replicas\n";
   int before = 0;

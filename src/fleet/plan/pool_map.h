@@ -20,8 +20,8 @@ struct PoolMapRules {
 
 struct PoolCell {
   int prompt_tokens = 0, answer_tokens = 0;
-  // Highest rates in requests/s that meet the SLO, with one pool and with separate pools. 0: no rate meets
-  // the SLO.
+  // Highest rates in requests/s that meet the SLO, with one pool and with separate pools. 0: even the lowest
+  // rate misses the SLO.
   double together = 0, apart = 0;
   int prefill_replicas = 0;
 

@@ -12,10 +12,10 @@ struct PoolSizing {
   Trial trial;
 };
 
-// Returns the sizes with the smallest sum, up to `most`, that meet the SLO. Returns nullopt if no
-// sizes do. First finds the size of each pool while the other pool is large, and then tries sums in ascending
-// order. Assumes that adding replicas never makes the service worse. The size of the prefill pool in
-// `options` is ignored, but the pool must exist. Returns the errors of simulate().
+// Returns the pool sizes with the smallest sum, up to `most`, that meet the SLO. Returns nullopt if none do.
+// First finds the smallest size of each pool while the other pool has `most` - 1 replicas. Then tries sums in
+// ascending order. Assumes that more replicas never make the service worse. Ignores the size of the prefill
+// pool in `options`, but the pool must exist. Returns the errors of simulate().
 Result<std::optional<PoolSizing>> size_pools(SimulationOptions options, const Trace& trace, const Slo& slo,
                                              int most, const TrialProgress& progress);
 

@@ -6,9 +6,9 @@
 namespace octavo::fleet {
 namespace {
 
-// the number stays if the ratio to the target differs from 1 by at most this value
+// no replica is added or removed if the ratio of the load to the target differs from 1 by at most this value
 constexpr double kTolerance = 0.1;
-constexpr int kAddedMax = 4;  // replicas to add at one reading, unless doubling adds more
+constexpr int kAddedMax = 4;  // maximum number of replicas to add at one reading, unless doubling adds more
 
 }  // namespace
 

@@ -16,7 +16,7 @@ struct ScalingRules {
   std::int64_t window_us = 60'000'000;
   // a replica is removed if it was not needed for this time
   std::int64_t scale_down_delay_us = 300'000'000;
-  // time from a decision until the new replica accepts requests, at most one window
+  // time from a decision until the new replica accepts requests, at most window_us
   std::int64_t startup_us = 30'000'000;
 
   int bounded(int replicas) const;

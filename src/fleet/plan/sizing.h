@@ -20,7 +20,7 @@ struct Slo {
 bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 
 struct Trial {
-  int replicas = 0;         // at the beginning
+  int replicas = 0;         // number at the beginning of the simulation
   int least = 0, most = 0;  // lowest and highest number of replicas that accepted requests
   double attained = 0;
   bool meets_slo = false;
@@ -41,7 +41,7 @@ Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, co
 Result<int> smallest_that(int least, int most, const std::function<Result<bool>(int)>& meets);
 
 struct Sizing {
-  int replicas = 0;           // smallest number that was tried and meets the SLO
+  int replicas = 0;           // smallest number of replicas that was tried and meets the SLO
   std::vector<Trial> trials;  // sorted by number of replicas
   const Trial& answer() const;
 };

@@ -35,8 +35,8 @@ bool is_divided(std::string_view path) {
 
 Result<std::string> bootstrap_body(std::string_view body, const json::object& request,
                                    const Bootstrap& bootstrap) {
-  // Refuses bodies that contain the fields. Engines use the last of two fields with the same name, which
-  // would be the client's.
+  // Refuses bodies that already contain the fields. Engines use the last of two fields with the same name,
+  // which would be the client's.
   for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
     if (request.contains(field))
       return invalid(std::string(field), "must be absent, because the router sets this field");

@@ -16,7 +16,8 @@ namespace json = boost::json;
 
 constexpr std::string_view kCacheRead = "cache_read_input_tokens";
 
-// Events contain the usage in the object `response` (Responses) or `message` (Anthropic).
+// The object `usage` is at the top level of a response, and in the object `response` (Responses API) or
+// `message` (Anthropic) of an event.
 json::object* usage_in(json::object& answer) {
   for (const std::string_view holder : {"", "response", "message"}) {
     json::value* inner = holder.empty() ? nullptr : answer.if_contains(holder);
@@ -35,7 +36,8 @@ std::int64_t count_of(const json::object& object, std::string_view name) {
 
 bool is_anthropic(const json::object& usage) { return usage.contains(kCacheRead); }
 
-// Returns the name of the object with cached_tokens. Returns "" if the usage has no number of prompt tokens.
+// Returns the name of the usage field whose object has cached_tokens. Returns "" if the usage has no number
+// of prompt tokens.
 std::string_view details_name(const json::object& usage) {
   constexpr std::string_view kOpenai = "prompt_tokens_details";
   if (usage.contains("prompt_tokens") || usage.contains(kOpenai)) return kOpenai;

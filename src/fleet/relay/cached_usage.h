@@ -12,9 +12,9 @@ namespace octavo::fleet {
 // not report it.
 std::int64_t cached_tokens(std::string_view answer);
 
-// Sets the number of cached tokens in the usage of a response or an event, if it has a usage. After a KV
-// transfer, the decode engine reports the whole prompt as cached, because it has fetched all blocks from
-// the prefill engine. It does not know which tokens the prefill engine had cached.
+// Sets the number of cached tokens in the usage of a response or an event, if it has a usage. The decode
+// engine's own number is wrong: it counts the whole prompt as cached, because it fetched all blocks from the
+// prefill engine.
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens);
 
 }  // namespace octavo::fleet

@@ -8,7 +8,7 @@ namespace {
 struct Case {
   const char* before;
   std::int64_t cached;
-  const char* after;  // with 5 cached tokens
+  const char* after;  // with the number of cached tokens set to 5
 };
 
 constexpr Case kCases[] = {

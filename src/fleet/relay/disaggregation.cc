@@ -16,8 +16,7 @@ bool is_set(const json::object& request, std::string_view name) {
   return value != nullptr && !value->is_null() && *value != json::value(false);
 }
 
-// Returns whether the request needs log-probabilities of the prompt, which the decode engine does not
-// compute.
+// Returns whether the request needs log-probabilities of the prompt, which the decode engine cannot report.
 bool requests_prompt_logprobs(const json::object& request) {
   return is_set(request, "prompt_logprobs") || (is_set(request, "echo") && is_set(request, "logprobs"));
 }

@@ -14,8 +14,8 @@ namespace octavo::fleet {
 // kv_transfer_params.
 std::optional<boost::json::object> prefill_request(std::string_view path, std::string_view body);
 
-// Returns the body of the prefill request with kv_transfer_params for vLLM's NixlConnector, which let the
-// prefill engine keep the prompt's KV blocks.
+// Returns the body of the prefill request with kv_transfer_params for vLLM's NixlConnector. They let the
+// prefill engine keep the prompt's KV blocks until the decode engine has fetched them.
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
 std::string prefill_body(boost::json::object prefill_request);
 

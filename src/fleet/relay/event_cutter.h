@@ -19,10 +19,10 @@ inline std::optional<std::string_view> data_of(std::string_view event) {
 
 class EventCutter {
  public:
-  // Returns the events that these bytes complete, each including its empty line. Lines may end with LF or
-  // CR LF.
+  // Adds bytes to the stream, and returns the events that are now complete, each with its empty line. Lines
+  // may end with LF or CR LF.
   std::vector<std::string> push(std::string_view bytes) {
-    // Earlier pieces may end with the first two bytes of the separator LF CR LF.
+    // The bytes of earlier calls may end with LF CR, the first two bytes of the separator LF CR LF.
     constexpr std::size_t kHalfEnd = 2;
     std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
     rest_ += bytes;

@@ -8,7 +8,7 @@
 
 namespace octavo::fleet {
 
-// Returns whether another worker may succeed after one worker has answered with this status.
+// Returns whether a different worker may succeed after a worker has responded with this status.
 bool worth_a_retry(int status);
 
 bool is_backpressure(int status);
@@ -17,8 +17,8 @@ bool is_backpressure(int status);
 // neither a number nor an HTTP date.
 std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 
-// Returns whether the request has caused the error, so that it would fail at any worker. Such an error
-// names a field ("param"), or is the client's timeout.
+// Returns whether the request itself has caused the error, so that it would fail at any worker. Such an error
+// names a field ("param"), or is the timeout that the client has set.
 bool is_the_requests_own(std::string_view body);
 
 }  // namespace octavo::fleet

@@ -9,12 +9,11 @@
 
 namespace octavo::fleet {
 
-inline constexpr std::size_t kGatheredBytesMax =
-    64 << 20;  // maximum size of a buffered response; larger responses are streamed
-inline constexpr std::size_t kUnsentBytesMax =
-    // Maximum number of bytes that wait for a client. Above the limit, the proxy stops reading from the
-    // engine.
-    256 << 10;
+// maximum size of a buffered response; larger responses are streamed
+inline constexpr std::size_t kGatheredBytesMax = 64 << 20;
+// Maximum number of bytes that wait to be sent to a client. Above it, the proxy stops reading from the
+// engine.
+inline constexpr std::size_t kUnsentBytesMax = 256 << 10;
 
 // Returns the headers to forward. Omits headers that concern one connection (RFC 9110, 7.6.1), headers that
 // `Connection` names, and headers that the proxy writes itself.
@@ -30,8 +29,8 @@ std::string target_of(const http::Request& request);
 bool requests_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);
-// Returns whether the response must be forwarded without buffering: event streams, lines of JSON, and audio
-// of unknown length.
+// Returns whether the response must be forwarded without buffering. This holds for event streams, lines of
+// JSON, and audio of unknown length.
 bool is_stream(const http::Response& answer);
 
 }  // namespace octavo::fleet

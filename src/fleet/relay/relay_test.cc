@@ -88,7 +88,6 @@ TEST(Refusal, ReadsRetryAfterInAllItsForms) {
   EXPECT_EQ(seconds("99999999999999999999"), 1'000'000'000);
   for (const char* value : {"", "-1", "soon", "2, 3", "nan", "Fri, 31 Dec 1999"})
     EXPECT_FALSE(seconds(value)) << value;
-  // The three date formats of RFC 9110.
   for (const char* past :
        {"Fri, 31 Dec 1999 23:59:59 GMT", "Friday, 31-Dec-99 23:59:59 GMT", "Fri Dec 31 23:59:59 1999"})
     EXPECT_EQ(seconds(past), 0) << past;

@@ -173,9 +173,9 @@ Response metrics(const RouteContext& context) {
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
-// The router is healthy if it would send a request to some worker. If all circuit breakers are open, it
-// still sends requests to one of these workers. A router with a queue is always ready: a fleet may be
-// scaled to zero, and the waiting request makes an autoscaler start a worker.
+// The router is healthy if it would send a request to some worker. If all circuit breakers are open, it still
+// sends requests to one of these workers. For /readiness, a router with a queue is always ready: a fleet may
+// be scaled to zero, and the waiting request makes an autoscaler start a worker.
 Response health(const RouteContext& context, bool readiness) {
   const auto view = context.balancer.fleet().view();
   const auto healthy = std::ranges::count_if(view->members, available);
@@ -187,7 +187,7 @@ Response health(const RouteContext& context, bool readiness) {
                                      {"healthy_workers", healthy},
                                      {"total_workers", view->members.size()}},
                                     ready ? 200 : 503);
-  // A router in front of this router then treats it as busy, not as unhealthy.
+  // A router in front of this router then treats this router as busy, not as unhealthy.
   if (!ready && context.queue) {
     response.headers.set("Retry-After", "1");
     response.headers.set(std::string(kKeepsRequests), "1");

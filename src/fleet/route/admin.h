@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Header of the response 503 to /health of a router that has no workers, but keeps requests in its queue.
+// Header of a 503 response to /health. Set by a router that has no workers, but keeps requests in its queue.
 inline constexpr std::string_view kKeepsRequests = "X-Octavo-Queue";
 
 // Parses "http://host:port". Errors report the field "url".

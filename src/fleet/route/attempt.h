@@ -41,12 +41,12 @@ class Attempt {
   Choice choice;
   http::Response answer = {};             // received, but not forwarded yet
   std::optional<UsageReport> usage = {};  // last usage that the response contains
-  EventCutter events = {};  // splits the stream into events if the usage in the events must be changed
+  EventCutter events = {};  // splits the stream into events; used if the usage in the events must be changed
   const std::int64_t sent_us;
   bool hedges = false;     // this attempt is a hedge: the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
-  bool failed = false;        // the prefill worker has not computed the prompt
+  bool failed = false;        // the prefill worker could not compute the prompt
   std::string cost_id = {};   // value of kCostIdHeader
   bool reports_cost = false;  // the response has reported the cost, or the bill reads it
 

@@ -61,8 +61,9 @@ class BatchHostTest : public RouterTest {
   }
 };
 
-// A worker may run 16 lines. The tenant's limit allows three lines beside its requests. A line counts when it
-// is sent, and not when a loop handles it later, so that no further line is sent and refused.
+// A worker may run 16 lines. The tenant may have three lines, which is three quarters of its limit of four. A
+// line must count when it is sent, not when a loop handles it. Otherwise further lines would be sent and
+// refused.
 TEST_F(BatchHostTest, LinesCountInTheTenantsLimitFromTheMomentTheyAreSent) {
   Keeper keeper;
   Replica worker("a", [&](auto exchange) { keeper(std::move(exchange)); });

@@ -1,4 +1,4 @@
-// The account of one request. A response that ends early, or has no place for a cost, does not report the
+// The account of one request. If a response ends early, or has no place for a cost, it does not report its
 // cost. The bill then reads the cost from the worker (accounts/unread_costs.h) before it charges the tenant.
 #pragma once
 
@@ -26,8 +26,8 @@ class Bill : public std::enable_shared_from_this<Bill> {
 
   Bill(RouteMetrics& metrics, http::ClientLoop& loop) : metrics_(metrics), loop_(loop) {}
 
-  // Sends the request to a worker until the worker knows the cost, for about three seconds. Stops if the
-  // worker is not reachable, or does not have the route because it is another engine.
+  // Sends `request` to a worker until the worker knows the cost, but for at most about three seconds. Stops
+  // if the worker is not reachable, or does not have the route because it is another engine.
   void read_cost(http::CallRequest request);
   // Charges the tenant when all costs are read. A request without any cost is not charged.
   void close(Ended ended);

@@ -172,7 +172,8 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
     return all->done();
   }
   const http::Request& request = all->exchange->request();
-  // the ranks of a data-parallel server are members with the same URL, and the server tells all its ranks
+  // The ranks of a data-parallel server are members with the same URL. The server gets the request once, and
+  // applies it to all its ranks.
   for (const Member& member : view->members)
     if (std::ranges::none_of(
             all->parts, [&](const FanOut::Part& part) { return part.worker->url == member.endpoint->url; }))

@@ -16,8 +16,8 @@ namespace octavo::fleet {
 
 bool means_all_workers(const http::Request& request);
 
-// Returns whether workers may have emptied their KV caches after a successful request to `path`, which has no
-// slash at its end. Requests that only prepare a change of weights leave the caches as they are.
+// Returns whether workers may have emptied their KV caches after a successful request to `path`, which must
+// not end with a slash. Requests that only prepare a change of weights leave the caches as they are.
 bool empties_caches(std::string_view path);
 
 struct WorkerAnswer {

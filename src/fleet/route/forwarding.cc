@@ -107,7 +107,7 @@ void Forwarding::admit() {
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
-// Refreshes the models first, because a worker may have loaded the model since.
+// Refreshes the models, because a worker may have loaded the model since the last refresh.
 void Forwarding::find_model() {
   context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
     loop.post([self] {
@@ -194,8 +194,9 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
   return opened;
 }
 
-// The time is longer for an answer that is not streamed, because all its tokens must be computed before the
-// first byte.
+// Returns the time in ms without a byte after which the request counts as lost, if the worker reports no
+// load. It is longer if the answer is not streamed, because then all tokens are computed before the first
+// byte.
 int Forwarding::blind_wait() const {
   constexpr int kTokenMs = 30, kTokens = 2'000, kTokensMax = 1'000'000;
   const int ms = blind_wait_ms(context_.options.blind_wait_ms, in_.request().body.size());
@@ -340,7 +341,8 @@ bool Forwarding::lead(Attempt& attempt) {
   return true;
 }
 
-// If another worker succeeds, the workers that failed earlier have caused their failures, not the request.
+// If a worker has succeeded, the request did not cause the earlier failures. So they count against the
+// workers that failed.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
@@ -376,8 +378,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (is<Prefilling>()) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
   const bool late = in_.left_ms() == 0;
-  // A refused connection or a timeout is the worker's failure. A connection that breaks later may be caused
-  // by the request.
+  // A refused connection or a timeout is the worker's failure. If a connection breaks later, the request may
+  // be the cause.
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
   const bool cut = back_.begun() && !late;

@@ -1,6 +1,6 @@
-// One client request in the router: forwards the request to a worker, and forwards the worker's response to
-// the client, streams piece by piece. If the worker fails before the client has received a byte, or a
-// stream breaks that another worker can continue, the router tries another worker.
+// One client request in the router. Forwards the request to a worker, and the worker's response to the
+// client, streams piece by piece. The router tries another worker if a worker fails before the client has
+// received a byte, or if a stream breaks that another worker can continue.
 //
 //   | state      | event                                 | next state                                      |
 //   |------------|---------------------------------------|-------------------------------------------------|
@@ -181,14 +181,14 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   AttemptPointer prefill_half_;
   // each attempt sends the request to a prefill and a decode worker (forwarding_bootstrap.cc)
   bool in_halves_ = false;
-  // name of the worker that must serve the request: it stores stored_id, or the prefill worker was chosen
-  // because it is near this worker; "": any worker
+  // Name of the worker that must serve the request, because it stores stored_id, or because a prefill worker
+  // near it was chosen. "": any worker.
   std::string owner_;
   std::function<void()> cancel_move_ = {};  // empty: the request moves no session
   // random bits to reuse, so that the next choice of a decode worker is the same
   std::optional<std::uint64_t> draw_ = {};
   bool admitted_;
-  // number of prompt tokens that the prefill worker had cached; nullopt: no prefill worker has computed the
+  // number of prompt tokens that the prefill worker had cached; nullopt: the decode worker computes the
   // prompt
   std::optional<std::int64_t> prefill_cached_ = {};
 };

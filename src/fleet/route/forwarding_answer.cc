@@ -26,7 +26,7 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   return out;
 }
 
-// Records the usage. Each event of a stream may contain the usage so far.
+// Stores the usage. Each event of a stream may contain the usage so far.
 void Forwarding::note_usage(Attempt& attempt, std::string_view bytes) const {
   if (!in_.knows_length()) return;
   if (const auto usage = read_usage(bytes)) attempt.usage = usage;
@@ -115,7 +115,8 @@ void Forwarding::refuse_late() {
 
 void Forwarding::finish() {
   const bool reported = cost_.end_stream().reported;
-  for (const AttemptPointer& attempt : under_way()) {  // a stream that broke after its last event
+  // the attempt is under way if its stream broke after the last event
+  for (const AttemptPointer& attempt : under_way()) {
     attempt->reports_cost |= reported;
     read_unread_cost(*attempt, false);
   }
@@ -148,8 +149,9 @@ void Forwarding::end(int status) {
   state_ = Over{};
 }
 
-// Reads the cost from the worker if the response did not report it: it was cancelled or broke, or it is a
-// stream without comments. A complete response of another type has reported all that it cost.
+// Reads the cost of the attempt from its worker, if the response has not reported it. This happens if the
+// response was cancelled or broke, or is a stream without comments. All other complete responses report their
+// whole cost.
 void Forwarding::read_unread_cost(Attempt& attempt, bool complete) {
   if (in_.request().method != "POST" || (complete && (!back_.begun() || back_.is_events()))) return;
   if (attempt.answer.status != 0 && attempt.answer.status / 100 != 2) return;

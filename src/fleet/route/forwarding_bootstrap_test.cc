@@ -110,7 +110,7 @@ TEST_F(BootstrapTest, APrefillWorkerThatFailsIsReplacedInANewRoom) {
     std::atomic<bool> is_answered = false;
     std::thread answering([&] {
       wait([&] { return is_met.load(); });
-      // Repeats, because a decode request may be kept after is_met.
+      // Repeats, because a decode request may reach `keeper` after is_met is set.
       wait([&] {
         for (std::size_t k = 0; k < keeper.size(); ++k) keeper.at(k)->respond({.body = "met"});
         return is_answered.load();

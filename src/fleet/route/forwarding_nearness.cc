@@ -33,8 +33,8 @@ struct Group {
   std::int64_t least_work = std::numeric_limits<std::int64_t>::max();
 };
 
-// Returns the prefill workers to exclude. A worker is excluded if a nearer worker has at most own_work more
-// work, where own_work is the work of the prompt itself.
+// Returns the prefill workers to exclude. A group is excluded if a nearer group has at most own_work more
+// work. The work of a group is Group::least_work, and own_work is the work of the prompt.
 std::vector<EndpointId> far_workers(const std::map<Nearness, Group>& groups, std::int64_t own_work) {
   std::vector<EndpointId> far;
   std::int64_t nearer = std::numeric_limits<std::int64_t>::max();
@@ -77,8 +77,8 @@ std::expected<Choice, Refusal> Forwarding::choose_prefill() {
   std::vector<EndpointId> excluded = far_workers(groups, std::max<std::int64_t>(own_tokens, 1));
   excluded.insert(excluded.end(), history_.tried.begin(), history_.tried.end());
   options.excluded = excluded;
-  // First tries without paused workers: if all near workers are paused or refuse requests, far workers are
-  // used.
+  // The first attempt excludes paused workers. If no near worker is left, or all near workers refuse
+  // requests, far workers are used, too.
   const bool rested = std::exchange(options.rested, true);
   if (auto near = balancer_.choose(in_.route(), options)) return near;
   options.rested = rested;

@@ -11,7 +11,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kPriorityMax = 100;  // each priority is a band of the queue
+// greatest absolute priority; each priority is a separate band of the queue
+constexpr int kPriorityMax = 100;
 
 // Returns the request's band. Low values of `priority` are served first, as in vLLM. Lines of batches are
 // served last.
@@ -74,10 +75,9 @@ void Forwarding::wait_for_room() {
   watch_deadline();
 }
 
-// Makes a request wait that workers have refused, or whose workers were unreachable. The first time, the
-// request enters the queue at once. If it is refused again, it first pauses, because the queue's estimate
-// of free capacity may be wrong: other routers may use the same workers, or only a few workers serve the
-// model.
+// Makes the request wait after workers have refused it or were unreachable. The first time, it enters the
+// queue at once. If it is refused again, it first pauses. The queue's estimate of free capacity may be wrong
+// then: other routers may use the same workers, or only a few workers serve the model.
 void Forwarding::wait_again() {
   history_.tried.clear();
   // no worker is required, so the next attempt may use a different decode worker

@@ -24,8 +24,8 @@ int requests_at(const Balancer& balancer, EndpointId id) {
   return load.requests;
 }
 
-// Returns whether the worker has many more requests than another worker that serves the model. The
-// constants only exclude differences that end soon, because a move costs the copy of all blocks.
+// Returns whether the worker has many more requests than another worker that serves the model. The constants
+// ignore small differences, which end soon, because a move costs the copy of all blocks.
 bool is_full(const Balancer& balancer, const FleetView& view, const Member& worker, std::string_view model) {
   constexpr int kTimes = 2, kMore = 8;
   int least = std::numeric_limits<int>::max();
@@ -36,7 +36,8 @@ bool is_full(const Balancer& balancer, const FleetView& view, const Member& work
          requests_at(balancer, worker.id) > kTimes * least + kMore;
 }
 
-// Returns whether the worker may still answer: it is available, it drains, or it has left the fleet.
+// Returns whether the worker may still answer: it is available, it drains, or it has left the fleet
+// (LeftWorkers).
 bool may_export(const Member* worker) {
   return worker == nullptr || worker->state.availability == Availability::available ||
          worker->state.availability == Availability::draining;
@@ -66,8 +67,8 @@ bool Forwarding::follow_session() {
   if (!serves(member ? *member->endpoint : *home, in_.route().model)) return false;
   const bool available = member && member->state.availability == Availability::available;
   if (!in_.route().stored_id.empty()) {
-    // A route of the session goes to its worker, and needs no move. Any worker may store the id of another
-    // route, so the router looks for it at all of them.
+    // A request to a session route goes to the session's worker, without a move. Any other stored id may be
+    // at any worker, so the router searches all workers.
     const openai::Route* route = openai::find_route(in_.request().path);
     if (available && route && route->session) owner_ = home->name;
     return false;
@@ -108,7 +109,7 @@ std::shared_ptr<const Endpoint> Forwarding::target_of_move(const Member* member)
   std::vector<EndpointId> excluded = history_.tried;
   if (member) excluded.push_back(member->id);
   options.excluded = excluded;
-  options.bodiless = true;  // the policy counts the request when it is sent
+  options.bodiless = true;  // only a target for the move: the request itself is admitted later
   auto choice = balancer_.choose(in_.route(), options);
   if (!choice) return nullptr;
   balancer_.ended(choice->booking, Outcome::neither);

@@ -78,7 +78,7 @@ TEST_F(RouterTest, WhereTheFirstOneFailsTheHedgeGoesOn) {
 TEST_F(RouterTest, AHedgeThatFailsChangesNothing) {
   Keeper keeper;
   Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
-  route({a.url(), b.url()}, {.retry = {.hedge_after_ms = 1000}});  // the first attempt arrives before it
+  route({a.url(), b.url()}, {.retry = {.hedge_after_ms = 1000}});  // long enough for the first attempt
   auto answer = std::async(std::launch::async, [&] { return post("{}"); });
   wait([&] { return keeper.size() == 2; });
   keeper.at(1)->respond({.status = 500});
@@ -112,7 +112,7 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
     writers.emplace_back([e, &seen] {
       e->start_stream({.content_type = "text/event-stream"});
       const std::string event = "data: {\"usage\": {\"prompt_tokens\": 4}}\n\n";
-      for (int i = 0; i < 3; ++i) {  // as with "continuous_usage_stats"
+      for (int i = 0; i < 3; ++i) {  // as with vLLM's continuous_usage_stats
         e->write(event);
         if (!seen.try_acquire_for(std::chrono::minutes(1))) break;
       }
@@ -463,7 +463,7 @@ TEST_F(RouterTest, ClientsDeadlinesHoldForAllAttemptsTogether) {
   std::vector<std::string> timeouts;
   Replica a("a", [&](auto e) {
     timeouts.emplace_back(e->request().headers.find("X-Request-Timeout").value_or("none"));
-    // makes the second attempt have less time left
+    // leaves less time for the second attempt
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     e->respond({.status = 500});
   });

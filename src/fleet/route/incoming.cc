@@ -15,7 +15,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::string_view kRankHeader = "X-data-parallel-rank";
-// the worker is given this time after the client's deadline to report itself that the deadline has passed
+// after the client's deadline, the worker has this time to report the missed deadline itself
 constexpr int kOwnDeadlineGraceMs = 2'000;
 
 http::Headers without(const http::Headers& headers, std::string_view left_out) {

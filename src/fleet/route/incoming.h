@@ -39,7 +39,7 @@ class Incoming {
   double seconds() const;
 
   // Decodes the body's Content-Encoding, scans the body, and tokenises the prompt if the router has the
-  // model's tokenizer. Takes up to a second for a prompt of 1 MiB, and may run on any thread. Returns an
+  // model's tokenizer. May run on any thread, and takes up to a second for a prompt of 1 MiB. Returns an
   // error response if the body cannot be decoded.
   std::optional<http::Response> read();
   std::uint64_t body_bytes_max() const;  // maximum size of the decoded body
@@ -47,8 +47,8 @@ class Incoming {
   // removes the model, so that any worker may get the request and report the unknown model
   void name_no_model();
 
-  // Returns the HTTP request for this endpoint. `again` is set if an earlier attempt has used a part of the
-  // client's deadline.
+  // Returns the HTTP request for this endpoint. `again` must be set if an earlier attempt has used some of
+  // the time until the client's deadline.
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
                                  int timeout_ms, bool again) const;
   // Returns the request that reads the cost of an attempt from its worker.

@@ -20,6 +20,7 @@ constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refr
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 constexpr std::string_view kEnginePage = "/metrics";
+constexpr std::string_view kModelsPage = "/v1/models";
 // SGLang's router serves the metrics of all its workers at this path.
 constexpr std::string_view kRouterPage = "/engine_metrics";
 
@@ -56,10 +57,14 @@ void Monitor::tick() {
   const auto view = balancer_.fleet().view();
   const auto leaving = balancer_.leaving();
   std::erase_if(known_, [&](const auto& entry) {
-    return !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
-      return member.endpoint->name == entry.first;
-    });
+    const bool has_left =
+        !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
+          return member.endpoint->name == entry.first;
+        });
+    if (has_left) left_.left(entry.first, now);
+    return has_left;
   });
+  for (const std::string& worker : left_.take_forgotten(now)) forget_(worker);
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(cards_, [&](const auto& entry) { return !view->find(entry.first); });
@@ -71,7 +76,9 @@ void Monitor::tick() {
 }
 
 void Monitor::visit(const Member& member, std::int64_t now) {
-  Known& known = known_[member.endpoint->name];
+  const auto [found, is_new] = known_.try_emplace(member.endpoint->name);
+  if (is_new) left_.returned(member.endpoint->name);
+  Known& known = found->second;
   const Availability availability = member.state.availability;
   const bool answers = availability != Availability::unprobed && availability != Availability::starting &&
                        availability != Availability::unhealthy;
@@ -89,6 +96,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
     fetch(member, known.has_no_page ? kRouterPage : kEnginePage,
           [this, member](const Result<http::Response>& answer) {
+            note_key(member, kEnginePage, answer);
             const auto polled = known_.find(member.endpoint->name);
             if (answer && answer->status == 404 && polled != known_.end())
               polled->second.has_no_page = !polled->second.has_no_page;
@@ -126,6 +134,24 @@ void Monitor::note_failure(const Member& member, Known& known, std::string failu
   known.failure = std::move(failure);
 }
 
+// Logs once for each worker that it refuses the router's key. The health check may succeed nevertheless,
+// because /health needs no key.
+void Monitor::note_key(const Member& member, std::string_view target, const Result<http::Response>& answer) {
+  const auto known = known_.find(member.endpoint->name);
+  if (!answer || known == known_.end()) return;
+  const bool refused = answer->status == 401 || answer->status == 403;
+  if (!refused) {
+    if (answer->status == 200) known->second.refused_key = false;
+    return;
+  }
+  if (std::exchange(known->second.refused_key, true)) return;
+  log_warning(
+      "{}: GET {} got status {}, so the router does not know the load and the models of this worker: {}",
+      member.endpoint->label(), target, answer->status,
+      options_.api_keys.empty() ? "start the router with --api-key KEY, a key of this worker"
+                                : "the first --api-key of the router must also be a key of this worker");
+}
+
 void Monitor::read_metrics(const Member& polled, const http::Response& answer) {
   const auto read = [&] {
     const auto view = balancer_.view();
@@ -144,7 +170,8 @@ void Monitor::read_metrics(const Member& polled, const http::Response& answer) {
 }
 
 void Monitor::request_models(const Member& member, std::function<void()> then) {
-  fetch(member, "/v1/models", [this, member, then = std::move(then)](const Result<http::Response>& answer) {
+  fetch(member, kModelsPage, [this, member, then = std::move(then)](const Result<http::Response>& answer) {
+    note_key(member, kModelsPage, answer);
     if (answer && answer->status == 200) learn_models(member, answer->body);
     then();
   });

@@ -7,9 +7,11 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fleet/balance/balancer.h"
+#include "fleet/route/left_workers.h"
 #include "fleet/route/router_options.h"
 #include "http/async_client.h"
 
@@ -18,8 +20,11 @@ namespace octavo::fleet {
 // Must outlive the AsyncClient that owns `loop`.
 class Monitor {
  public:
-  Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)
-      : balancer_(balancer), options_(options), loop_(loop) {}
+  // forget: called with the name of a worker that left the fleet a while ago (LeftWorkers), on the loop's
+  // thread
+  Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop,
+          std::function<void(const std::string& worker)> forget)
+      : balancer_(balancer), options_(options), loop_(loop), forget_(std::move(forget)) {}
   void start();
 
   // Returns the models of all endpoints as a response to GET /v1/models. If several endpoints have a model
@@ -36,6 +41,7 @@ class Monitor {
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
     bool has_no_page = false;  // GET /metrics was answered with 404
+    bool refused_key = false;  // the worker answered a read with 401 or 403, which was logged
     std::string failure = {};  // reason why the last probe failed; "": it succeeded
   };
 
@@ -43,6 +49,7 @@ class Monitor {
   void visit(const Member& member, std::int64_t now_us);
   void probe(const Member& member);
   void note_failure(const Member& member, Known& known, std::string failure);
+  void note_key(const Member& member, std::string_view target, const Result<http::Response>& answer);
   void read_metrics(const Member& polled, const http::Response& answer);
   void request_models(const Member& member, std::function<void()> then);
   void models_refreshed();
@@ -52,6 +59,8 @@ class Monitor {
   Balancer& balancer_;
   const RouterOptions& options_;
   http::ClientLoop& loop_;
+  const std::function<void(const std::string& worker)> forget_;
+  LeftWorkers left_;
   std::unordered_map<std::string, Known> known_;   // by endpoint name
   std::vector<std::function<void()>> refreshing_;  // callbacks of refresh_models()
   int models_open_ = 0;

@@ -25,9 +25,9 @@ class PromptTokens {
   // requests, invalid bodies, and bodies above 1 MiB, `route` keeps its estimated tokens.
   void write(const http::Request& request, RouteRequest& route) const;
 
-  // Returns whether the number of tokens equals the number that the worker reported. After several
-  // consecutive mismatches, the workers must have a different tokenizer or template, and write() does
-  // nothing any more. Thread-safe.
+  // Returns whether the number of tokens equals the number that the worker reported. Several consecutive
+  // mismatches mean that the workers have a different tokenizer or template. write() then does nothing any
+  // more. Thread-safe.
   bool compare(std::size_t tokens, std::int64_t reported) const;
 
  private:

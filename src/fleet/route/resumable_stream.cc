@@ -67,7 +67,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !requests_one_answer(*request)) return std::nullopt;
-  // Streams that cannot continue at another worker: with hidden reasoning, some token ids are hidden, too;
+  // These streams cannot continue at another worker. Without reasoning, some token ids are hidden, too.
   // kv_transfer_params and resume_token_ids mean that another program controls the workers.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))

@@ -25,7 +25,7 @@ class ResumableStream {
   static std::optional<ResumableStream> of(std::string_view path, std::string_view body);
 
   std::string body() const;
-  // Returns whether the client has received an event. The next worker must then continue after it.
+  // Returns whether the client has received an event. The next worker must then continue after this event.
   bool begun() const { return !id_.empty(); }
   const std::string& id() const { return id_; }  // id of the response; "": no event yet
 

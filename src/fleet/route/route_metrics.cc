@@ -107,7 +107,7 @@ std::string RouteMetrics::text() const {
   write_counter(out, "smg_http_rate_limit_total", "Requests refused because too many were in flight.",
                 rate_limited_);
   write_counters(out, "smg_worker_selection_total", "Requests sent to each worker.", "worker", selections_);
-  write_counters(out, "smg_worker_errors_total", "Requests that a worker failed.", "worker", failures_);
+  write_counters(out, "smg_worker_errors_total", "Requests that failed at each worker.", "worker", failures_);
   write_counters(out, "octavo_route_kv_events_total", "KV cache events received from each worker.", "worker",
                  cache_events_);
   write_counters(out, "octavo_route_restored_blocks_total",
@@ -147,7 +147,9 @@ std::string RouteMetrics::text() const {
                 "Prompt tokens that the replicas reported as cached (cached_tokens), for the same requests.",
                 reported_cached_);
   write_counter(out, "octavo_route_prompt_length_mismatches_total",
-                "Prompts that a replica counts otherwise than --tokenizer-path.", mismatches_);
+                "Prompts for which a replica reports another number of tokens than the tokenizer of "
+                "--tokenizer-path.",
+                mismatches_);
   write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", seconds_.decision);
   return out + accounts.metrics();
 }

@@ -26,9 +26,8 @@ class RouteMetrics {
   void retries_exhausted();
   void rate_limited();
   void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
-  void session_moved(
-      // counts a session whose turn went to another worker; `moved`: its blocks were copied there
-      bool moved);
+  // counts a session whose turn went to another worker; `moved`: its blocks were copied there
+  void session_moved(bool moved);
   void forget(const std::string& worker);
   void migrated(bool goes_on);  // counts a broken stream; `goes_on`: another worker continues the stream
   void hedged(bool won);        // counts a request with a hedge; `won`: the hedge's response began first

@@ -15,7 +15,7 @@ namespace octavo::fleet {
 
 class RouteQueue {
  public:
-  // `balancer` must have BalancerOptions::learn_places.
+  // `balancer` must have BalancerOptions::learn_capacity.
   RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
 
   std::uint64_t new_id() { return gate_.new_id(); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
 #include "batches/service.h"
@@ -179,12 +180,20 @@ struct Router::State {
         tenants(options.tenants),
         client(std::make_unique<http::AsyncClient>(
             http::AsyncClientOptions{.threads = options.http.threads, .tls = std::move(tls)})),
-        monitor(*balancer, options, client->next_loop()),
+        monitor(*balancer, options, client->next_loop(),
+                [this](const std::string& worker) { workers_of.sessions.forget(worker); }),
         warm_start(*balancer, *metrics, options),
         subscriber(
             balancer->fleet(),
-            [this](const Member& member, std::span<const CacheEvent> events, const CachePosition& position) {
+            [this, warned = false](const Member& member, std::span<const CacheEvent> events,
+                                   const CachePosition& position) mutable {
               metrics->cache_changed(member.endpoint->label(), events.size());
+              if (!tokens && !std::exchange(warned, true))
+                log_warning(
+                    "{} sends KV events, but without --tokenizer-path they match only prompts of token ids: "
+                    "for "
+                    "texts and chats, the router estimates which blocks are cached",
+                    member.endpoint->label());
               balancer->cache_changed(member, events, position);
             },
             std::ref(warm_start)),

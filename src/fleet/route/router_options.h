@@ -33,9 +33,9 @@ struct RetryOptions {
   int max_backoff_ms = 30'000;
   double backoff_multiplier = 1.5;
   double jitter = 0.2;  // random fraction of a backoff, added or subtracted
-  // retries after refusals, as a fraction of the requests; ten per second are always allowed
+  // maximum number of retries and hedges, as a fraction of the requests; ten per second are always allowed
   double budget = 0.2;
-  // without response headers for this time, a second worker also gets the request; 0: never
+  // time without response headers after which a second worker also gets the request; 0: never
   int hedge_after_ms = 0;
   int migration_limit = 0;  // maximum number of times that a stream continues at another worker
 };
@@ -98,7 +98,7 @@ struct RouterOptions {
   std::string policy = "kv_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
-  // time in which the share of requests of a new worker rises to its full share; 0: full share at once
+  // time after which a new worker gets its full share of requests; 0: at once
   int slow_start_secs = 0;
   HealthOptions health = {};
   int metrics_interval_ms = 1'000;

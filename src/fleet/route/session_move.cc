@@ -20,7 +20,7 @@ constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 constexpr std::size_t kPartBytesMax = 64 << 20;
 constexpr int kConnectMs = 1'000;  // short, because the old worker may have ended
 
-// Fields that describe the body or the time of the client's request.
+// Headers that concern only the client's request, not the calls of the move.
 constexpr std::array<std::string_view, 4> kOfTheRequest{"Content-Type", "Content-Encoding", "Accept",
                                                         "X-Request-Timeout"};
 
@@ -119,8 +119,9 @@ class SessionMove : public std::enable_shared_from_this<SessionMove> {
                options_.to->url);
     else
       log_warning(
-          "session {} was not moved from {} to {}, so its next turn computes its blocks: the {} returned "
-          "status {}: {}",
+          "session {} was not moved from {} to {}: the {} failed with status {}: {}. The next turn computes "
+          "the "
+          "session's KV blocks again",
           quoted_text(options_.session), options_.from->url, options_.to->url, step, answer.status,
           std::string_view(answer.body).substr(0, 200));
     std::exchange(done_, {})(moved);

@@ -1,5 +1,5 @@
 // Moves a session to another worker before its next turn: the router exports the session from one worker and
-// imports it at the other, part by part. The requests have the client's credentials, so both workers find the
+// imports it at the other, part by part. Both calls have the client's credentials, so both workers find the
 // same owner.
 #pragma once
 

@@ -22,7 +22,7 @@ class StreamBack {
 
   bool begun() const { return begun_; }  // the client has received the headers
   bool is_events() const { return events_; }
-  // id of the stream; "": the stream cannot continue at another worker
+  // id of the response; "": the stream cannot continue at another worker, or has no event yet
   std::string id() const { return resumable_ ? resumable_->id() : ""; }
   bool is_full() const;      // the client does not read, so the buffer is full
   bool is_complete() const;  // the last event has arrived

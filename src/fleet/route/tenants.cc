@@ -47,7 +47,7 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "tenants"));
   if (!file.is_object())
-    return invalid("tenants", "the file {} must contain an object whose field `tenants` is a list", path);
+    return invalid("tenants", "{} must contain an object whose field `tenants` is a list", path);
   Parameters fields(file.get_object(), "");
   const json::value* list = fields.get("tenants");
   TRY_VOID(fields.done());

@@ -18,7 +18,7 @@ struct TenantOptions {
   std::string name = {};
   std::vector<std::string> keys = {};
   double requests_per_second = 0;   // 0: no limit
-  std::int64_t burst = 1;           // requests that may arrive at the same time, in addition to the rate
+  std::int64_t burst = 1;           // requests that may arrive at the same time, even if they exceed the rate
   std::int64_t concurrent_max = 0;  // 0: no limit
 };
 
@@ -52,10 +52,10 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
-  // Request of a client, or line of a batch file. Lines may use only three quarters of the rate and of the
-  // concurrent requests.
+  // A client's request, or a line of a batch file. Lines leave a quarter of `burst` and of concurrent_max to
+  // requests.
   enum class Kind : std::uint8_t { request, line };
-  // Result of asking for admission of one more request: admitted, or when a retry may succeed.
+  // Result of admit(): a share if the request is admitted, otherwise the time until a retry may succeed.
   struct Answer {
     TenantShare share = {};
     // time until a retry may succeed, at least 1 s; 0: the request is admitted

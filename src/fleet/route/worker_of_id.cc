@@ -19,6 +19,15 @@ void WorkerOfId::learn(std::string_view id, Worker worker) {
   by_id_[key] = newest_first_.begin();
 }
 
+void WorkerOfId::forget(std::string_view worker) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(newest_first_, [&](const Entry& entry) {
+    if (entry.worker->name != worker) return false;
+    by_id_.erase(entry.id);
+    return true;
+  });
+}
+
 WorkerOfId::Worker WorkerOfId::find(std::string_view id) const {
   const std::lock_guard lock(mutex_);
   const auto known = by_id_.find(std::string(id));

@@ -1,5 +1,5 @@
-// Remembers which worker stores a response or conversation, or has the blocks of a session. Requests that
-// continue it use the same worker.
+// Remembers which worker stores a response or conversation, or has the blocks of a session. Later requests
+// that name its id use the same worker.
 #pragma once
 
 #include <list>
@@ -20,6 +20,8 @@ class WorkerOfId {
   static constexpr std::size_t kIdsMax = 100'000;
 
   void learn(std::string_view id, Worker worker);
+  // Forgets all ids of the worker with this name.
+  void forget(std::string_view worker);
   // Returns null if the worker is unknown.
   Worker find(std::string_view id) const;
 

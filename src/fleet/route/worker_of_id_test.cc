@@ -28,6 +28,19 @@ TEST(WorkerOfId, RemembersTheLastOnes) {
   EXPECT_EQ(stored.find("1")->name, "a:80");
 }
 
+TEST(WorkerOfId, ForgetsAWorker) {
+  WorkerOfId stored;
+  stored.learn("1", at("a:80"));
+  stored.learn("2", at("b:80"));
+  stored.learn("3", at("a:80"));
+  stored.forget("a:80");
+  EXPECT_EQ(stored.find("1"), nullptr);
+  EXPECT_EQ(stored.find("3"), nullptr);
+  EXPECT_EQ(stored.find("2")->name, "b:80");
+  stored.learn("1", at("b:80"));
+  EXPECT_EQ(stored.find("1")->name, "b:80");
+}
+
 TEST(WorkerOfId, FindsTheIdOfAnAnswer) {
   EXPECT_EQ(created_id(R"({"id": "resp_1", "object": "response"})", "resp"), "resp_1");
   EXPECT_EQ(created_id(R"({"id": "conv_1", "object": "conversation"})", "conv"), "conv_1");

@@ -13,11 +13,11 @@
 
 namespace octavo::fleet {
 
-// Memory resource for one parsed body. Throws bad_alloc if the parsed body needs more than a multiple of
-// the body's size, which happens if most values have only a few bytes.
+// Memory for one parsed body. Throws bad_alloc above 1 MiB plus 12 times the body's size. Bodies reach this
+// limit if most of their values have only a few bytes.
 class BodyMemory : public boost::container::pmr::memory_resource {
  public:
-  // The limit ends when `*parsed` becomes true, because later allocations do not depend on the client.
+  // Ends the limit when `*parsed` becomes true, because later allocations do not depend on the client.
   explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})
       : bytes_max_(kBytesAtLeast + kBytesForEach * body_bytes), parsed_(std::move(parsed)) {}
 

@@ -31,14 +31,15 @@ constexpr std::array<std::string_view, 9> kHeaders{"x-smg-target-worker",
 // SGLang's router reads the first header, vllm-router the others.
 constexpr std::string_view kRoutingHeaders[] = {"x-smg-routing-key", "x-session-id", "x-user-id",
                                                 "x-tenant-id"};
-constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys; longer ones are cut
-constexpr std::size_t kSessionBytesMax = 256;     // the router stores ids; servers refuse longer ones
+constexpr std::size_t kRoutingKeyBytesMax = 256;  // policies store keys, so longer keys are truncated
+// the router stores ids, and servers refuse longer ones, so longer ids are ignored
+constexpr std::size_t kSessionBytesMax = 256;
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
 }
 
-// Headers and fields with the name of a session, in the order of their precedence (docs/guides/sessions.md).
+// Headers that name the session; the first one that the request has is used (docs/guides/sessions.md).
 constexpr std::array<std::string_view, 3> kSessionHeaders{"x-session-id", "x-claude-code-session-id",
                                                           "session_id"};
 
@@ -184,7 +185,7 @@ void read_body(const json::object& body, RouteRequest& route) {
   if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);
   for (const char* name : {"prompt", "text", "input_ids", "token_ids", "query"})
     if (const auto* found = body.if_contains(name)) return read_prompt(*found, route);
-  // a list of messages for the Responses API, a list of prompts for embeddings
+  // `input` is a list of messages in the Responses API, and a text or a list of texts for embeddings.
   const auto* input = body.if_contains("input");
   if (!input) return;
   if (input->is_array() && !input->get_array().empty() && input->get_array()[0].is_object())
@@ -202,7 +203,7 @@ void read_json(const std::string& text, RouteRequest& route) {
   read_body(body->get_object(), route);
 }
 
-// Reads the fields that multipart forms and JSON bodies have in common.
+// Reads the model from a multipart form.
 void read_form(std::string_view content_type, const std::string& body, RouteRequest& route) {
   route.body.error = "a form";
   const auto parts = http::parse_form(content_type, body);

@@ -15,8 +15,8 @@ constexpr Connector kConnectors[] = {
      "sends prompt and request at the same time, with the transfer_id of vLLM's MooncakeConnector",
      run_mooncake},
     {"offloading",
-     "sends prompt and request at the same time; the decode engine fetches blocks from the prefill engine's "
-     "--p2p-connector-port",
+     "sends prompt and request at the same time (the decode engine fetches blocks from the prefill engine's "
+     "--p2p-connector-port)",
      run_offloading},
 };
 

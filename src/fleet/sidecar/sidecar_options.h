@@ -15,7 +15,7 @@ struct SidecarOptions {
   std::string connector = "nixlv2";
   int prefill_retries_max = 0;
   int prefill_retry_backoff_ms = 200;
-  // choose a random prefill engine from the header instead of the first one
+  // true: choose a random prefill engine from the header; false: choose the first one
   bool sample_prefillers = false;
   bool only_allowed = false;
   std::vector<std::string> allowed_prefillers = {};  // host:port

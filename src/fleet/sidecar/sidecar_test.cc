@@ -364,7 +364,7 @@ TEST_F(SidecarTest, SharedStoragePrefillsWhatIsNotCached) {
   }
 }
 
-// The first event of each stream has output, in the format of its route. The sidecar must forward the event
+// The first event of each stream shows that the stream is an answer. The sidecar must forward this event
 // while the engine still runs.
 TEST_F(SidecarTest, SharedStorageHoldsNoStreamThatSaysSomething) {
   const auto chunk = [](std::string_view choice) {

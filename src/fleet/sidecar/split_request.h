@@ -53,7 +53,7 @@ class SplitRequest : public std::enable_shared_from_this<SplitRequest> {
   void call_prefiller(int port, std::string target, Then then);
 
   // Sends the request to the local engine, and the response to the client. If `cached_tokens` is set, it
-  // replaces the number in the usage.
+  // replaces the number of cached tokens in the usage.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
   // Sends the request to the local engine. If the response ends with finish_reason "cache_threshold" before
   // its first token, calls `otherwise` instead of forwarding the response.

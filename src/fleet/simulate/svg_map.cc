@@ -21,7 +21,7 @@ struct Colour {
 };
 constexpr Colour kMore{0x0b, 0x62, 0xc4}, kLess{0xd6, 0x50, 0x0a}, kNone{0xdd, 0xdd, 0xdd};
 
-// Returns a colour between white and blue (factor above 1) or orange (below 1).
+// Returns a colour between white and blue (factor above 1) or orange (below 1), or grey for the factor 0.
 Colour colour_of(double factor) {
   if (!(factor > 0)) return kNone;
   const double strength = std::min(std::abs(std::log2(factor)), 1.0);

@@ -58,7 +58,8 @@ void write_tokens(const Trace& trace, const TraceRequest& request, std::vector<T
 // Writes the prompt as text, for policies that compare text. One byte represents kTokensPerByte tokens,
 // because only ratios of lengths matter.
 inline constexpr int kTokensPerByte = 8;
-inline constexpr int kTextScale = 4 * kTokensPerByte;  // real text has about four bytes per token
+// ratio of the bytes of a real prompt (about four per token) to the bytes of this text
+inline constexpr int kTextScale = 4 * kTokensPerByte;
 void write_text(const Trace& trace, const TraceRequest& request, std::string& text);
 
 }  // namespace octavo::fleet

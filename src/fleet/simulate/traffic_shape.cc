@@ -34,7 +34,7 @@ constexpr NumberField<TrafficShape> kFields[] = {
     {"spread", &TrafficShape::spread, false, 0, 0.999},
 };
 
-// Returns the factor by which the rate at this time exceeds the mean rate.
+// Returns the rate at this time, relative to session_rate.
 double swing(const TrafficShape& shape, double seconds) {
   const double day = 2 * std::numbers::pi * seconds / shape.day_seconds;
   double factor = 1 - shape.daily_swing * std::cos(day);
@@ -77,8 +77,8 @@ class Generator {
   }
 
   struct Talk {
-    std::uint32_t group = 0;  // first of the blocks that the group shares
-    std::uint32_t own = 0;    // first of the session's own blocks
+    std::uint32_t group = 0;  // number of the first block that the group shares
+    std::uint32_t own = 0;    // number of the first block that only this session has
     int tokens = 0;
   };
 

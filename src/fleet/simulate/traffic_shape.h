@@ -11,7 +11,7 @@ namespace octavo::fleet {
 
 struct TrafficShape {
   double seconds = 3600;
-  // mean number of new sessions per second, over a day
+  // mean number of new sessions per second, averaged over a day
   double session_rate = 1;
   double burstiness = 1;  // shape of the gamma distribution of the gaps; 1: Poisson, below 1: burstier
   // relative amplitude of the daily change of the rate, which is lowest at the beginning of a day

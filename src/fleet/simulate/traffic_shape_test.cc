@@ -27,7 +27,7 @@ std::vector<TokenId> tokens_of(const Trace& trace, const TraceRequest& request) 
 TEST(TrafficShape, SessionsComeAtTheRate) {
   const auto trace = generate_traffic({.seconds = 4000, .session_rate = 5}, 512, 1);
   ASSERT_TRUE(trace) << trace.error().message;
-  // five standard deviations are 700
+  // the tolerance is 3.5 standard deviations
   EXPECT_NEAR(static_cast<double>(trace->requests.size()), 20'000, 500);
   EXPECT_TRUE(std::ranges::is_sorted(trace->requests, {}, &TraceRequest::arrival_us));
   EXPECT_LT(trace->requests.back().arrival_us, 4'000'000'000);

@@ -69,8 +69,8 @@ Result<SimulationResult> World::run(std::vector<PoolOptions> policies) {
 void World::begin_step(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   replica.scheduler->plan(replica.step);
-  // If received prompts leave no blocks for output tokens, drops the newest prompt, and computes it again
-  // later.
+  // If the blocks of received prompts leave no blocks for output tokens, drops the newest received prompt.
+  // The replica computes it again later.
   while (replica.step.empty() && !replica.handed.empty() && replica.scheduler->stats().waiting > 0) {
     let_go(replica, replica.handed.back().first);
     replica.scheduler->plan(replica.step);

@@ -91,7 +91,7 @@ void World::begin_transfers(EndpointId id) {
     write_tokens(trace_, request, scratch_.prompt);
     const int blocks = request.input_tokens / block_size;
     PrefixHold* hold = replica.scheduler->hold(scratch_.prompt, {}, blocks);
-    // If no running work will free blocks, the decode replica computes the prompt again.
+    // Waits while running work may free blocks. Otherwise the decode replica computes the prompt again.
     if (!hold && (replica.busy || replica.transfers > 0)) return;
     replica.no_room.pop_front();
     ++replica.transfers;
@@ -119,7 +119,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   begin_transfers(id);
 }
 
-// Releases the blocks that the request has received to the cache.
+// Ends the request's hold on the blocks that it has received. The blocks stay cached until they are evicted.
 void World::let_go(SimulatedReplica& replica, std::size_t number) {
   const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
   if (handed == replica.handed.end()) return;

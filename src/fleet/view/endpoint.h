@@ -27,7 +27,7 @@ struct Endpoint {
   std::string url = {};                    // "http://host:port"
   // base models; empty: unknown, so the endpoint gets requests for any model
   std::vector<std::string> models = {};
-  // names of LoRA adapters; requests use such a name as their model
+  // names of LoRA adapters, which requests can use in the field `model`
   std::vector<std::string> adapters = {};
   Role role = Role::both;
   std::map<std::string, std::string> labels = {};
@@ -64,6 +64,7 @@ enum class Availability : std::uint8_t {
   unprobed,   // no probe has finished yet
   starting,   // no probe has succeeded yet
   unhealthy,  // the last probes failed
+  // the circuit breaker is open
   broken,
   draining,  // running requests continue, and new requests are refused
 };
@@ -74,10 +75,10 @@ struct AdapterState {
   int active_max = 0;
 };
 
-// Numbers of an endpoint that policies read. The key is a name and a source (see decide/attribute.h).
+// Numbers of an endpoint that policies read, by name and source (see decide/attribute.h).
 using AttributeKey = std::pair<std::string, std::string>;
 using Attributes = std::map<AttributeKey, double>;
-// maximum absolute value of an attribute, so that differences are finite
+// Maximum absolute value of an attribute. The limit keeps the difference of two attributes finite.
 inline constexpr double kAttributeMax = 1e300;
 
 inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();

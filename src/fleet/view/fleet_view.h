@@ -1,3 +1,4 @@
+// The table of all endpoints, and snapshots of it.
 #pragma once
 
 #include <atomic>

@@ -7,7 +7,7 @@ struct ReplicaReading {
   double tokens = 0;  // computed tokens of prompts and outputs, since the previous reading
   double finished = 0;
   double running = 0, waiting = 0;  // running and waiting requests at the time of the reading
-  // Latencies in ms that the SLO's fraction of the requests does not exceed. Negative: there was no request.
+  // Latencies in ms at the percentile that the SLO sets. Negative: no request finished.
   double ttft_ms = -1, tpot_ms = -1;
 };
 

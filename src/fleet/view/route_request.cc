@@ -12,7 +12,7 @@ std::vector<std::uint32_t> estimated_tokens(std::string_view text) {
 
 void estimate_media(RouteRequest& request, const MediaTokens& tokens) {
   if (request.tokens_are_exact || request.media_positions.empty()) return;
-  // Limit of the estimated tokens of all media together, because a body may contain any number of media.
+  // Maximum number of estimated tokens of all media together. A body may contain any number of media.
   constexpr std::size_t kTokensMax = 1 << 20;
   const std::string_view text = request.text;
   std::vector<std::uint32_t> all;

@@ -7,7 +7,7 @@ namespace octavo::grammar {
 std::vector<std::size_t> expression_sizes(const Grammar& grammar) {
   constexpr std::size_t kCap = 1u << 30;
   std::vector<std::size_t> sizes(grammar.exprs.size());
-  for (std::size_t id = 0; id < sizes.size(); ++id) {  // children come before their parents
+  for (std::size_t id = 0; id < sizes.size(); ++id) {  // children have smaller ids than their parents
     const Expr& expr = grammar.exprs[id];
     std::size_t size = 1;
     if (const auto* literal = std::get_if<Literal>(&expr.node)) {

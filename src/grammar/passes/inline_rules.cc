@@ -10,8 +10,8 @@ namespace {
 // Maximum number of automaton states of a rule that is inlined.
 constexpr std::size_t kInlineStatesMax = 24;
 
-// Returns true if most of the rule's text is unconstrained (a loop over many bytes). Such a rule is not
-// inlined: its masks are large, and its callers should share them.
+// Returns true if the expression has a loop in which more than 16 different bytes are allowed. Such a rule is
+// not inlined: its masks are large, and its callers should share them.
 bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
   const Expr& expr = grammar.exprs[id];
   if (const auto* set = std::get_if<ByteSet>(&expr.node)) {
@@ -50,7 +50,7 @@ void skip_forwarding_rules(Grammar& grammar) {
     auto* call = std::get_if<Call>(&expr.node);
     if (!call) continue;
     RuleId target = call->rule;
-    // limit for a rule that only calls itself
+    // without this limit, rules that only call themselves or each other would make the loop endless
     constexpr int kStepsMax = 8;
     for (int step = 0; step < kStepsMax && next(target); ++step) target = next(target)->rule;
     call->rule = target;
@@ -61,7 +61,7 @@ void skip_forwarding_rules(Grammar& grammar) {
 
 Grammar inline_rules(Grammar grammar) {
   skip_forwarding_rules(grammar);
-  // Each round inlines rules without calls, which may leave other rules without calls.
+  // Each round inlines rules without calls. After that, other rules may have no calls.
   for (int round = 0; round < 4; ++round) {
     const std::vector<std::size_t> sizes = expression_sizes(grammar);
     std::vector<bool> fits(grammar.rules.size());
@@ -72,7 +72,7 @@ Grammar inline_rules(Grammar grammar) {
                    grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
                    !has_wide_loop(grammar, r.body, false);
     }
-    // Bodies of counted rules and parts in any order must stay rules.
+    // The bodies of counted rules and the expressions of AnyOrder must stay calls.
     const auto keep = [&](ExprId call) { fits[std::get<Call>(grammar.exprs[call].node).rule] = false; };
     for (const Rule& r : grammar.rules) {
       if (r.counted()) keep(r.body);

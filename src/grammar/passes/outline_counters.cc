@@ -7,7 +7,7 @@ namespace octavo::grammar {
 
 Grammar outline_counters(Grammar grammar) {
   std::vector<std::size_t> sizes = expression_sizes(grammar);
-  // Children come before parents, so inner repetitions are rewritten first.
+  // Children have smaller ids than their parents, so inner repetitions are rewritten first.
   const std::size_t count = grammar.exprs.size();
   for (ExprId id = 0; id < count; ++id) {
     std::size_t size = 1;

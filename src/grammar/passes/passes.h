@@ -1,17 +1,17 @@
-// Rewrites a grammar without changing its language. optimize() runs all passes in order.
+// Rewrites a grammar without changing its language. optimize() runs all passes.
 #pragma once
 
 #include "grammar/grammar.h"
 
 namespace octavo::grammar {
 
-// Makes counted rules of repetitions with too many states.
+// Replaces repetitions that would have too many states by counted rules.
 Grammar outline_counters(Grammar grammar);
 
 // Replaces calls of small rules by their bodies, so that the automata are merged.
 Grammar inline_rules(Grammar grammar);
 
-// Removes rules that the root does not reach. A rule without a name gets that of a caller.
+// Removes rules that the root does not reach. A rule without a name gets the name of a rule that calls it.
 Grammar drop_unreachable(Grammar grammar);
 
 inline Grammar optimize(Grammar grammar) {

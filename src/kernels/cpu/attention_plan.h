@@ -35,7 +35,7 @@ struct AttentionPart {
 struct AttentionJob {
   std::int32_t part_begin;
   std::int32_t part_end;
-  std::int32_t rows;  // rows of all parts
+  std::int32_t rows;  // number of rows of all parts, for each KV head
   std::int32_t piece_begin;
   std::int32_t piece_end;
 };

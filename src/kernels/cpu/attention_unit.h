@@ -14,8 +14,8 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
-// Stride of a row of scores. It has space for one group more than a piece, because a call may write one
-// group too many.
+// Stride of a row of scores, in floats: one piece plus one group, because a call of the product kernel may
+// write one group after the end of the piece.
 constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
@@ -36,8 +36,8 @@ struct AttentionCall {
   const KvOperand wide;
   const Format format;
   const bool dot;
-  // Matrix tiles for both products, or nullptr for products on vectors. Single rows also use tiles, because
-  // tiles and vectors add in different orders.
+  // Matrix tiles for both products, or nullptr for products on vectors. A single row also uses tiles: tiles
+  // and vectors add in different orders, and a row's result must not depend on the number of rows.
   const MatrixTiles* matrix;
 
   // Returns the maximum number of rows of one head in a tile call.
@@ -105,8 +105,8 @@ struct AttentionScratch : ScratchPieces {
   std::byte* p;
   std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // Buffers for one head's piece after conversion from 8-bit numbers to bf16 or from keys to values, with
-  // the scales.
+  // Keys and values of one head in one piece, after 8-bit numbers are converted to bf16 or values are
+  // extracted from keys; and their scales.
   std::byte* own_keys = nullptr;
   std::byte* own_values = nullptr;
   float* key_scales = nullptr;
@@ -131,7 +131,7 @@ class AttentionUnitRun {
     std::int64_t begin;  // the row sees the tokens [begin, end)
     std::int64_t end;
   };
-  // Groups [begin, end) of a piece, and the groups that every row sees completely.
+  // Groups [begin, end) of a piece. Every row sees the groups [whole_begin, whole_end) completely.
   struct Groups {
     std::int64_t begin;
     std::int64_t end;
@@ -177,7 +177,8 @@ class AttentionUnitRun {
   std::int64_t at(std::int64_t head, std::int64_t row) const {
     return (head - unit_.head_begin) * rows_ + row;
   }
-  // Returns the distance between rows of q in bytes. Matrix tiles read full blocks of a query.
+  // Returns the bytes from one row of q to the next. Matrix tiles read whole blocks, so a row is padded to
+  // whole blocks.
   std::int64_t q_stride() const {
     constexpr std::int64_t kBlock = 2 * kMatrixSteps;
     const std::int64_t dim =
@@ -205,7 +206,7 @@ class AttentionUnitRun {
   const AttentionCall& call_;
   const AttentionUnit& unit_;
   AttentionScratch& scratch_;
-  const std::int64_t rows_;  // per head
+  const std::int64_t rows_;  // number of rows per head
   MatrixTilesInUse in_use_;
   // True if 8-bit numbers are converted to bf16 before the product. With few rows and no matrix tiles, the
   // product kernel converts the numbers.

@@ -38,7 +38,7 @@ cpu::IsaKernels on_tiles(CpuIsa isa, const cpu::MatrixTiles& tiles) {
   return kernels;
 }
 
-// `avx2` and `avx512_vnni` are the missing features for these two levels; "" if nothing is missing.
+// `avx2` and `avx512_vnni` are the features that the processor lacks for these instruction sets; "": none.
 IsaChoice avx_vnni(std::string_view avx2, std::string_view avx512_vnni) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool own = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVXVNNI) != 0;

@@ -51,8 +51,8 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
 Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 
-// Writes the indices of the `most` greatest scores in ascending order. If scores are equal, lower indices
-// are kept. `order` is workspace for `count` indices.
+// Writes the indices of the `most` greatest scores, sorted by index. If scores are equal, lower indices are
+// kept. `order` is workspace for `count` indices.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
 // Returns the scratch bytes that a thread needs to select among `tokens` tokens.
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);

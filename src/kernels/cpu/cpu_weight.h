@@ -43,7 +43,7 @@ struct PanelLayout {
   }
 };
 
-// Scales for groups of columns of each row: [panel][group][width]. If it is empty, all scales are 1.
+// Scales for groups of columns of each row: [panel][group][width]. If `data` is empty, all scales are 1.
 struct PanelScales {
   std::int64_t groups = 0;
   std::int64_t group_steps = 0;

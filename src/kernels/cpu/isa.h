@@ -142,7 +142,7 @@ struct SoftmaxRow {
   std::int64_t furthest;
   std::int64_t position;      // position of the query's token
   const float* key_scales;    // [first, last): factor of each token's score; null: no factors
-  // [first, last): factor of each token's probability, applied after the sum; null: no factors
+  // [first, last): factor of each token's probability, not included in `sum`; null: no factors
   const float* value_scales;
   void* p;  // output [first, last), f32 or bf16
   Format p_format;

@@ -23,8 +23,8 @@ constexpr std::int64_t kMatmulRows = 384;
 constexpr std::int64_t kUnitRows = 192;     // maximum rows of x in a unit of work
 constexpr std::int64_t kUnitColumns = 256;  // maximum outputs in a unit of work
 
-// Bytes of padding between packed rows of x. Without padding, rows of 1024 columns would map to a few lines
-// of the L1 cache.
+// Bytes of padding after each packed row of x. Without it, rows of 1024 columns would share a few sets of the
+// L1 cache.
 constexpr std::int64_t kRowGap = 64;
 
 // Returns the bytes of working memory for a product with `cols` columns. Matrix tiles round cols up to a
@@ -52,8 +52,8 @@ struct MatmulUnit {
   std::int64_t panels() const { return panel_end - panel_begin; }
 };
 
-// Returns the offset to prefetch while a unit processes the bytes [begin, end) of a panel. At the end of
-// the unit, this is the offset that the thread probably needs next.
+// Returns the byte offset in W to prefetch while a unit processes the bytes [begin, end) of a panel. At the
+// end of the unit, this is the offset that the thread probably needs next.
 constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, std::int64_t begin,
                                     std::int64_t end, std::int64_t panel_bytes) {
   if (panel + 1 < unit.panel_end) return (panel + 1) * panel_bytes + begin;
@@ -90,7 +90,8 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
 // Maximum rows of x that matrix tiles multiply together.
 constexpr std::int64_t kTileMatmulRows = 512;
 constexpr std::int64_t kTileRows = 32;  // rows of x in a tile
-// Floats between rows of sums, in addition to the columns: rows at a power of two would share cache sets.
+// Padding in floats after each row of sums. Without it, a row stride that is a power of two would put all
+// rows into the same cache sets.
 constexpr std::int64_t kSumGap = 16;
 
 // Returns the number of rows of x to multiply together: m is divided into nearly equal parts.
@@ -100,8 +101,8 @@ constexpr std::int64_t tile_matmul_rows(std::int64_t m) {
 }
 
 // Calls body(unit) for all units of a product on matrix tiles. Units are as large as possible (at most all
-// rows and kUnitColumns outputs), because the traffic beyond L2 depends on their size; but several units per
-// thread make threads end at about the same time.
+// rows and kUnitColumns outputs), because larger units load fewer bytes into L2 in total. But there are
+// several units per thread, so that all threads end at about the same time.
 template <class Body>
 void for_tile_units(ThreadPool& pool, std::int64_t rows, std::int64_t panels, std::int64_t width, bool shared,
                     Body&& body) {

@@ -68,7 +68,7 @@ struct MatrixTiles {
   // Each sum of 16 steps starts at +0, with even and odd columns separate, and is
   // then added to c. Segments begin at a multiple of 16 steps.
   TileFunction bf16[2];
-  // The same functions in blocks of 8 steps.
+  // The same functions, but with blocks of 8 steps.
   TileFunction short_bf16[2];
   // The same functions for panels of e4m3. Each call converts W to bf16, so they are for few rows of x.
   TileFunction e4m3[2];

@@ -7,9 +7,10 @@
 //   header   scale of the block, then its min (or zero)
 //   group    scales, then mins, of its `subs` parts, if the format has two levels of scales;
 //            then the low plane and the high plane of the codes
+//
 // The end of a header is aligned to a vector, so that no vector of codes crosses a cache line. A plane of b
-// bits has 4 * b bytes per row. Byte i of a plane has bits of the codes of the columns 4 s + i, lowest bits
-// first, for 8 / b steps s.
+// bits has b words of 4 bytes for each row. Byte i of a word has the bits of the columns 4 s + i for 8 / b
+// consecutive steps s, the first step in the lowest bits. A step is four columns.
 //
 // Source files of single instruction sets include this header, so it contains only data and compile-time
 // functions (see isa.h).
@@ -37,7 +38,7 @@ struct QuantFormat {
   int high_bits = 0;
   int subs = 1;  // 1 or 2; parts of a group with separate scales
   QuantScales scales;
-  int zero = 0;  // number that is subtracted from every code, or from the value of the code
+  int zero = 0;  // subtracted from every code or, if `values` is a table, from the value of the code
   CodeValues values = CodeValues::codes;
   float factor = 1;      // multiplies the scale of every block
   int block_groups = 1;  // groups in a block; 0: depends on the matrix
@@ -51,7 +52,8 @@ struct QuantFormat {
     return scales != QuantScales::f16 && scales != QuantScales::bf16 && scales != QuantScales::bytes &&
            scales != QuantScales::f32;
   }
-  // Bytes per row of a block's scale, of its min or zero point, and of a group's scales and mins.
+  // The next three functions return bytes per row: of a block's scale, of a block's min or zero point, and of
+  // a group's scales and mins.
   constexpr int scale_bytes() const {
     return scales == QuantScales::f32 || scales == QuantScales::f32_zero ? 4 : 2;
   }

@@ -13,15 +13,15 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kStretchGroups = 64;  // groups of a row of x that stay in the L1 cache
-// Groups to prefetch if x is one tile with several rows, and codes have few bits.
+// Prefetch distance in groups, if x is one tile with several rows, and codes have fewer than 8 bits.
 constexpr std::int64_t kGroupsAhead = 8;
 constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x that are quantised at a time
 // Minimum number of rows for matrix tiles. With fewer rows, products on vectors need fewer
 // instructions, because tiles require unpacking the codes and adding the sums.
 constexpr std::int64_t kLeastOnTiles = 16;
 
-// Returns the distance between rows of quantised x, in bytes. It is not a power of two, because rows at
-// such distances would share cache sets.
+// Returns the stride of quantised x in bytes. The stride includes padding, so that it is not a power of two.
+// Otherwise all rows would be in the same cache sets.
 std::int64_t x_stride(std::int64_t cols) {
   constexpr std::int64_t kTogether = kQuantGroup * kQuantShared;
   const std::int64_t groups = (cols + kTogether - 1) / kTogether * kQuantShared;
@@ -31,7 +31,7 @@ std::int64_t x_stride(std::int64_t cols) {
 struct QuantisedRows {
   const std::byte* data;
   std::int64_t stride;
-  std::int64_t first;  // index in the product of the first row of this batch
+  std::int64_t first;  // index of the first row of this batch among all rows of the product
   std::int64_t rows;
   std::int64_t tile_rows;
   std::int64_t shared;  // groups that share a scale

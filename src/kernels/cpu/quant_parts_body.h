@@ -69,7 +69,7 @@ template <class T, int kHalves>
   }
 }
 
-// A part of a group, or groups that share their scales, whose sums are not joined yet.
+// A part of a group, or groups that share their scales, whose sums are not yet scaled and added to c.
 struct SummedPart {
   const std::byte* block;
   const std::byte* group;
@@ -110,8 +110,8 @@ template <class S, int kKind>
   join_sums<S, kKind, 0>(args, part, sums);
 }
 
-// While tiles sum the codes of a part, vectors join the sums of the part kLag parts before, because vectors
-// wait long for the stores of tiles.
+// While tiles sum the codes of one part, vectors scale the sums of the part that is kLag parts earlier. If
+// vectors read the newest sums, they would wait long for the stores of tiles.
 template <class T, class S, int kKind, int kHalves>
 void code_product(const CodeTileArgs& args) {
   using Q = Quant<S, kKind>;

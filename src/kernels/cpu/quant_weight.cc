@@ -76,8 +76,8 @@ struct RowOf {
   std::int64_t scale() const { return row * layout.scale_bytes(); }
   std::int64_t min() const { return layout.width * layout.scale_bytes() + row * layout.min_bytes(); }
   std::int64_t sub(std::int64_t i) const { return i * layout.width + row; }
-  // Returns the address of four bytes of codes: unit `unit` of a plane. The planes before it have `bits`
-  // bits in all.
+  // Returns the offset of four bytes of codes: unit `unit` of a plane. `bits` is the number of bits per code
+  // in the planes before it.
   std::int64_t plane(std::int64_t bits, std::int64_t unit) const {
     return layout.width * (layout.sub_bytes() + 4 * (bits + unit)) + 4 * row;
   }

@@ -6,9 +6,9 @@
 namespace octavo::cpu {
 namespace {
 
-// Quantises groups that share a scale. A code is x / scale, rounded to nearest, and the scale is the
-// largest magnitude / 127. If the largest magnitude is below 2^-100, codes are zero. A group with NaN or
-// infinity becomes NaN.
+// Quantises groups that share a scale. A code is x / scale, rounded to nearest, and the scale is the largest
+// magnitude / 127. If the largest magnitude is below 2^-100, scale and codes are zero. If an element is NaN
+// or infinite, the scale is NaN.
 template <class S, int kShared>
 void quantise_groups(const F<S> (&x)[kShared * kQuantGroup / S::kLanes], QuantX* out) {
   constexpr int kVectors = kShared * kQuantGroup / S::kLanes;

@@ -1,4 +1,4 @@
-// AVX-512 (F, BW, VL, DQ), optionally with the bf16 instructions: sixteen f32 in a vector.
+// AVX-512 (F, BW, VL, DQ): sixteen f32 in a vector.
 #pragma once
 
 #include <immintrin.h>

@@ -45,7 +45,8 @@ float probabilities(const SoftmaxRow& row, float scale, float maximum) {
   for (std::int64_t t = row.first; t < row.last; t += S::kLanes) {
     F<S> p = exp2<S>(S::fma(S::load_f32(row.scores + t), factor, shift));
     sum = S::add(sum, p);
-    // value_scales of tokens that are not visible are not used. A NaN probability makes the sum NaN.
+    // A token with probability 0 may be invisible and its scale undefined, so the scale is not used. A NaN
+    // probability is written as 0, but makes the sum NaN.
     if (row.value_scales != nullptr)
       p = S::select(S::less(S::zero(), p), S::mul(p, S::load_f32(row.value_scales + t)), S::zero());
     store<S>(static_cast<std::byte*>(row.p) + t * bytes_of(kFormat), kFormat, p);

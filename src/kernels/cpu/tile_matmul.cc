@@ -1,10 +1,9 @@
 // Products of more than 32 rows of x with bf16 or fp8 panels, on matrix tiles.
 //
 // L2 delivers a tile in 19 cycles, and multiplying four pairs of tiles takes 64 cycles: at most two of the
-// four tiles that a step loads may come from L2. So a range of one panel stays in L1, and the same range of
-// all rows of x stays in L2, while the sums of the unit of work stay in L2, too. Everything else comes from
-// L3 or memory and is prefetched a little in each step, because a prefetch holds one of the 16 fill buffers
-// of L1 until it ends.
+// four tiles that a step loads may come from L2. So a range of one panel stays in L1. The same range of all
+// rows of x and the sums of the unit of work stay in L2. Everything else comes from L3 or memory. Each step
+// prefetches a little of it, because a prefetch holds one of the 16 fill buffers of L1 until it ends.
 #include <algorithm>
 #include <cstring>
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kRangeGroups = 8;  // groups of a panel that are processed at a time
 constexpr std::int64_t kRangeColumns = kRangeGroups * kQuantGroup;
-// Bytes between rows of codes: rows at a power of two would share cache sets.
+// Stride of a row of codes in bytes, with padding. Without padding, the stride would be a power of two, and
+// all rows would be in the same cache sets.
 constexpr std::int64_t kCodeStride = kRangeColumns + kMatrixBytes;
 constexpr std::int64_t kCodeTileBytes = kTileRows * kCodeStride;
 
@@ -90,8 +91,8 @@ void multiply_unit_of_codes(const IsaKernels& kernels, const MatmulArgs& args, c
   const std::int64_t columns = tile_columns(layout, shared);
   const std::int64_t tiles = (unit.rows() + kTileRows - 1) / kTileRows;
   std::fill_n(c, unit.rows() * c_stride, 0.0f);
-  // With several tiles, the last tile has as many rows as the other tiles, even if some of its rows are
-  // missing; the buffer of codes has memory for them.
+  // With several tiles, the last tile has the same number of rows as the other tiles, even if some of its
+  // rows are missing; the buffer of codes has memory for them.
   MatrixTilesInUse in_use(kernels.matrix);
   in_use.shape(std::min(unit.rows(), kTileRows), columns);
   for (std::int64_t range = 0; range < x.ranges; ++range) {

@@ -14,7 +14,7 @@ using Four32 = std::uint32_t __attribute__((vector_size(16)));
 using Four64 = std::uint64_t __attribute__((vector_size(32)));
 using Sixteen16 = std::uint16_t __attribute__((vector_size(32)));
 
-// Computes to[j][i] = from[i][j]. Strides are in elements. turn() converts each vector after it is read.
+// Computes to[j][i] = from[i][j]. Strides are in elements. convert() changes each vector after it is read.
 template <class Vector, class Element, class Convert>
 inline void transpose_square(const Element* from, std::int64_t from_stride, Element* to,
                              std::int64_t to_stride, Convert&& convert) {

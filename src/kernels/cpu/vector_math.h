@@ -156,9 +156,9 @@ F<S> soft_capped(F<S> x, float cap) {
   return S::mul(S::set(cap), tanh<S>(S::div(x, S::set(cap))));
 }
 
-// A write to a cache line waits for all processors that have a copy of the line, but consecutive writes
-// wait together. So a thread first collects the results that all threads read, and then writes all of them
-// in one burst.
+// All threads read the results, so other cores may have copies of the cache lines that a thread writes. A
+// write waits until these copies are invalid, but consecutive writes wait together. So a thread collects its
+// results in a buffer of this size, and then writes them in one burst.
 constexpr std::int64_t kBurstBytes = 4096;
 template <class S>
 void write_burst(const void* from, void* to, std::int64_t bytes) {

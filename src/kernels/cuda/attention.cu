@@ -9,6 +9,7 @@
 // so that decoding and prompts give the same bits. Hopper has another kernel for wide tiles, which also sums
 // in this order (attention_wgmma.cu).
 #include "kernels/cuda/attention_pieces.h"
+#include "kernels/cuda/key_widths.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
@@ -42,7 +43,8 @@ struct Tile {
     T values[kApart ? kPieceTokens : 1][kStride];
     const std::byte* tokens[2][kPieceTokens];  // addresses of the keys of two pieces, used alternately; null:
                                                // no row sees the token
-    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // per part of a piece, if warps share rows
+    // maximum and sum of each row; [part of a piece] if warps share rows
+    float max[kSharers][kTileRows], sum[kSharers][kTileRows];
   };
 
   const AttentionParams& p;
@@ -384,7 +386,8 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     using T = decltype(t);
     if constexpr (sizeof(T) == 2) {
       const bool latent = p.cache.layout.values_in_keys > 0;
-      if ((p.cache.format != p.q.format && p.cache.layout.element_bytes != 1) || (latent && !takes_latent(p))) {
+      if ((p.cache.format != p.q.format && p.cache.layout.element_bytes != 1) ||
+          (latent ? !takes_latent(p) : dim > kMaxTiledKey)) {
         attention_plain(stream, p);
       } else if (latent) {
         attention_latent(stream, p);

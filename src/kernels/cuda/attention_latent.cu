@@ -39,7 +39,7 @@ struct LatentTile {
     const std::byte* keys[kLocated][kPieceTokens];
     float scales[kLocated][kPieceTokens];
     int begin[kRows], end[kRows];                      // range of tokens that each row sees
-    float max[kSharers][kRows], sum[kSharers][kRows];  // per part of a piece
+    float max[kSharers][kRows], sum[kSharers][kRows];  // maximum and sum of each row in each part of a piece
     bool bad[kGroups][kSharers];  // whether a key of the group has a number that is not finite
   };
 

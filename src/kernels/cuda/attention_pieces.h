@@ -13,7 +13,8 @@ namespace octavo::cuda {
 constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kParts = 4;  // parts of a piece; probabilities are summed separately in each part
 constexpr int kPartTiles = kTokenTiles / kParts;
-// First token of a row that does not exist. It is larger than any position, so the row sees no piece.
+// Value of LaneRows::end for a row that does not exist. Such a row sees all tokens, so that no piece is
+// masked because of it.
 constexpr int kAllTokens = 0x7fffffff;
 
 // The two rows of a unit that a lane holds, and the tokens [begin, end) that each row sees.
@@ -31,8 +32,9 @@ struct LaneRows {
   }
 };
 
-// Converts products to scores. Tokens that a row does not see get minus infinity. `first_tile` is the
-// warp's first tile of the piece's tokens. Returns the factor by which scores must still be multiplied.
+// Converts products to scores. Tokens that a row does not see get minus infinity. `first_tile` is the index
+// of the warp's first tile of 8 tokens in the piece. Returns the factor by which scores must still be
+// multiplied.
 template <int kTiles>
 __device__ inline float make_scores(const AttentionParams& p, int head, const LaneRows& rows, int piece, int first_tile,
                                     float (&scores)[kTiles][4]) {
@@ -184,7 +186,7 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // Computes the arguments of merge_values.
+  // Merges the maxima and sums of a piece into the states. `weights` receives the arguments for merge_values.
   __device__ void merge_sums(const float (&piece_max)[2], const float (&piece_sum)[2], Weights (&weights)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {

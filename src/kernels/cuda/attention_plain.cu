@@ -1,7 +1,7 @@
 // Attention in f32 without tensor cores, one row at a time. It is used for f32 activations, for caches whose
-// 16-bit format differs from that of the activations, and for latent attention that attention_latent.cu does
-// not support. Thread j computes the score of token j of the piece, then the dimensions j, j + 128 .. of the
-// weighted values.
+// 16-bit format differs from that of the activations, for latent attention that attention_latent.cu does not
+// support, and for keys wider than kMaxTiledKey. Thread j computes the score of token j of the piece, then
+// the dimensions j, j + 128 .. of the weighted values.
 #include "kernels/cuda/attention_rows.h"
 
 namespace octavo::cuda {

@@ -11,7 +11,7 @@ namespace {
 // Maximum number of rounds in which the device runs all thread blocks. Tiles are not split so far that more
 // rounds are needed.
 constexpr std::int64_t kMostRounds = 3;
-constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit; the unit of cost is a piece
+constexpr std::int64_t kBeginning = 1;  // fixed cost of an AttentionUnit, in pieces
 // With this number of rows, the states of a piece, which are written and read, have the same number of bytes
 // as the keys and values of the piece.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;

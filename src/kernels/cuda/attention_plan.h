@@ -28,8 +28,8 @@ constexpr std::int64_t kBlocksPerProcessor = 3;
 class AttentionSchedule {
  public:
   // `blocks_at_a_time` is the number of thread blocks that the device runs concurrently; 0: tiles are not
-  // split. `states` is the number of piece states that fit into memory. `hopper` is true if the device has
-  // wgmma.
+  // split. `states` is the number of piece states for which memory is reserved. `hopper` is true if the
+  // device has wgmma.
   AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states, bool hopper = false);
 
   void fill(const AttentionShape& shape);

@@ -182,7 +182,8 @@ TEST(CudaAttentionSchedule, SharesTheEndOfALongPromptOut) {
   Step step;
   step.add(20, 16384);
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 16u);  // per KV head: one round of 132 thread blocks
+  EXPECT_EQ(schedule.units().size(), 16u);  // 16 units for each of 8 KV heads fit into one round of 132
+                                            // thread blocks
 }
 
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {

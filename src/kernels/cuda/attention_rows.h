@@ -110,8 +110,8 @@ __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head,
   return 1 / (p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max));
 }
 
-// Returns the address of a row's state for a piece. The state has value_dim values; the maximum and the sum
-// are at index head_dim.
+// Returns the address of a row's state for a piece. The state begins with value_dim values; the maximum is at
+// index head_dim, and the sum after it.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.work.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,

@@ -71,7 +71,7 @@ struct Tile {
   }
 
   // Computes the addresses of a piece's tokens. All threads see them after the next barrier. The last
-  // warpgroup computes them, because it waits longest.
+  // warpgroup computes them, because it is the last to start its scores and would otherwise be idle.
   __device__ void locate(int piece) {
     static_assert(kWarpgroup == kPieceTokens);
     const int i = kThreads - 1 - thread(), token = piece * kPieceTokens + i;

@@ -3,13 +3,14 @@
 
 #include "kernels/backends.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/key_widths.h"
+#include "kernels/cuda_collectives.h"
+#include "kernels/cuda_ipc.h"
 #include "kernels/kv_exchange.h"
 
 namespace octavo {
 namespace cuda {
 namespace {
-
-constexpr int kMaxHeadDim = 256;
 
 // Activations have the format of the weights, because tensor cores support both 16-bit formats.
 DType activation_of(DType stored) { return stored; }
@@ -21,7 +22,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return field_failure("head_dim", ErrorCode::unsupported,
                          "the CUDA backend does not support attention that uses its keys as values");
   const bool latent = spec.values_in_keys > 0;
-  if (const int most = latent ? kMaxLatentKey : kMaxHeadDim;
+  if (const int most = latent ? kMaxLatentKey : kMaxKey;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
     return field_failure(latent ? "kv_lora_rank" : "head_dim", ErrorCode::unsupported,
                          "{} is not supported on CUDA: must be a multiple of 8, at most {}", spec.head_dim,
@@ -102,6 +103,17 @@ constexpr Ops kCudaOps{.has = has,
 
 }  // namespace
 }  // namespace cuda
+
+void* cuda_stream_handle(Stream& stream) { return cuda::handle_of(stream); }
+
+Result<CudaMemoryHandle> cuda_share(const void* memory) {
+  TRY(const cuda::runtime::IpcHandle handle, cuda::runtime::share(const_cast<void*>(memory)));
+  return CudaMemoryHandle{handle};
+}
+Result<Buffer> cuda_open_shared(const CudaMemoryHandle& handle, std::size_t bytes) {
+  TRY(void* memory, cuda::runtime::open_shared(handle.bytes));
+  return Buffer(memory, bytes, [](void* opened, std::size_t) { cuda::runtime::close_shared(opened); });
+}
 
 const KvExchange* cuda_kv_exchange() { return &cuda::kKvExchange; }
 

@@ -43,7 +43,9 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   wait_for_kernels();
   const std::int64_t query = first_query + block_y(), token = block_x() * kScoreThreads + thread();
   const Query of(p, query);
-  if (of.tokens <= p.most || token >= of.tokens) return;  // all tokens are selected
+  if (of.tokens <= p.most || token >= of.tokens)
+    return;  // no score is needed: all tokens are selected, or
+             // the token does not exist
   const KvLayout& layout = p.cache.layout;
   const std::int64_t block =
       p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];

@@ -109,8 +109,8 @@ Result<> CudaStream::reserve_scratch(std::size_t bytes) {
 
 Result<> CudaStream::reserve_products() {
   if (hopper_.processors == 0) return {};
-  // Bytes of memory for partial sums, per multiprocessor. They suffice for a product of 28,672 columns and
-  // 8,192 outputs.
+  // Number of partial sums (f32) per multiprocessor for which memory is reserved. They suffice for a product
+  // of 28,672 columns and 8,192 outputs.
   constexpr std::int64_t kSumsOfProcessor = 128 << 10;
   constexpr std::size_t kArrivedBytes = kMostSharedTiles * sizeof(std::int32_t);
   hopper_.sums_room = hopper_.processors * kSumsOfProcessor;

@@ -139,7 +139,8 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
+  std::int64_t sequences_ = 0, longest_ = 0;  // number of sequences of the current step, and tokens of the
+                                              // longest one
   Buffer device_;
   SequenceTables tables_on_device_{};  // of the current step
   AttentionWork work_{};

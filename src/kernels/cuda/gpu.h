@@ -91,8 +91,7 @@ __device__ inline F16 from_float<F16>(float x) {
   return {emulated::float_to_half(x)};
 #endif
 }
-// Numbers out of range become the largest number, and NaN stays NaN. Numbers below 2^-6 are multiples of
-// 2^-9.
+// Numbers out of range become 448 or -448, and NaN stays NaN. Numbers below 2^-6 are multiples of 2^-9.
 template <>
 __device__ inline F8 from_float<F8>(float x) {
   const std::uint32_t bits = float_to_bits(x);

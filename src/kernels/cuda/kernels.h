@@ -2,8 +2,8 @@
 // include ops.h, and host code does not include CUDA's headers.
 //
 // An operator with plain arguments (views and numbers) is a run_NAME in a .cu file, and its kernels have
-// these arguments as their parameters (views.h). Others have Params with device addresses, sizes and formats;
-// run.cc makes them.
+// these arguments as their parameters (views.h). Every other operator has a ..Params struct with device
+// addresses, sizes and formats, which run.cc fills.
 //
 // Sizes are 64-bit; addresses.h computes addresses.
 #pragma once
@@ -34,8 +34,9 @@ using StreamHandle = CUstream_st*;
 OCTAVO_OPERATORS(OCTAVO_DECLARE_RUN)
 #undef OCTAVO_DECLARE_RUN
 
-// f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: packed as q4; the codes
-// are doubled numbers (sign, two bits of exponent, one bit of fraction). q8: signed codes.
+// f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: packed like q4; a code
+// has a sign, two bits of exponent and one bit of fraction, and kernels read it as twice its number, which is
+// an integer. q8: signed codes.
 enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, e2m1, q8 };
 
 // A matrix whose rows are contiguous.
@@ -47,7 +48,7 @@ struct Rows {
 
 // The columns of a row of weights (numbers or codes) are padded with zeros to a multiple of kWeightColumns.
 constexpr std::int64_t kWeightColumns = 32;
-// same for codes with by_lanes
+// The same for codes with WeightRows::by_lanes.
 constexpr std::int64_t kLaneColumns = 128;
 
 // Scale of a group of columns in a row: number = scale * (code - zero) - min. `offset` is the zero if
@@ -69,8 +70,8 @@ struct WeightRows {
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (index_of()); only without
-                          // mins
+  bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (index_of()); false if groups
+                          // have mins
 };
 
 Format format_of(DType type);
@@ -143,8 +144,8 @@ struct AttentionUnit {
   std::int32_t merge = -1;  // index of the AttentionMerge that receives the partial states; -1: the output is
                             // written directly
 };
-// Rows whose pieces several units compute. A merge without rows is empty. A state has head_dim + 2 floats:
-// the values, the maximum, the sum.
+// Rows whose pieces are computed by several units. A merge without rows is empty. A state has head_dim + 2
+// floats: the values, the maximum, the sum.
 struct AttentionMerge {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
   std::int64_t first_state = 0;

@@ -31,7 +31,7 @@ __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
   return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
 }
 
-// Returns the rows of the product that this thread block computes.
+// Returns the product of the head blockIdx.z.
 template <class X, class Y>
 __device__ inline MatmulParams of_head(MatmulParams p) {
   const std::int64_t head = blockIdx.z;
@@ -55,7 +55,7 @@ __device__ inline bool x_aligned(const MatmulParams& p) {
 }
 
 // Products of experts. A thread block processes rows of one expert, and finds the expert by counting tiles.
-// The grid includes a partial tile for each expert.
+// The grid has enough thread blocks even if the last tile of every expert is partial.
 constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {

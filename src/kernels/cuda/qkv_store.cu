@@ -1,14 +1,12 @@
 // Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
 // and values to the KV blocks. A warp processes one head of one token. In latent attention, a thread block
 // processes one token.
+#include "kernels/cuda/key_widths.h"
 #include "kernels/cuda/views.h"
 #include "kernels/operators/attention.h"
 
 namespace octavo::cuda {
 namespace {
-
-constexpr int kMaxHeadDim = 256;
-constexpr int kPerLane = kMaxHeadDim / kWarp;
 
 enum Part : int { kQuery, kKey, kValue };
 
@@ -27,14 +25,14 @@ __device__ Head head_of(const QkvStoreArgs& p, int head) {
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
-// Returns the distance between the weights of two heads; 0: all heads have the same.
+// Returns the distance between the weights of two heads; 0: all heads have the same weights.
 __device__ std::int64_t weight_stride(const Norm& norm) {
   return norm.weight.rank == 2 ? norm.weight.stride[0] : 0;
 }
 
 // Normalises a head; x[j] is its element lane + 32j, and 0 after its end. row: address of the first head of
 // this type.
-template <class T>
+template <class T, int kPerLane>
 __device__ void normalize(const Norm& norm, bool whole_row, const T* row, const Head& head, int dim,
                           float (&x)[kPerLane]) {
   if (norm.kind == NormKind::none) return;
@@ -116,10 +114,12 @@ __device__ void put(Format format, std::byte* vector, std::int64_t i, float valu
   }
 }
 
-template <class T>
+// kMaxDim: maximum width of a head.
+template <class T, int kMaxDim>
 __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCache cache) {
   wait_for_kernels();
-  OCTAVO_SHARED(float, whole, [kMaxHeadDim]);
+  constexpr int kPerLane = kMaxDim / kWarp;
+  OCTAVO_SHARED(float, whole, [kMaxDim]);
   const KvLayout& layout = cache.layout;
   const int dim = layout.head_dim;
   const std::int64_t token = block_x();
@@ -255,7 +255,9 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
   const int heads = args.q_heads + (args.stores ? 2 * args.cache.spec.kv_heads : 0);
   const dim3 grid(static_cast<unsigned>(args.q_out.size(0)), static_cast<unsigned>(heads));
   for_activation(args.qkv.dtype, [&](auto t) {
-    launch(handle_of(stream), grid, kWarp, 0, qkv_store_kernel<decltype(t)>, args, cache_of(args.cache));
+    const auto kernel = args.cache.spec.head_dim <= kMaxTiledKey ? qkv_store_kernel<decltype(t), kMaxTiledKey>
+                                                                 : qkv_store_kernel<decltype(t), kMaxKey>;
+    launch(handle_of(stream), grid, kWarp, 0, kernel, args, cache_of(args.cache));
   });
 }
 

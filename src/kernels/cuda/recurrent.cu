@@ -11,8 +11,8 @@ constexpr int kConvThreads = 128;
 struct Sequence {
   const StatePlan& plan;
   const View& states;
-  std::int64_t begin, end;  // its tokens
-  float* state;             // its slot
+  std::int64_t begin, end;  // tokens of the sequence
+  float* state;             // state of the sequence, in its slot
 
   __device__ Sequence(const StatePlan& of, const View& all, std::int64_t index)
       : plan(of),

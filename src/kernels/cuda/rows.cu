@@ -55,7 +55,8 @@ __global__ void keep_own_rows_kernel(KeepOwnRowsArgs p) {
   if (k < p.x.size(1) && !p.rows.has(items<std::int32_t>(p.ids)[row])) element<float>(p.x, row, k) = 0;
 }
 
-// The tables of `p` are objects of the host.
+// The Weight objects in `p` are in host memory, so the kernel gets the addresses of their rows as separate
+// parameters.
 __global__ void embed_kernel(EmbedArgs p, WeightRows table, WeightRows position_table,
                              WeightRows type_table) {
   wait_for_kernels();

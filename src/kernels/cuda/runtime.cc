@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <bit>
 
 #include "base/check.h"
 
@@ -114,6 +115,31 @@ Result<void*> allocate_pinned(std::size_t bytes) {
   return host;
 }
 void release_pinned(void* host) { cudaFreeHost(host); }
+
+Result<IpcHandle> share(void* device) {
+  static_assert(sizeof(IpcHandle) == sizeof(cudaIpcMemHandle_t));
+  enter_device();
+  cudaIpcMemHandle_t handle;
+  if (const cudaError_t status = cudaIpcGetMemHandle(&handle, device); status != cudaSuccess) {
+    cudaGetLastError();
+    return failure(ErrorCode::unavailable, "CUDA cannot share the GPU's memory with other processes: {}",
+                   cudaGetErrorString(status));
+  }
+  return std::bit_cast<IpcHandle>(handle);
+}
+Result<void*> open_shared(const IpcHandle& handle) {
+  enter_device();
+  void* device = nullptr;
+  if (const cudaError_t status = cudaIpcOpenMemHandle(&device, std::bit_cast<cudaIpcMemHandle_t>(handle),
+                                                      cudaIpcMemLazyEnablePeerAccess);
+      status != cudaSuccess) {
+    cudaGetLastError();
+    return failure(ErrorCode::unavailable, "CUDA cannot open the GPU memory of another process: {}",
+                   cudaGetErrorString(status));
+  }
+  return device;
+}
+void close_shared(void* device) { cudaIpcCloseMemHandle(device); }
 
 StreamHandle make_stream() {
   enter_device();

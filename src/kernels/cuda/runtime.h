@@ -5,6 +5,7 @@
 // running device cannot be handled.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -16,6 +17,7 @@ struct CUgraphExec_st;
 
 namespace octavo::cuda::runtime {
 
+using IpcHandle = std::array<std::byte, 64>;
 using EventHandle = CUevent_st*;
 using GraphHandle = CUgraphExec_st*;
 
@@ -41,6 +43,11 @@ void release(void* device);
 // Pinned host memory, for which copies are asynchronous.
 Result<void*> allocate_pinned(std::size_t bytes);
 void release_pinned(void* host);
+
+// Memory of allocate() that other processes of this host open. Only copy_at_once() accesses opened memory.
+Result<IpcHandle> share(void* device);
+Result<void*> open_shared(const IpcHandle& handle);
+void close_shared(void* device);
 
 StreamHandle make_stream();
 void destroy_stream(StreamHandle stream);

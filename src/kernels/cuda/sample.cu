@@ -18,7 +18,7 @@ using Key = std::uint32_t;
 using Mass = std::uint64_t;
 
 constexpr int kThreads = 1024;
-constexpr int kFew = 4096;    // number of candidates below which they are copied to shared memory
+constexpr int kFew = 4096;    // maximum number of candidates that are copied to shared memory
 constexpr int kByValue = 16;  // number of initial bisection steps that halve a range of logits instead of
                               // keys
 constexpr int kWarps = kThreads / kWarp;

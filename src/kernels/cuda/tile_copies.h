@@ -47,8 +47,8 @@ __device__ inline int block_of_cluster() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-// Waits for all threads of all thread blocks of the cluster, and makes the writes that they made before
-// visible.
+// Waits for all threads of all thread blocks of the cluster, and makes the writes visible that they made
+// before the call.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
@@ -64,9 +64,9 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Arrives at the same barrier of another thread block of the cluster, which reports that this thread block
-// has read the tiles. The arrival does not release written data, because a release to the cluster would
-// wait for all pending operations of the thread.
+// Arrives at the same barrier of another thread block of the cluster. The arrival reports that this thread
+// block has read the tiles. It does not release written data, because a release to the cluster would wait for
+// all pending operations of the thread.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"

@@ -1,5 +1,5 @@
 // For kernels whose parameters are the arguments of an operator (operators/*.h): access to the elements of
-// its views. check() (operators/*.cc) has compared formats and sizes before.
+// its views. check() (operators/*.cc) has already checked formats and sizes.
 #pragma once
 
 #include <utility>

@@ -230,3 +230,19 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
 }
 
 }  // namespace octavo::cuda
+
+namespace octavo {
+
+Result<WeightPtr> cuda_move_to_host(Device& device, WeightPtr weight) {
+  const auto& from = static_cast<const cuda::CudaWeight&>(*weight);
+  Stream& stream = static_cast<cuda::CudaDevice&>(device).stream();
+  TRY(Buffer memory, device.allocate_staging(from.bytes()));
+  device.download(stream, memory.data(),
+                  View::of(const_cast<std::byte*>(from.numbers().data), DType::u8,
+                           {static_cast<std::int64_t>(from.bytes())}));
+  stream.synchronize();
+  return std::make_unique<const cuda::CudaWeight>(from.rows(), from.cols(), from.activation(), from.numbers(),
+                                                  std::move(memory));
+}
+
+}  // namespace octavo

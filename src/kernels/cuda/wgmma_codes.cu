@@ -1,5 +1,5 @@
-// y = x * w^T + bias on Hopper's tensor cores, for codes in fragment order (place_of), and the same product
-// for experts.
+// y = x * w^T + bias on Hopper's tensor cores, for codes in fragment order (index_of in kernels.h), and the
+// same product for experts.
 //
 // Codes pass through the ring of buffers without conversion. A warp converts them to fragments in registers:
 // to integers code - zero, or to the numbers of their format. Both are exact in 16 bits. The sums of a group
@@ -125,7 +125,8 @@ struct RowCodes {
         for (int c = 0; c < 4; ++c)
           pairs[c] = subtract_pairs<T>((word >> (4 * c) & 0x000f000f) | (kBf16 ? 0x43004300 : 0x64006400), base);
       } else {
-        // Reading the bits of e2m1 as a 16-bit number divides its value by kTimes, also for subnormals.
+        // The bits of e2m1, read as a 16-bit float, are twice the e2m1 number divided by kTimes, also for
+        // subnormals.
         constexpr float kTimes = kBf16 ? 0x1p127f : 0x1p15f;
         const std::uint32_t times = pack<T>(kTimes, kTimes);
 #pragma unroll

@@ -101,7 +101,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
         for (int k = 0; k < kTileColumns / 16; ++k)
           multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
         commit_products();
-        // Overwrites the memory of the step two steps ago, whose products have read it.
+        // Overwrites the stage of step - 2, which its products have read.
         const std::int64_t next = step + kAhead;
         if (stages.valid(next)) w_tiles.begin(stages.at(next), stages.column(next));
         begin_x(next);

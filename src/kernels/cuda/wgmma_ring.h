@@ -33,8 +33,9 @@ struct Shape {
     const std::size_t bytes = kTotalBytes + kTeams * kStages * stage_bytes + kSwizzleBytes;
     return bytes <= (227 << 10) ? bytes : throw "more shared memory than there is";
   }
-  // Returns the number of thread blocks that fit on a multiprocessor, which has 228 KiB of shared memory. A
-  // thread block uses 1 KiB more than its stages, and a little for static variables.
+  // Returns the number of thread blocks that fit on a multiprocessor, which has 228 KiB of shared memory. In
+  // addition to shared_bytes(), CUDA reserves 1 KiB for each thread block, and static variables need a few
+  // bytes.
   static constexpr int blocks_on_processor(int stage_bytes) {
     return static_cast<int>((228 << 10) / (shared_bytes(stage_bytes) + 1100));
   }
@@ -83,14 +84,14 @@ struct XTiles {
   }
 };
 
-// Returns the address of a thread's totals. The totals of threads with the same index in other teams are
-// adjacent.
+// Returns the address of a thread's totals. Threads with the same index in different teams share their
+// totals. The totals of a thread are kWarpgroup elements apart.
 __device__ inline float* totals_of(unsigned char* memory) {
   return reinterpret_cast<float*>(memory) + thread() % kWarpgroup;
 }
 
-// Adds one slice of each team, in order, to `total` or to the stored sums. `slice` is the current slice of
-// this team.
+// Adds one slice of each team, in order: to `total` if there is one team, otherwise to `together`. `slice` is
+// the current slice of this team.
 template <class S>
 __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, const float (&sum)[S::kN / 2],
                                   std::int64_t slice, std::int64_t slices) {
@@ -142,9 +143,9 @@ __host__ __device__ unsigned blocks_of(const MatmulParams& p) {
   return pieces(p.rows, S::kOutputs) * pieces(p.m, S::kN);
 }
 
-// The part of a tile that a thread block computes: slices that begin at column `first`, of columns before
-// `end`. If several thread blocks share the tile, all of them store the sums of their slices, and the last
-// thread block to arrive adds the sums.
+// The part of a tile that a thread block computes: the columns [first, end). `slices` is the number of slices
+// of the whole tile. If several thread blocks share the tile, all of them store the sums of their slices, and
+// the last thread block to arrive adds the sums.
 struct Part {
   std::int64_t first, end, slices;
   int blocks = 1;
@@ -154,7 +155,7 @@ struct Part {
 __host__ __device__ inline std::int64_t slices_of(const MatmulParams& p) { return (p.cols + kSlice - 1) / kSlice; }
 __device__ inline Part whole_tile(const MatmulParams& p) { return {0, p.cols, slices_of(p)}; }
 
-// Returns the part of tile x for block y of the grid. grid_of() returns the grid.
+// Returns the part of tile blockIdx.x that block blockIdx.y of the grid computes. grid_of() returns the grid.
 template <class S>
 __device__ inline Part part_of_block(const MatmulParams& p, int slices_each) {
   Part part = whole_tile(p);
@@ -199,7 +200,7 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {
-    // Number of sums that are read together, so that reads overlap.
+    // Number of slices whose sums are read together, so that reads overlap.
     constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;
     if (part.blocks == 1) return true;
     if (!last_to_arrive(part.arrived, part.blocks)) return false;

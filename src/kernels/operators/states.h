@@ -146,8 +146,9 @@ struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
   View gates;   // same shape as values
   View bias;    // f32 [rate, sets * dim]
-  // f32 [slots, sets, 3, dim], in place: greatest weight, sum of weights and sum of values of the current
-  // and the next entry
+  // f32 [slots, sets, 3, dim], in place. For the current entry and, with two sets, the next entry: the
+  // logarithm of the greatest weight, then the sum of weights and the sum of weighted values, both divided by
+  // the greatest weight.
   View state;
   StatePlan plan;
   // f32 [n, dim]: row t is written only if token t is the last token of an entry.

@@ -57,7 +57,7 @@ void causal_conv(Stream&, const ConvArgs& args) {
 void gated_delta(Stream&, const GatedDeltaArgs& args) {
   const std::int64_t heads = args.state.size(1), key_dim = args.state.size(2), value_dim = args.state.size(3);
   const std::int64_t keys_begin = args.key_heads * key_dim, values_begin = 2 * keys_begin;
-  // Returns head `head` of the queries or keys, divided by its norm.
+  // Returns the head of the queries or keys that begins at column `begin`, divided by its norm.
   const auto unit = [&](std::int64_t t, std::int64_t begin) {
     std::vector<double> x(static_cast<std::size_t>(key_dim));
     double squares = 1e-6;

@@ -106,7 +106,7 @@ inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t
   for (std::int64_t i = 0; i < rows * groups; ++i)
     p.scales.push_back(mxfp4 ? std::ldexp(1.0f, static_cast<int>(random.integer(-8, -4)))
                              : random.real(-0.02f, 0.02f));
-  // Zeros are at most one above the largest code, as in GPTQ.
+  // Zero points are at most one above the largest code, as in GPTQ.
   for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)
     p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
   return p;

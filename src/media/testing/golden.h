@@ -72,7 +72,7 @@ class VisionGolden {
   std::vector<StoredTensor> tensors_;
 };
 
-// Compares the pixels of images that the config does not cut with those of transformers.
+// Compares the part of each image with that of transformers. `config` must not cut images into tiles.
 inline void expect_whole_images(const VisionGolden& golden, const ProcessorConfig& config) {
   for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
     SCOPED_TRACE(fmt::format("{}, {}", golden.directory, picture));

@@ -21,8 +21,7 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
 }
 
-// Reorders rows from (queries of a KV head, its key, its value), repeated, to all queries, all keys, all
-// values.
+// Reorders rows from QkvOrder::by_head to QkvOrder::by_kind.
 std::vector<RowRange> by_kind(const Attention& a) {
   const std::int64_t queries = a.q_heads / a.kv_heads, dim = a.head_dim;
   std::vector<RowRange> order;
@@ -36,7 +35,7 @@ std::vector<RowRange> by_kind(const Attention& a) {
   return order;
 }
 
-// Reorders rows from all queries, then (key, value) for each KV head, to all queries, all keys, all values.
+// Reorders rows from QkvOrder::values_by_head to QkvOrder::by_kind.
 std::vector<RowRange> values_last(const Attention& a) {
   std::vector<RowRange> order{{0, a.q_dim()}};
   for (const int kind : {0, 1})
@@ -93,7 +92,8 @@ double seen_by_first(std::int64_t n, std::int64_t window) {
   return triangle(static_cast<double>(window)) + static_cast<double>((n - window) * window);
 }
 
-// Number of (query, key) pairs without causal mask. It is slightly too high at the ends.
+// Number of (query, key) pairs without causal mask. It is slightly too high, because tokens near the ends of
+// a sequence see fewer keys.
 double seen_both_ways(const Pass& pass, std::int64_t window) {
   const std::int64_t each = window == 0 ? pass.context : std::min(pass.context, 2 * window - 1);
   return static_cast<double>(pass.tokens * each);
@@ -331,7 +331,7 @@ class AttentionBlock final : public Block {
             .squares = scratch.take(DType::f32, {over_ranks_ ? n : 0, 2})};
   }
 
-  // Computes queries, keys and values into one row, which qkv_store() reads.
+  // Computes queries, keys and values of each token into one row of work.qkv, which qkv_store() reads.
   void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);

@@ -35,14 +35,15 @@ struct DistanceBias {
 
 struct AttentionBiases {
   bool qkv = false;
-  bool k = true;  // used if `qkv` is set: whether keys have a bias, too
+  bool k = true;  // keys have a bias, too; only used if `qkv` is set
   bool out = false;
 };
 
 struct HeadNorms {
   QkNorm qk_kind = QkNorm::none;
   NormSpec qk = {};
-  bool qk_after_rope = false;  // the norm of queries and keys follows RoPE; otherwise RoPE follows the norm
+  // true: the norm of queries and keys follows RoPE; false: RoPE follows the norm
+  bool qk_after_rope = false;
   NormSpec v = {};             // norm of each head's values; has no stored weight
 };
 
@@ -79,8 +80,8 @@ struct Attention {
   AttentionMask mask = {};
   AttentionScores scores = {};
   int rope = -1;  // index into ModelSpec::ropes; -1: no RoPE
-  // RoPE rotates each half of a head as if it were a separate head of half the size. The checkpoint stores
-  // matrices and norms in this order.
+  // RoPE rotates each half of a head as if it were a separate head of half the size. The block reorders the
+  // rows of matrices and norms, so that rotating complete heads has this effect.
   bool rope_by_halves = false;
   // The output of each head is multiplied by the sigmoid of a gate vector. The gate's rows follow each head's
   // queries, or are the fourth matrix in AttentionNames::qkv.

@@ -39,7 +39,7 @@ struct Pass {
   std::int64_t context = 1;
 };
 
-// Minimum memory traffic and arithmetic of a pass, in numbers of elements.
+// Minimum memory traffic (in elements) and arithmetic of a pass.
 struct BlockCost {
   double weights = 0;     // weights read
   double cached = 0;      // elements written to or read from the KV cache
@@ -97,7 +97,7 @@ class Block : public NetworkPart {
 std::string_view name(Activation activation);
 
 // Returns the limits of gates and of the values that they multiply (Mlp::limit), for activations that do not
-// apply limits.
+// apply the limits themselves.
 BoundsParameter gate_bounds(const Mlp& mlp);
 // Makes an MLP from tensors with the names `up` and `down`.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,

@@ -41,8 +41,8 @@ class Compressor {
             .means = scratch.take(DType::f32, {n, dim_})};
   }
 
-  // Stores the entries that end at these tokens in the cache, from element `first` of its rows on. `state` is
-  // the offset of this object's state in the block's state.
+  // Stores the entries whose last token is in this step. They are in the cache's rows from element `first`
+  // on. `state` is the offset of this object's state in the block's state.
   void run(const Step& step, const View& x, std::int64_t state, std::int64_t first, const Work& w) const {
     linear(step, x, in_, w.in);
     step.backend.ops.compress(*step.backend.stream,

@@ -1,5 +1,5 @@
-// The gated delta net, a linear attention. For each token, the state decays. Then the value that the state
-// returns for the token's key is corrected.
+// The gated delta net, a linear attention. For each token, the state decays. Then it is changed so that the
+// value that it returns for the token's key comes closer to the token's value.
 #include "model/blocks/recurrent.h"
 #include "model/gguf/layers.h"
 

@@ -28,13 +28,14 @@ struct DeltaNet {
 
   struct Names {
     // Tensors with queries, keys, values and gates. There are two tensors (queries, keys and values; gates),
-    // four (one each), or one (rows ordered by key head). `ba` has the same forms.
+    // four (one each), or one (rows ordered by key head). `ba` has two tensors, or one with rows ordered by
+    // key head.
     std::vector<std::string> in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
     std::vector<std::string> ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
     // One tensor, or one each for queries, keys and values.
     std::vector<std::string> conv = {"linear_attn.conv1d"};
     std::string a_log = "linear_attn.A_log";
-    // The a_log tensor stores -exp(a_log).
+    // true: the a_log tensor stores -exp(a_log)
     bool rates = false;
     std::string dt_bias = "linear_attn.dt_bias";
     std::string norm = "linear_attn.norm";

@@ -63,7 +63,8 @@ void ExpertExchange::leave() {
   group_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
 }
 
-// Makes `all` complete on all ranks. The first rank of engine g sends its bytes [offset(g), offset(g + 1)).
+// Makes `all` complete on all ranks. The first rank of engine g sends the bytes [offset(g), offset(g + 1)) of
+// `all`.
 template <class Offset>
 void ExpertExchange::gather_of_engines(std::span<std::byte> all, const Offset& offset) {
   offsets_.clear();

@@ -26,7 +26,7 @@ class ExpertExchange {
   ExpertExchange(ProcessGroup& group, const Shard& shard, DType activation);
 
   // Begins a step with n tokens of this engine. n is 0 if the engine only assists. Returns unavailable if a
-  // rank is dead or has left.
+  // rank is dead, or if n > 0 and a rank has left.
   Result<> begin(std::int64_t n);
   // Leaves the group. All ranks of an engine must call it. Ranks of the remaining engines detect it in their
   // next begin().
@@ -41,9 +41,10 @@ class ExpertExchange {
 
   // The next functions must be called in this order for each layer. If the group fails, the outputs are
   // undefined.
+
   // Gathers the rows and the routing of all engines. `x`, act [n, dim], and `own` are the rows and the
-  // routing of this engine. `everyone`, act [tokens(), dim], receives the rows of all engines. Returns false
-  // if the group has failed.
+  // routing of this engine. `chosen` is the number of experts per token. `everyone`, act [tokens(), dim],
+  // receives the rows of all engines. Returns false if the group has failed.
   bool share(const View& x, const RouteArgs& own, std::int64_t chosen, const View& everyone);
   // The (token, expert) pairs of all engines, for ExpertSpread::arrange().
   RouteArgs routed() const;
@@ -70,8 +71,9 @@ class ExpertExchange {
   const DType activation_;
   bool left_ = false;
 
-  // Members from here on describe the current step. index of each engine's first token; the last element is
-  // the number of all tokens
+  // Members from here on describe the current step.
+
+  // index of each engine's first token; the last element is the number of tokens of all engines
   std::vector<std::int64_t> first_token_;
   std::int64_t most_tokens_ = 0;
 
@@ -82,8 +84,8 @@ class ExpertExchange {
   std::vector<std::int32_t> pair_tokens_;
   std::vector<std::int32_t> own_pairs_;      // for each pair of this engine: index in pair_tokens_
   std::vector<std::int32_t> row_of_engine_;  // for each row: index among the rows of the same engine
-  std::vector<std::vector<std::int64_t>>
-      first_rows_;  // [engine][rank]: index of the rank's first row for the engine
+  // [engine][rank]: index of the rank's first row for the engine
+  std::vector<std::vector<std::int64_t>> first_rows_;
   std::vector<std::size_t> offsets_;
   std::int64_t first_row_ = 0;
   std::span<const std::int32_t> row_tokens_;

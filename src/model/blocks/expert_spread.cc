@@ -51,7 +51,7 @@ std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& no
   return sends;
 }
 
-// Calls take(part, bytes) for the parts of the bytes [begin, begin + size) of the concatenated pieces.
+// Calls take(part) for each contiguous part of the bytes [begin, begin + size) of the concatenated pieces.
 template <class Take>
 void for_range(std::span<const std::span<std::byte>> pieces, std::size_t begin, std::size_t size,
                const Take& take) {

@@ -40,7 +40,7 @@ class ExpertSpread {
   // Sends each rank's rows to rank 0, which receives act [n * chosen, dim].
   void gather(ProcessGroup& group, const View& rows);
 
-  // Number of tokens of each expert since the last reset.
+  // Number of tokens of each expert since the caller last set it to 0.
   std::vector<std::int64_t>& loads() { return loads_; }
 
   // Registers the loaded matrices of this rank. Must be called once. matrices[i] has all matrices of slot i.
@@ -65,7 +65,7 @@ class ExpertSpread {
   // first row of each slot, and of each rank, in the last step
   std::vector<std::int64_t> slot_rows_, rank_rows_;
   std::vector<std::size_t> rank_bytes_;
-  std::vector<std::int32_t> on_host_;  // copies of a device's views
+  std::vector<std::int32_t> on_host_;  // host copies of views that are in a device's memory
 };
 
 }  // namespace octavo

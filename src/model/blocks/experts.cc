@@ -176,7 +176,7 @@ class ExpertsBlock final : public Block {
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
     // If experts are spread over ranks, rank 0 of the engine has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
-    // `out` has another format than x: it is f32, and the outputs of the ranks are added up later
+    // `out` is f32 and x is not: the outputs of the ranks are added up later
     const bool sums_follow = out.dtype != x.dtype;
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
     // the sum is projected to the network's width before the shared expert is added
@@ -330,7 +330,7 @@ class ExpertsBlock final : public Block {
     add_expert_changes(step, hidden, pairs, rows.y);
   }
 
-  // Returns the outputs of the selected experts, indexed by RouteArgs::places.
+  // Returns the outputs of the selected experts, indexed by RouteArgs::pair_rows.
   View run_chosen(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
     if (step.experts != nullptr) {
       run_for_all(step, w, x, routed);

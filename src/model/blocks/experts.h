@@ -28,10 +28,10 @@ struct Experts {
   RouterRule router;
   bool router_bias = false;
   bool choice_bias = false;  // the selection has a bias (RouteArgs::bias)
-  // number of identity experts, which return their input; their indices follow the other experts
+  // number of identity experts, which return their input; their indices follow those of the other experts
   int identities = 0;
-  // if not 0, a table with this number of token ids selects the experts, and the router only computes their
-  // weights
+  // if not 0: number of rows of a table that lists the experts of each token id, so that the router only
+  // computes their weights
   int vocab = 0;
   bool scales = false;  // the output of each expert is multiplied by one number per expert
   // If set, the router reads the residual after this norm. Otherwise the router reads the experts' input.
@@ -58,13 +58,13 @@ struct Experts {
     ExpertStorage storage = ExpertStorage::each;
     std::vector<std::string> up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
     std::string down = "mlp.experts.{}.down_proj";
-    // [experts, outputs]
+    // shapes of up_bias and down_bias: [experts, outputs]
     std::vector<std::string> up_bias = {};
     std::string down_bias = {};
     std::string sum_bias = {};
-    // The rows of gate and up alternate.
+    // true: the rows of gate and up alternate in one tensor
     bool interleaved = false;
-    // The two matrices of Experts::latent.
+    // The two matrices of Experts::latent: before and after the experts.
     std::string latent = {};
     std::string lift = {};
     std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};

@@ -11,7 +11,7 @@ namespace octavo {
 class GgufLayers;
 
 // Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net whose state has a separate decay
-// for each row. Decays are computed with two matrices of rank head_dim, and so are output gates.
+// for each row. Decays and output gates are each computed with two matrices of rank head_dim.
 struct KimiDelta {
   int heads = 0;
   int head_dim = 0;  // width of queries, keys and values

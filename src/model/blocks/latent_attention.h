@@ -14,7 +14,8 @@ class GgufLayers;
 // Multi-head latent attention; blocks/latent_attention.cc describes it.
 struct LatentAttention {
   int heads = 0;
-  int q_rank = 0;   // width of the latent that queries are computed from; 0: they are computed from the input
+  // width of the latent that queries are computed from; 0: queries are computed from the input
+  int q_rank = 0;
   int kv_rank = 0;  // width of the latent that keys and values are computed from
   int nope_dim = 0;   // elements of a query or key without RoPE, per head
   int rope_dim = 0;   // elements with RoPE; all heads share this part of the key

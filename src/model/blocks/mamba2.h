@@ -22,8 +22,8 @@ struct Mamba2 {
   float least_step = 0;
   float most_step = std::numeric_limits<float>::infinity();
   NormSpec norm = {};      // norm of each group's output
-  bool gate_first = true;  // the gate is applied before the norm, not after it
-  // multiply the gate, x, B, C and dt
+  bool gate_first = true;  // true: the gate is applied before the norm; false: after it
+  // factors of the gate, x, B, C and dt
   std::array<float, 5> multipliers = {1, 1, 1, 1, 1};
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }

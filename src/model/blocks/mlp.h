@@ -23,9 +23,10 @@ struct Mlp {
   // Multiplies the activation's input; swigluoai ignores it. If the factor is not 1, an ungated MLP gates
   // itself: quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
-  std::optional<float> tail = {};  // KeepTailArgs::deviations: only the largest gates stay above 0
-  std::optional<std::array<float, 2>> slopes =
-      {};  // parameters of xIELU; nullopt: they are in the checkpoint (MlpNames::slopes)
+  // KeepTailArgs::deviations: only the largest gates stay above 0; nullopt: all gates stay
+  std::optional<float> tail = {};
+  // parameters of xIELU; nullopt: they are in the checkpoint (MlpNames::slopes)
+  std::optional<std::array<float, 2>> slopes = {};
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

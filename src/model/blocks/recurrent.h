@@ -25,7 +25,8 @@ class CausalConv {
 
   // Makes a convolution that computes several mixtures of the input. A mixture is a weighted mean of the
   // previous token and the current token, with separate weights for each channel. `tensors` contain the
-  // previous token's weights for all mixtures, [dim] each, one after another; they are stored with `shape`.
+  // previous token's weights for all mixtures, [dim] each, one after another. Each tensor has the shape
+  // `shape`.
   static CausalConv mixtures(const Namer& name, const std::vector<std::string>& tensors,
                              const std::vector<std::int64_t>& shape, std::int64_t dim);
 

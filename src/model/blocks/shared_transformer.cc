@@ -20,7 +20,7 @@ SharedTransformerBlock::SharedTransformerBlock(const SharedTransformer& spec, co
         .up = owned.linear({"feed_forward.gate_up_proj"}, {spec.mlp.up_dim()}, dim, spec.mlp.up_bias),
         .down = owned.linear({"feed_forward.down_proj"}, {dim}, spec.mlp.hidden, spec.mlp.down_bias)};
   }
-  // Returns one product of a list that has the products of all uses.
+  // Returns this use's product from a list that has the products of all uses.
   const auto product = [&](const std::string& list, std::int64_t rank, std::int64_t in, std::int64_t out,
                            std::int64_t first) {
     return LowRank{owned.linear({fmt::format("{}.{}.0", list, spec.use)}, {rank}, in, false),

@@ -11,8 +11,9 @@ namespace octavo {
 // run() must receive the output of input_norm(), whose rows are twice as wide as the network.
 class SharedTransformerBlock final : public Block {
  public:
-  // `owned` names the tensors of the first layer with the block, `own` those of this layer. `owner` is the
-  // first layer's block, or null if this is the first layer. It must outlive this block.
+  // `owned` makes the names of the shared tensors, which are the names of the first layer with the block.
+  // `own` makes the names of this layer's tensors. `owner` is the first layer's block, or null if this is the
+  // first layer. It must outlive this block.
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 

@@ -18,7 +18,7 @@ static Result<ModelSpec> describe_apertus(const Config& config) {
   spec.names.attention.norm = "attention_layernorm";
   spec.names.mlp.norm = "feedforward_layernorm";
   spec.names.mlp.up = {"mlp.up_proj"};
-  // The values are 1/2 and -1e-6 in all checkpoints.
+  // These parameters are 1/2 and -1e-6 in all checkpoints, so they are not read.
   for (const char* constant : {"*.mlp.act_fn.beta", "*.mlp.act_fn.eps"})
     spec.names.ignorable.emplace_back(constant);
   return spec;

@@ -1,4 +1,4 @@
-// Describe functions that other families call and then change the result.
+// Functions that describe a network. Other families call them and change the result.
 #pragma once
 
 #include "base/error.h"
@@ -7,14 +7,23 @@
 
 namespace octavo {
 
+Result<ModelSpec> describe_cohere2(const Config& config);
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);
 // Jina v3 in its authors' format, which has the architecture name of XLM-RoBERTa (nomic_bert.cc).
 Result<ModelSpec> describe_first_jina_v3(const Config& config);
+Result<ModelSpec> describe_ernie(const Config& config);
+Result<ModelSpec> describe_exaone4(const Config& config);
+Result<ModelSpec> describe_gemma(const Config& config);
+Result<ModelSpec> describe_gemma2(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_gemma4(const Config& config);
+Result<ModelSpec> describe_glm4(const Config& config);
+Result<ModelSpec> describe_glm4_moe(const Config& config);
 Result<ModelSpec> describe_gpt2(const Config& config);
+Result<ModelSpec> describe_hyperclovax(const Config& config);
 Result<ModelSpec> describe_internlm2(const Config& config);
+Result<ModelSpec> describe_lfm2(const Config& config);
 Result<ModelSpec> describe_llama(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
 Result<ModelSpec> describe_mistral3_text(const Config& config);

@@ -60,7 +60,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
   return spec;
 }
 
-// The first token has the padding token's position plus 1.
+// The position of the first token is the padding token's id plus 1.
 Result<> shift_positions(ModelSpec& spec, const Config& config) {
   TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
   spec.embedding.first_position = padding + 1;

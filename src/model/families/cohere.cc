@@ -1,6 +1,7 @@
 // Command R (Cohere, 2024): attention and MLP in parallel after one layer norm, RoPE on adjacent elements,
 // scaled logits. Command A and R7B (Cohere2, 2025) have sliding windows in three of four layers, and no RoPE
 // in the fourth. Cohere2Moe (2026) also has experts.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -21,7 +22,7 @@ static Result<ModelSpec> describe_cohere(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_cohere2(const Config& config) {
+Result<ModelSpec> describe_cohere2(const Config& config) {
   TRY(ModelSpec spec, describe_cohere(config));
   TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 4));
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));

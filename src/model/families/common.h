@@ -21,16 +21,16 @@ struct Dialect {
   std::string_view kv_heads = "num_key_value_heads";
   // Hidden size of the MLP. If the name is empty and hidden_to_dim is 0, the family sets the size.
   std::string_view hidden = "intermediate_size";
-  int hidden_to_dim = 0;                   // if `hidden` is null, the hidden size is hidden_to_dim * dim
-  std::string_view head_dim = "head_dim";  // if null, dim / heads
+  int hidden_to_dim = 0;                   // if the field is null, the hidden size is hidden_to_dim * dim
+  std::string_view head_dim = "head_dim";  // if the field is null, the size is dim / heads
   std::string_view positions = "max_position_embeddings";
   std::string_view activation = "hidden_act";  // "": silu, unless the family sets an activation
   std::string_view eps = "rms_norm_eps";       // "": the epsilon of `norm`
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
-  std::string_view theta = "rope_theta";  // if null, 10,000
-  std::string_view rotary_fraction = "";  // rotated fraction of a head; "": 1
-  bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
+  std::string_view theta = "rope_theta";  // if the field is null, theta is 10,000
+  std::string_view rotary_fraction = "";  // field with the rotated fraction of a head; "": 1
+  bool yarn_is_longrope = false;          // true: rope type "yarn" means "longrope"
 };
 
 // Describes a dense decoder like Llama: serial layers, norms before attention and before the MLP, a gated
@@ -41,8 +41,9 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = 
 // field `hidden` has its width.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
-// Returns for each layer whether it has experts. mlp_layer_types lists this, or moe_layer_freq as 0 and 1. If
-// moe_layer_freq is a number, every moe_layer_freq-th layer from first_k_dense_replace on has experts.
+// Returns for each layer whether it has experts. The list mlp_layer_types or the list moe_layer_freq (0 or 1
+// per layer) says it. If moe_layer_freq is a number, every moe_layer_freq-th layer from first_k_dense_replace
+// on has experts.
 Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers);
 
 // Sets experts as in DeepSeek's models, in the layers from first_k_dense_replace on. A token uses
@@ -50,8 +51,7 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
 // experts become one MLP. Does nothing if n_routed_experts is null.
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores);
 
-// Sets the width of a shared expert from moe_shared_expert_intermediate_size, if it differs from the routed
-// experts.
+// Sets the width of shared experts from moe_shared_expert_intermediate_size, if the field exists.
 Result<> set_shared_width(ModelSpec& spec, const Config& config);
 
 // Describes a dense network with DeepSeek's latent attention (MLA).
@@ -76,8 +76,8 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Sets a sliding window of config.sliding_window tokens in every layer, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// Does the same as set_window(), but returns an error if layer_types disagrees: transformers ignores
-// layer_types in this case, and vLLM does not.
+// Does the same as set_window(), but returns an error if layer_types disagrees. It is for models for which
+// transformers ignores layer_types, but vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // Sets the sliding window in the layers that layer_types calls "sliding_attention". Without layer_types, sets
 // it in the layers for which sliding(layer) is true.
@@ -110,7 +110,7 @@ Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 // Returns an error if the field exists and is not `only`.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 
-// The result is finite and not zero.
+// Reads a factor, which must be above 0.
 Result<float> multiplier(const Config& config, std::string_view field);
 
 // Reads a cap on logits or scores. The result is 0 if the field is null.

@@ -95,7 +95,7 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
       continue;
     }
     attention.indexer->heads = 0;
-    // Checkpoints have indexer tensors in all layers.
+    // Checkpoints have an indexer in these layers too, which is not used.
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.self_attn.indexer.*", i));
   }
   return spec;

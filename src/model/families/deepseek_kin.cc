@@ -75,9 +75,9 @@ static Result<ModelSpec> describe_pangu_ultra(const Config& config) {
 std::span<const Family> deepseek_kin_families() {
   static constexpr Family kRows[] = {
       {"AXK1ForCausalLM", describe_axk1},
-      {"KimiK25ForConditionalGeneration", describe_kimi_text},
-      {"KimiVLForConditionalGeneration", describe_kimi_text},
-      {"Kimi_K25ForConditionalGeneration", describe_kimi_text},
+      {"KimiK25ForConditionalGeneration", describe_kimi_text, true},
+      {"KimiVLForConditionalGeneration", describe_kimi_text, true},
+      {"Kimi_K25ForConditionalGeneration", describe_kimi_text, true},
       {"PanguUltraMoEForCausalLM", describe_pangu_ultra},
       {"SarvamMLAForCausalLM", describe_sarvam_mla},
   };

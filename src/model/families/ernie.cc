@@ -2,12 +2,13 @@
 // that are selected with a bias.
 #include <algorithm>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-static Result<ModelSpec> describe_ernie(const Config& config) {
+Result<ModelSpec> describe_ernie(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {

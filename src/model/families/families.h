@@ -15,6 +15,7 @@ namespace octavo {
 struct Family {
   std::string_view architecture;  // a value of "architectures" in config.json
   Result<ModelSpec> (*describe)(const Config&);
+  bool text_only = false;  // the model also reads images or sound, but Octavo gives it only text
 };
 
 // All families, ascending by architecture.

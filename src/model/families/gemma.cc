@@ -39,7 +39,7 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_gemma(const Config& config) {
+Result<ModelSpec> describe_gemma(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
   // The first config.json files say "gelu", but the models use its tanh approximation.
@@ -48,7 +48,7 @@ static Result<ModelSpec> describe_gemma(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_gemma2(const Config& config) {
+Result<ModelSpec> describe_gemma2(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const float score_cap, soft_cap(config, "attn_logit_softcapping"));

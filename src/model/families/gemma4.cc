@@ -25,8 +25,8 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
                  layer);
 }
 
-// Returns the attention of layers with full attention, whose heads have another size than those with windows.
-// config.json has separate fields for these sizes or, in transformers' form, an object per layer.
+// Returns the attention of layers with full attention, whose heads have another size than in layers with
+// windows. config.json has separate fields for these sizes or, in transformers' form, an object per layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
   full.mask.window = 0;
@@ -98,7 +98,7 @@ Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   spec.inputs.by_layer = {
       .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
   TRY(spec.inputs.by_layer->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
-  // transformers divides by sqrt(dim) before this norm
+  // transformers divides the values by sqrt(dim) before this norm. A larger epsilon has the same effect.
   spec.inputs.by_layer->norm.eps *= static_cast<float>(spec.dim);
   return {};
 }
@@ -148,8 +148,8 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Returns the distance from the mean, in standard deviations, that a fraction `share` of a normal
-// distribution is below.
+// Returns the number x for which a fraction `share` of a normal distribution is below x. x is in standard
+// deviations above the mean.
 float deviations(double share) {
   double low = -10, high = 10;
   for (int i = 0; i < 100; ++i) {
@@ -251,10 +251,10 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
 std::span<const Family> gemma4_families() {
   static constexpr Family kRows[] = {
       {"Gemma3nForCausalLM", describe_gemma3n},
-      {"Gemma3nForConditionalGeneration", describe_gemma3n},
+      {"Gemma3nForConditionalGeneration", describe_gemma3n, true},
       {"Gemma4ForCausalLM", describe_gemma4},
       {"Gemma4UnifiedForCausalLM", describe_gemma4},
-      {"Gemma4UnifiedForConditionalGeneration", describe_gemma4},
+      {"Gemma4UnifiedForConditionalGeneration", describe_gemma4, true},
   };
   return kRows;
 }

@@ -25,7 +25,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "rms_norm_eps": 1e-06,
     "vocab_size": 1})";
 
-// Each half of a head is rotated separately, the first half by the column.
+// RoPE rotates the first half of a head by the patch's column, and the second half by its row.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}, but must be a multiple of 4", config.where("head_dim"), head_dim);

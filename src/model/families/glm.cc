@@ -1,6 +1,7 @@
 // GLM-4 (GLM team, 2024): RoPE rotates half of each head, in adjacent pairs. The 0414 models (Glm4) add norms
 // after attention and MLP. GLM-4.5 (Glm4Moe, 2025) has DeepSeek-V3's experts, and RoPE pairs the two halves
 // of a head instead of adjacent elements. Solar Open (Upstage, 2025) has experts in every layer.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -15,7 +16,7 @@ static Result<ModelSpec> describe_glm(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_glm4(const Config& config) {
+Result<ModelSpec> describe_glm4(const Config& config) {
   TRY(ModelSpec spec, describe_glm(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
   spec.names.attention.post_norm = "post_self_attn_layernorm";
@@ -23,7 +24,7 @@ static Result<ModelSpec> describe_glm4(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_glm4_moe(const Config& config) {
+Result<ModelSpec> describe_glm4_moe(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   TRY(const bool normed, config.boolean("use_qk_norm", false));

@@ -91,7 +91,7 @@ static Result<ModelSpec> describe_granite_swa(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_hyperclovax(const Config& config) {
+Result<ModelSpec> describe_hyperclovax(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(spec.embedding.scale, multiplier(config, "embedding_multiplier"));
   TRY(spec.logits.scale, multiplier(config, "logits_scaling"));

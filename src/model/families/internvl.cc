@@ -101,6 +101,37 @@ Names internvl_tower_names() {
   return names;
 }
 
+// Names of the first format.
+Names internvl_chat_names() {
+  Names names = internvl_tower_names();
+  names.prefixes = {"vision_model."};
+  names.encoder.patches = "embeddings.patch_embedding";
+  names.encoder.class_token = "embeddings.class_embedding";
+  names.embedding.positions = "embeddings.position_embedding";
+  names.layers = "encoder.layers.";
+  names.attention.norm = "norm1";
+  names.mlp.norm = "norm2";
+  names.attention.qkv = {"attn.qkv"};
+  names.attention.q_norm = "attn.q_norm";
+  names.attention.k_norm = "attn.k_norm";
+  names.attention.out = "attn.proj";
+  names.attention.out_scale = "ls1";
+  names.mlp.down_scale = "ls2";
+  names.projector.matrices = {"mlp1.1", "mlp1.3"};
+  names.projector.norm = "mlp1.0";
+  names.ignorable = {"language_model.*"};
+  return names;
+}
+
+// Adds a prefix to all names of the language model.
+void put_under(Names& names, const std::string& prefix) {
+  for (std::string& before : names.prefixes) before.insert(0, prefix);
+  for (std::string& other : names.ignorable)
+    if (!other.starts_with('*')) other.insert(0, prefix);
+  names.lm_head.insert(0, prefix);
+  for (const char* other : {"vision_model.*", "mlp1.*"}) names.ignorable.emplace_back(other);
+}
+
 void set_internvl_names(Names& names, const std::string& prefix) {
   const std::string projector = prefix + "multi_modal_projector.";
   names.prefixes = {prefix + "vision_tower."};
@@ -164,8 +195,54 @@ static Result<ModelSpec> describe_internvl(const Config& config) {
   return spec;
 }
 
+// Qianfan-OCR (Baidu, 2026): InternVL with the tensor names of its first format.
+static Result<ModelSpec> describe_qianfan_ocr(const Config& config) {
+  TRY(ModelSpec spec, describe_internvl(config));
+  ModelSpec tower = *spec.media.tower;
+  tower.other_names->ignorable.emplace_back("mlp1.*");
+  tower.names = internvl_chat_names();
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  for (const char* other : {"vision_model.*", "mlp1.*"}) spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
+// InternVL 2 to 3.5 and Skywork R1V in the first format: llm_config is the config.json of the language model, which may be of
+// any family.
+static Result<ModelSpec> describe_internvl_chat(const Config& config) {
+  TRY(const std::optional<Config> inner, config.object("llm_config"));
+  if (!inner)
+    return invalid("llm_config", "{} is missing, but must have the language model's configuration",
+                   config.where("llm_config"));
+  TRY(ModelSpec spec, describe(*inner));
+  put_under(spec.names, "language_model.");
+  if (spec.other_names) put_under(*spec.other_names, "language_model.");
+  TRY_VOID(support(config, "ps_version", "v2"));
+  TRY_VOID(config.integer("select_layer", {-1, -1}, -1));
+  TRY(const std::optional<Config> given, config.object("vision_config"));
+  const Config vision =
+      given.value_or(Config()).with_names({{"attention_bias", "qkv_bias"}, {"use_qk_norm", "qk_normalization"}});
+  TRY(ModelSpec tower, describe_internvl_encoder(vision));
+  const int size = tower.inputs.image->image_size;
+  TRY_VOID(config.integer("force_image_size", {size, size}, size));
+  TRY_VOID(set_projector(tower, config, spec.dim));
+  tower.names = internvl_chat_names();
+  if (config.has("img_context_token_id")) {
+    TRY(spec.media.token, config.integer("img_context_token_id", {0, kMaxVocab}));
+  } else {
+    spec.media.token_text = "<IMG_CONTEXT>";
+  }
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> internvl_families() {
-  static constexpr Family kRows[] = {{"InternVLForConditionalGeneration", describe_internvl}};
+  static constexpr Family kRows[] = {
+      {"InternS1ForConditionalGeneration", describe_internvl},
+      {"InternVLChatModel", describe_internvl_chat},
+      {"InternVLForConditionalGeneration", describe_internvl},
+      {"QianfanOCRForConditionalGeneration", describe_qianfan_ocr},
+      {"SkyworkR1VChatModel", describe_internvl_chat},
+  };
   return kRows;
 }
 

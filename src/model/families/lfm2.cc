@@ -1,8 +1,10 @@
 // LFM2 (Liquid AI, 2025): short convolutions, with attention in some layers. Variants have experts.
 #include <algorithm>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
@@ -38,7 +40,7 @@ Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_lfm2(const Config& config) {
+Result<ModelSpec> describe_lfm2(const Config& config) {
   const bool first_name = config.has("block_ff_dim");
   TRY(ModelSpec spec, describe_lfm(config, first_name ? "block_ff_dim" : "intermediate_size"));
   TRY(const bool adjust, config.boolean("block_auto_adjust_ff_dim"));
@@ -54,6 +56,15 @@ static Result<ModelSpec> describe_lfm2(const Config& config) {
     return invalid("block_ffn_dim_multiplier", "{} makes MLPs of {} units, but an MLP must have {} to {}",
                    config.where("block_ffn_dim_multiplier"), hidden, kDim.least, kDim.most);
   for (LayerSpec& layer : spec.layers) layer.mlp().hidden = static_cast<int>(hidden);
+  return spec;
+}
+
+// LFM2-ColBERT (Liquid AI, 2025) has one vector per token. A folder of Sentence Transformers (PyLate) contains the
+// last matrix.
+static Result<ModelSpec> describe_colbert_lfm2(const Config& config) {
+  TRY(ModelSpec spec, describe_lfm2(config));
+  spec = as_embedder(std::move(spec));
+  spec.head = Head{.each_token = true, .normalise = true};
   return spec;
 }
 
@@ -76,6 +87,7 @@ static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
 
 std::span<const Family> lfm2_families() {
   static constexpr Family kRows[] = {
+      {"ColBERTLfm2Model", describe_colbert_lfm2},
       {"Lfm2ForCausalLM", describe_lfm2},
       {"Lfm2MoeForCausalLM", describe_lfm2_moe},
   };

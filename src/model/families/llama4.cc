@@ -81,7 +81,7 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
 std::span<const Family> llama4_families() {
   static constexpr Family kRows[] = {
       {"Llama4ForCausalLM", describe_llama4},
-      {"Llama4ForConditionalGeneration", describe_llama4},
+      {"Llama4ForConditionalGeneration", describe_llama4, true},
   };
   return kRows;
 }

@@ -131,6 +131,11 @@ static Result<ModelSpec> describe_llava_next(const Config& config) {
   return describe_tiled(config, 32000, false);
 }
 
+// LLaVA-NeXT-Video (Zhang et al., 2024): images as in LLaVA-NeXT. Videos are not supported.
+static Result<ModelSpec> describe_llava_next_video(const Config& config) {
+  return describe_tiled(config, 32001, false);
+}
+
 static Result<ModelSpec> describe_llava_onevision(const Config& config) {
   return describe_tiled(config, 151646, true);
 }
@@ -147,6 +152,7 @@ std::span<const Family> llava_families() {
   static constexpr Family kRows[] = {
       {"LlavaForConditionalGeneration", describe_llava},
       {"LlavaNextForConditionalGeneration", describe_llava_next},
+      {"LlavaNextVideoForConditionalGeneration", describe_llava_next_video},
       {"LlavaOnevisionForConditionalGeneration", describe_llava_onevision},
   };
   return kRows;

@@ -1,6 +1,6 @@
 // MiniMax (2025), with Mixtral's tensor names. Text-01 and M1 have lightning attention in most layers, and
-// the residual continues from the output of the norms. M2 has only softmax attention, experts that sigmoid
-// selects with a learned bias, and norms over whole rows of queries and keys.
+// each norm replaces the residual by its output. M2 has only softmax attention, experts that sigmoid selects
+// with a learned bias, and norms over whole rows of queries and keys.
 #include <cmath>
 
 #include "model/families/bases.h"

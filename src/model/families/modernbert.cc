@@ -89,6 +89,20 @@ static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   return spec;
 }
 
+// ColModernVBERT (Teiletche et al., "ModernVBERT", 2025) has one vector per token. Octavo reads the texts; documents
+// that are images are not supported.
+static Result<ModelSpec> describe_colmodernvbert(const Config& config) {
+  TRY(ModelSpec spec, describe_modernbert_encoder(config, "model.text_model."));
+  HeadLayer linear{.name = "model.custom_text_proj"};
+  const Config outer = config.outer();
+  TRY(linear.outputs,
+      (outer.has("embedding_dim") ? outer : config).integer("embedding_dim", {1, 1 << 16}, 128));
+  spec.head = Head{.each_token = true, .normalise = true, .layers = {std::move(linear)}};
+  for (const char* other : {"model.vision_model.*", "model.connector.*", "lm_head.*"})
+    spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
 static Result<ModelSpec> describe_modernbert_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert_encoder(config, "model."));
   spec.names.ignorable.clear();
@@ -126,9 +140,11 @@ static Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
 std::span<const Family> modernbert_families() {
   static constexpr Family kRows[] = {
       {"ColBERTModernBertModel", describe_colbert_modernbert},
+      {"ColModernVBertForRetrieval", describe_colmodernvbert, true},
       {"ModernBertForSequenceClassification", describe_modernbert_classifier},
       {"ModernBertForTokenClassification", describe_modernbert_token_classifier},
       {"ModernBertModel", describe_modernbert},
+      {"ModernVBertModel", describe_colmodernvbert, true},
   };
   return kRows;
 }

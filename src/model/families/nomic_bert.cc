@@ -126,7 +126,8 @@ static Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.mlp.down = "mlp.fc2";
   names.mlp.post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
-  // Files with adapters have the names above. transformers' files have the names below.
+  // transformers' files have the names above. The authors' files, which describe_first_jina_v3() reads, have
+  // the names below.
   Names& first = spec.other_names.emplace(names);
   first.embedding.norm = "emb_ln";
   first.layers = "encoder.layers.";
@@ -143,6 +144,19 @@ Result<ModelSpec> describe_first_jina_v3(const Config& config) {
   spec.names = *std::exchange(spec.other_names, {});
   spec.names.prefixes = {"roberta.", ""};
   spec.names.ignorable.emplace_back("roberta.pooler.*");
+  return spec;
+}
+
+// Jina-ColBERT v2 (Jha et al., 2024): Jina v3's encoder without adapters, and a vector for each token.
+static Result<ModelSpec> describe_colbert_jina(const Config& config) {
+  TRY(ModelSpec spec, describe_first_jina_v3(config));
+  HeadLayer linear{.name = "linear", .outputs = 128, .bias = false};
+  for (const char* field : {"colbert_dim", "dim", "projection_dim"})
+    if (config.has(field)) {
+      TRY(linear.outputs, config.integer(field, {1, 1 << 16}));
+      break;
+    }
+  spec.head = Head{.each_token = true, .normalise = true, .layers = {std::move(linear)}};
   return spec;
 }
 
@@ -180,6 +194,7 @@ static Result<ModelSpec> describe_gte_classifier(const Config& config) {
 
 std::span<const Family> nomic_bert_families() {
   static constexpr Family kRows[] = {
+      {"ColBERTJinaRobertaModel", describe_colbert_jina},
       {"GteModel", describe_gte},
       {"GteNewForSequenceClassification", describe_gte_classifier},
       {"GteNewModel", describe_gte},

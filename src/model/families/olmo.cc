@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
@@ -162,17 +163,9 @@ static Result<ModelSpec> describe_flex_olmo(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_exaone4(const Config& config) {
+Result<ModelSpec> describe_exaone4(const Config& config) {
   TRY(ModelSpec spec, describe_with_norms_behind(config, QkNorm::shared));
   TRY_VOID(set_exaone_windows(spec, config));
-  return spec;
-}
-
-// The language model of EXAONE 4.5 (2026), which is stored beside a vision encoder.
-static Result<ModelSpec> describe_exaone4_text(const Config& config) {
-  TRY(ModelSpec spec, describe_exaone4(config));
-  spec.names.prefixes = {"model.language_model."};
-  for (const char* other : {"model.visual.*", "mtp.*"}) spec.names.ignorable.emplace_back(other);
   return spec;
 }
 
@@ -194,7 +187,6 @@ static Result<ModelSpec> describe_exaone_moe(const Config& file) {
 std::span<const Family> olmo_families() {
   static constexpr Family kRows[] = {
       {"Exaone4ForCausalLM", describe_exaone4},
-      {"Exaone4_5_ForConditionalGeneration", describe_exaone4_text},
       {"ExaoneMoEForCausalLM", describe_exaone_moe},
       {"ExaoneMoeForCausalLM", describe_exaone_moe},
       {"FlexOlmoForCausalLM", describe_flex_olmo},

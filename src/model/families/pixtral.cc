@@ -115,8 +115,38 @@ static Result<ModelSpec> describe_mistral3(const Config& config) {
   return spec;
 }
 
+// LightOnOCR (LightOn, 2025): Mistral 3's encoder and projector, and a Qwen3. The prompt has no separators.
+static Result<ModelSpec> describe_lighton_ocr(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3(config));
+  TRY_VOID(set_tied(spec, config));
+  const std::string encoder = "model.vision_encoder.", projector = "model.vision_projection.";
+  spec.names.prefixes = {"model.language_model."};
+  for (const std::string& other : {encoder, projector}) spec.names.ignorable.push_back(other + "*");
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
+  TRY(ModelSpec tower, describe_pixtral_tower(config, spec));
+  tower.final_norm = {.kind = NormKind::rms, .eps = spec.final_norm.eps};
+  ImageInput& image = *tower.inputs.image;
+  image.row_breaks = false;
+  image.projector.merged = true;
+  TRY(image.merge, config.integer("spatial_merge_size", {1, 16}, 2));
+  TRY(image.projector.bias, config.boolean("multimodal_projector_bias", false));
+  tower.other_names.reset();
+  Names& names = tower.names;
+  for (std::string* name : {&names.encoder.patches, &names.embedding.norm, &names.layers})
+    name->replace(0, std::string_view("vision_tower.").size(), encoder);
+  names.final_norm = projector + "norm";
+  names.projector.merger = projector + "patch_merger.merging_layer";
+  names.projector.matrices = {projector + "linear_1", projector + "linear_2"};
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> pixtral_families() {
-  static constexpr Family kRows[] = {{"Mistral3ForConditionalGeneration", describe_mistral3}};
+  static constexpr Family kRows[] = {
+      {"LightOnOCRForConditionalGeneration", describe_lighton_ocr},
+      {"LightOnOcrForConditionalGeneration", describe_lighton_ocr},
+      {"Mistral3ForConditionalGeneration", describe_mistral3},
+  };
   return kRows;
 }
 

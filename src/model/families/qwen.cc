@@ -145,6 +145,29 @@ static Result<ModelSpec> describe_mellum(const Config& config) {
   return spec;
 }
 
+// Flint (2026): attention sinks; layers with full attention have no RoPE. The experts' scores are sigmoids.
+static Result<ModelSpec> describe_flint(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3(config));
+  const int last = static_cast<int>(spec.layers.size()) - 1;
+  TRY_VOID(set_windows(spec, config,
+                       [last](int layer) { return layer >= 2 && layer % 4 != 1 && layer != last; }));
+  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "moe_intermediate_size"));
+  experts.router.scores = RouterScores::sigmoid;
+  TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));
+  experts.shared = spec.layers[0].mlp();
+  TRY(experts.shared->hidden, config.integer("shared_expert_intermediate_size", {1, 1 << 20}, 1024));
+  const Mlp dense = spec.layers[0].mlp();
+  TRY_VOID(set_experts(spec, config, experts));
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    Attention& attention = spec.layers[i].attention();
+    attention.scores.sinks = true;
+    if (attention.mask.window == 0) attention.rope = -1;
+    if (i < 2 && !config.has("mlp_only_layers")) spec.layers[i].feed_forward = dense;
+  }
+  spec.names.attention.sinks = "self_attn.softmax_offset";
+  return spec;
+}
+
 static Result<ModelSpec> describe_qwen3_next(const Config& config) {
   TRY(ModelSpec spec, describe_hybrid(config, "intermediate_size"));
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
@@ -173,6 +196,7 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
 
 std::span<const Family> qwen_families() {
   static constexpr Family kRows[] = {
+      {"FlintForCausalLM", describe_flint},
       {"MellumForCausalLM", describe_mellum},
       {"MiMoForCausalLM", describe_mimo},
       {"Qwen2ForCausalLM", describe_qwen2},

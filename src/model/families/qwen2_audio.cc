@@ -45,8 +45,32 @@ static Result<ModelSpec> describe_qwen2_audio(const Config& config) {
   return spec;
 }
 
+// Audio Flamingo 3 (Goel et al., 2025): Qwen2-Audio with a projector of two matrices.
+static Result<ModelSpec> describe_audio_flamingo3(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen2(config));
+  TRY(spec.media.token, config.integer("audio_token_id", {0, kMaxVocab}, 151669));
+  TRY_VOID(support(config, "projector_hidden_act", "gelu"));
+  TRY(const std::optional<Config> audio, config.object("audio_config"));
+  const Config encoder = audio.value_or(Config()).with_names({{"d_model", "hidden_size"},
+                                                              {"encoder_layers", "num_hidden_layers"},
+                                                              {"encoder_attention_heads", "num_attention_heads"},
+                                                              {"encoder_ffn_dim", "intermediate_size"}});
+  TRY_VOID(refuse(encoder, "scale_embedding", true));
+  TRY(ModelSpec tower, describe_qwen2_audio_tower(encoder, spec.dim));
+  Projector& projector = tower.inputs.sound->projector;
+  projector.activation = Activation::gelu;
+  projector.hidden = spec.dim;
+  TRY(projector.bias, config.boolean("projector_bias", true));
+  tower.names.projector.matrices = {"multi_modal_projector.linear_1", "multi_modal_projector.linear_2"};
+  join_hearing(spec, std::move(tower));
+  return spec;
+}
+
 std::span<const Family> qwen2_audio_families() {
-  static constexpr Family kRows[] = {{"Qwen2AudioForConditionalGeneration", describe_qwen2_audio}};
+  static constexpr Family kRows[] = {
+      {"AudioFlamingo3ForConditionalGeneration", describe_audio_flamingo3},
+      {"Qwen2AudioForConditionalGeneration", describe_qwen2_audio},
+  };
   return kRows;
 }
 

@@ -34,7 +34,7 @@ constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = tr
 // Sets the learned positions, which must form a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
   TRY(spec.embedding.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
-  int& side = spec.inputs.image->position_side;
+  int& side = spec.inputs.image->grid.side;
   while ((side + 1) * (side + 1) <= spec.embedding.learned_positions) ++side;
   if (side * side != spec.embedding.learned_positions)
     return invalid("num_position_embeddings", "{} is {}, but must be a square",
@@ -142,8 +142,58 @@ static Result<ModelSpec> describe_qwen3_5_moe_vl(const Config& config) {
   return with_eyes(std::move(spec), config);
 }
 
+// Intern-S2 Preview (Shanghai AI Laboratory, 2026): Qwen3.5 beside an encoder of time series, which is not read.
+static Result<ModelSpec> describe_interns2_preview(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_5_moe_vl(config));
+  const auto leave_out_series = [](Names& names) {
+    for (const char* other : {"model.time_series.*", "time_series.*"}) names.ignorable.emplace_back(other);
+  };
+  leave_out_series(spec.names);
+  if (spec.other_names) leave_out_series(*spec.other_names);
+  if (!spec.media.tower) return spec;
+  ModelSpec tower = *spec.media.tower;
+  leave_out_series(tower.names);
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+// Qwen3-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen3-VL with experts beside an encoder of
+// sound and a speaker.
+static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
+  TRY(const std::optional<Config> thinker, config.object("thinker_config"));
+  if (!thinker)
+    return invalid("thinker_config", "{} is missing, but must have the configuration of the language model",
+                   config.where("thinker_config"));
+  TRY(const std::optional<Config> given, thinker->object("text_config"));
+  Config text = given.value_or(Config());
+  text.set_defaults(field_defaults("Qwen3MoeForCausalLM"));
+  TRY(ModelSpec spec, describe_qwen3_moe(text));
+  for (LayerSpec& layer : spec.layers)
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
+  TRY_VOID(set_axes(spec, text, kSections));
+  TRY(spec, with_qwen_tower(std::move(spec), *thinker, describe_deep_tower, "out_hidden_size"));
+  spec.media.video_token = -1;
+  spec.names.prefixes = {"thinker.model."};
+  spec.names.lm_head = "thinker.lm_head";
+  ModelSpec tower = *spec.media.tower;
+  const std::string prefix = "thinker.visual.", deep = prefix + "merger_list.{}.";
+  tower.names.prefixes = {prefix};
+  tower.names.final_norm = "merger.ln_q";
+  tower.names.projector.matrices = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
+  tower.names.projector.deep = {deep + "mlp.0", deep + "mlp.2"};
+  tower.names.projector.deep_norms = deep + "ln_q";
+  for (Names* names : {&spec.names, &tower.names})
+    for (const char* other : {"thinker.audio_tower.*", "thinker.visual.*", "talker.*", "code2wav.*"})
+      names->ignorable.emplace_back(other);
+  for (const char* other : {"thinker.model.*", "thinker.lm_head.*"}) tower.names.ignorable.emplace_back(other);
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> qwen3_vl_families() {
   static constexpr Family kRows[] = {
+      {"InternS2PreviewForConditionalGeneration", describe_interns2_preview},
+      {"Qwen3OmniMoeForConditionalGeneration", describe_qwen3_omni},
       {"Qwen3VLForConditionalGeneration", describe_qwen3_vl},
       {"Qwen3VLMoeForConditionalGeneration", describe_qwen3_vl_moe},
       {"Qwen3_5ForConditionalGeneration", describe_qwen3_5_vl},

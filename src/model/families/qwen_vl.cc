@@ -77,6 +77,8 @@ Result<ModelSpec> describe_qwen2_tower(Config config) {
   return spec;
 }
 
+}  // namespace
+
 Result<ModelSpec> describe_qwen2_5_tower(Config config) {
   config.set_defaults(kQwen25Vision);
   TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
@@ -102,8 +104,6 @@ Result<ModelSpec> describe_qwen2_5_tower(Config config) {
     spec.layers[static_cast<std::size_t>(i)].attention().mask.local = std::ranges::count(whole, i) == 0;
   return spec;
 }
-
-}  // namespace
 
 Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by) {
   RopeSpec& rope = spec.ropes.at(0);

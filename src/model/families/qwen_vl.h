@@ -23,6 +23,8 @@ Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by)
 // rotary embeddings for rows and columns, and a projector for squares of patches. The caller sets the tensor
 // names.
 Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
+// Describes Qwen2.5-VL's encoder from its vision_config.
+Result<ModelSpec> describe_qwen2_5_tower(Config config);
 // Tensor names for the encoder, except for MLPs, last norm and projector.
 Names qwen_tower_names(const std::string& prefix);
 

@@ -128,7 +128,7 @@ static Result<ModelSpec> describe_voyage(const Config& config) {
 static Result<ModelSpec> describe_eurobert(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
-  // Checkpoints of the masked language model have this matrix.
+  // Checkpoints of the masked language model also have an output matrix.
   spec.names.ignorable.emplace_back("lm_head.*");
   return spec;
 }

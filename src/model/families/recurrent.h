@@ -1,3 +1,4 @@
+// Reads the mixers of recurrent layers from config.json.
 #pragma once
 
 #include <span>

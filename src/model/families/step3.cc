@@ -93,7 +93,7 @@ static Result<ModelSpec> describe_step3_text(const Config& config) {
 std::span<const Family> step3_families() {
   static constexpr Family kRows[] = {
       {"Step3TextForCausalLM", describe_step3},
-      {"Step3VLForConditionalGeneration", describe_step3_text},
+      {"Step3VLForConditionalGeneration", describe_step3_text, true},
   };
   return kRows;
 }

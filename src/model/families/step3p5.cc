@@ -151,7 +151,7 @@ static Result<ModelSpec> describe_step3p5(const Config& file) {
 std::span<const Family> step3p5_families() {
   static constexpr Family kRows[] = {
       {"Step3p5ForCausalLM", describe_step3p5},
-      {"Step3p7ForConditionalGeneration", describe_step3p5},
+      {"Step3p7ForConditionalGeneration", describe_step3p5, true},
   };
   return kRows;
 }

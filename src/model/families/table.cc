@@ -19,11 +19,15 @@
   X(bert)                  \
   X(bloom)                 \
   X(chatglm)               \
+  X(clip_text)             \
   X(cohere)                \
+  X(cohere2_vision)        \
+  X(colqwen)               \
   X(dbrx)                  \
   X(deepseek)              \
   X(deepseek_kin)          \
   X(deepseek_v4)           \
+  X(dots_ocr)              \
   X(ernie)                 \
   X(falcon)                \
   X(gemma)                 \
@@ -31,6 +35,7 @@
   X(gemma4)                \
   X(gemma4_vision)         \
   X(glm)                   \
+  X(glm_vision)            \
   X(gpt2)                  \
   X(gpt_neox)              \
   X(gpt_oss)               \
@@ -57,6 +62,7 @@
   X(nomic_bert)            \
   X(olmo)                  \
   X(opt)                   \
+  X(paddleocr_vl)          \
   X(phi)                   \
   X(phi3)                  \
   X(phi4_multimodal)       \
@@ -65,6 +71,7 @@
   X(qwen)                  \
   X(qwen2_audio)           \
   X(qwen3_vl)              \
+  X(qwen_tower_kin)        \
   X(qwen_vl)               \
   X(readers)               \
   X(rwkv7)                 \

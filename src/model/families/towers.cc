@@ -49,8 +49,11 @@ Result<ModelSpec> describe_text(const Config& config) {
   if (kind == "mistral") return describe_mistral(config);
   if (kind == "qwen2" || kind == "internvl") return describe_qwen2(config);
   if (kind == "qwen3") return describe_qwen3(config);
+  if (kind == "qwen3_moe") return describe_qwen3_moe(config);
+  if (kind == "cohere2") return describe_cohere2(config);
   return field_failure("model_type", ErrorCode::unsupported,
-                       "{} is \"{}\", which is not supported: must be llama, mistral, qwen2 or qwen3",
+                       "{} is \"{}\", which is not supported: must be cohere2, llama, mistral, qwen2, qwen3 or "
+                       "qwen3_moe",
                        config.where("model_type"), kind);
 }
 

@@ -13,7 +13,6 @@ namespace octavo {
 // Defaults of missing fields, as in transformers' classes.
 extern const std::string_view kClipDefaults, kSiglipDefaults;
 
-// `prefix` is the prefix of the tensor names.
 Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::string& prefix);
 
 // Adds an audio encoder to a language model in the same checkpoint. The prefixes are language_model,

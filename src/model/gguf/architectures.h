@@ -10,11 +10,11 @@
 namespace octavo {
 
 struct GgufTraits {
-  // The conversion to GGUF has reordered the rows of queries and keys to interleaved pairs.
+  // true: the conversion to GGUF has reordered the rows of queries and keys to interleaved pairs
   bool interleaved = false;
   bool lists = false;   // layers may have different numbers of heads and different widths
   bool latent = false;  // the model uses latent attention (MLA)
-  // The weights of the selected experts are divided by their sum, if the file does not say.
+  // Default for files that lack the key: the weights of the selected experts are divided by their sum.
   bool experts_normed = false;
 };
 

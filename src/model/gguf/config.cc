@@ -19,7 +19,7 @@ namespace json = boost::json;
 struct Key {
   std::string_view name;  // without the architecture's prefix
   std::array<std::string_view, 6> fields;
-  // The key is required, unless other keys imply its value. The family's default must not be used.
+  // true: the key is required, unless other keys imply its value. The family's default must not be used.
   bool of_shape = false;
 };
 constexpr Key kKeys[] = {

@@ -48,7 +48,7 @@ class GgufFields {
   // Returns whether at least one layer has the tensor.
   bool some_have(std::string_view tensor) const;
 
-  // Gives access to a field that is set.
+  // operator[] sets a missing field to null; find() returns nullptr for it.
   boost::json::value& operator[](std::string_view field) { return fields_[text_of(field)]; }
   boost::json::value* find(std::string_view field) { return fields_.if_contains(text_of(field)); }
   const boost::json::value* find(std::string_view field) const { return fields_.if_contains(text_of(field)); }

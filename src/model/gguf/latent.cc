@@ -20,7 +20,8 @@ Result<> add_latents(GgufFields& fields) {
   const auto whole = q_dim ? q_dim : older_q_dim;
   if (whole && rotary) fields.set("qk_nope_head_dim", *whole - *rotary, "attention.key_length_mla");
   fields.set("v_head_dim", value_dim ? value_dim : older_value_dim, "attention.value_length_mla");
-  fields["num_key_value_heads"] = nullptr;  // files contain 1, which this family does not read
+  fields["num_key_value_heads"] =
+      nullptr;  // files contain 1, the shared latent; null: as many as query heads
   if (!fields.number("q_lora_rank")) fields["q_lora_rank"] = nullptr;
   if (!fields.number("routed_scaling_factor")) fields["routed_scaling_factor"] = 1.0;
   if (fields.number("n_routed_experts").value_or(0) == 0) fields["n_routed_experts"] = nullptr;

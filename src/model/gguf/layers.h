@@ -1,3 +1,4 @@
+// Finds out which tensors the layers of a GGUF file have.
 #pragma once
 
 #include <set>

@@ -8,21 +8,22 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
-  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // the second norm belongs to the MLP
+  // true: RWKV-7, in which the second norm belongs to the MLP
+  const bool rwkv = layers.have("time_mix_lerp_fused.weight");
   const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
     // Lightning attention has a norm inside, whose tensor has the name of a second attention norm.
     return std::holds_alternative<LightningAttention>(layer.mixer);
   });
   const bool two_norms = layers.have("attn_norm_2.weight") && !rwkv && !lightning;
-  // Falcon: the norm of attention was added later. Seed-OSS: the second norm is named after its position.
+  // In Falcon's files, the norm of attention was added later, so attn_norm belongs to the MLP. In Seed-OSS,
+  // the second norm is named after its position. attn_output_norm is DBRX's. Without any of these, layers
+  // have only one half.
   const auto* mlp_norm = rwkv                                        ? "attn_norm_2"
                          : two_norms                                 ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
-                         : layers.have("attn_output_norm.weight")
-                             ? "attn_output_norm"  // DBRX
-                                                   // layers with only one half
-                             : "attn_norm";
+                         : layers.have("attn_output_norm.weight")    ? "attn_output_norm"
+                                                                     : "attn_norm";
   // Hybrid networks use the name of fused attention projections for their recurrent layers.
   const bool hybrid = layers.have("ssm_a") || lightning;
   const bool gates = layers.have("attn_gate.weight");

@@ -13,7 +13,7 @@ namespace octavo {
 // Sets the rotated fraction of a head, and the scaling of frequencies.
 Result<> add_rotation(GgufFields& fields);
 
-// Returns turning / head_dim, rounded up a little, because a family rounds fraction * head_dim down.
+// Returns rotary / head_dim, rounded up a little, because a family rounds fraction * head_dim down.
 double share_of_head(const GgufFields& fields, double rotary);
 
 // Returns the divisors of the pairs' frequencies. Errors: corrupt if they are invalid; the message names the

@@ -76,8 +76,8 @@ Result<> translate_minimax(GgufFields& fields);
 Result<> translate_nemotron_h(GgufFields& fields);
 Result<> translate_qwen_delta(GgufFields& fields);
 Result<> translate_rwkv7(GgufFields& fields);
-// Sets the type of each layer: layers with KV heads have attention. With `halves`, a layer has only a mixer
-// or only a feed-forward. Then a layer without KV heads is an MLP or experts if it has a width.
+// Sets the type of each layer: a layer with KV heads has attention. With `halves`, a layer has only a mixer
+// or only a feed-forward: a layer without KV heads is an MLP or experts if its feed-forward width is above 0.
 Result<> add_kinds(GgufFields& fields, bool halves = false);
 
 }  // namespace octavo

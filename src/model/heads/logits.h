@@ -16,7 +16,7 @@ class LogitsHead final : public NetworkPart {
 
   void list(ParameterList& list) override { list.add(bias_); }
   void reserve(Arena arena) const override;
-  // rows`, i32 [r], are indices into all rows of the step. `out` is f32 [r, vocab]; ranks other than 0 fill
+  // `rows`, i32 [r], are indices into all rows of the step. `out` is f32 [r, vocab]; ranks other than 0 fill
   // only their part. `adapters` are indexed like `rows`, or null if no adapter changes the output matrix.
   void run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const;
 

@@ -7,7 +7,8 @@
 namespace octavo {
 namespace {
 
-// Returns the last rows of the step, [count, any]. The rows of each square are concatenated.
+// Returns the rows of the last `count` squares of the step as [count, any]. The rows of a square are
+// concatenated.
 View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
   const std::int64_t patches = count * square;
   return View::of(rows.rows(rows.size(0) - patches, patches).data, rows.dtype,
@@ -29,30 +30,61 @@ std::int64_t class_rows_of(const ModelSpec& spec) {
 
 ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& projector,
                                  const std::vector<std::string>& matrices, const std::string& norm)
-    : spec_(projector), dim_(spec.dim) {
+    : spec_(projector), dim_(projector.convolved > 0 ? projector.convolved : spec.dim) {
   const Namer name(spec.names, "");
+  patch_norm_ = name.norm(projector.patch_norm, spec.names.projector.patch_norm, spec.dim);
   std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * spec.joined();
   norm_ = name.norm(projector.norm, norm, inputs);
   if (projector.merged) {
-    merger_ = name.linear({spec.names.projector.merger}, {spec.dim}, inputs, false);
+    merger_ = name.linear({spec.names.projector.merger}, {dim_}, inputs, projector.convolved > 0);
     merger_.weight.channels = spec.dim;
-    inputs = spec.dim;
+    if (projector.convolved > 0)
+      merger_.weight.parts[0].shape = {dim_, spec.dim, spec.inputs.image->merge, spec.inputs.image->merge};
+    inputs = dim_;
+  }
+  if (projector.mlp_hidden > 0) {
+    add_mlp(spec, name, matrices, inputs);
+    return;
   }
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const int outputs = i + 1 < matrices.size() ? projector.hidden : spec.out_dim();
+    const int values = projector.gated ? 2 * projector.hidden : projector.hidden;
+    const int outputs = i + 1 == matrices.size() ? spec.out_dim() : i == 0 ? values : projector.middle;
     LinearParameter& linear = matrices_.emplace_back();
     linear = name.linear({matrices[i]}, {outputs}, inputs, projector.bias);
     if (projector.transposed) linear.weight.parts[0] = {matrices[i], {inputs, outputs}};
     linear.weight.transposed = projector.transposed;
-    inputs = outputs;
+    if (i == 0 && projector.gated) {  // activations read the gates first
+      linear.weight.order = {{projector.hidden, projector.hidden}, {0, projector.hidden}};
+      if (projector.bias) linear.bias.order = linear.weight.order;
+    }
+    inputs = projector.gated ? projector.hidden : outputs;
   }
 }
 
-void ProjectorLayers::list(ParameterList& list) { list.add(norm_, merger_, matrices_); }
+// Adds a matrix with a norm, and the gated MLP after it.
+void ProjectorLayers::add_mlp(const ModelSpec& spec, const Namer& name,
+                              const std::vector<std::string>& matrices, std::int64_t inputs) {
+  const int hidden = spec_.hidden, units = spec_.mlp_hidden;
+  hidden_norm_ = name.norm(spec_.hidden_norm, spec.names.projector.hidden_norm, hidden);
+  matrices_.push_back(name.linear({matrices[0]}, {hidden}, inputs, spec_.bias));
+  matrices_.push_back(name.linear({matrices[1], matrices[2]}, {units, units}, hidden, spec_.bias));
+  matrices_.push_back(name.linear({matrices[3]}, {spec.out_dim()}, units, spec_.bias));
+}
+
+void ProjectorLayers::list(ParameterList& list) {
+  list.add(patch_norm_, norm_, merger_, hidden_norm_, matrices_);
+}
 
 void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activation) const {
   if (spec_.merged) scratch.take(activation, {rows, dim_});
-  for (int i = 0; i < 2; ++i) scratch.take(activation, {rows, spec_.hidden});
+  const std::int64_t hidden = spec_.hidden, units = spec_.mlp_hidden;
+  scratch.take(activation, {rows, spec_.gated ? 2 * hidden : hidden});
+  scratch.take(activation, {rows, hidden});
+  if (spec_.middle > 0) scratch.take(activation, {rows, spec_.middle});
+  if (units == 0) return;
+  scratch.take(DType::f32, {rows, hidden});
+  scratch.take(activation, {rows, 2 * units});
+  scratch.take(activation, {rows, units});
 }
 
 void ProjectorLayers::run(const Step& step, Scratch scratch, View x, const View& out) const {
@@ -66,11 +98,30 @@ void ProjectorLayers::run(const Step& step, Scratch scratch, View x, const View&
     product(merger_, merged);
     x = merged;
   }
-  if (spec_.activation) {
-    const View hidden = scratch.take(x.dtype, {x.size(0), spec_.hidden});
+  const auto activated = [&](const View& values, Activation activation, bool gated) {
+    const View y = scratch.take(x.dtype, {x.size(0), gated ? values.size(1) / 2 : values.size(1)});
+    ops.activate(stream, {.x = values, .activation = activation, .gated = gated, .y = y});
+    return y;
+  };
+  if (spec_.mlp_hidden > 0) {
+    const View sums = scratch.take(DType::f32, {x.size(0), spec_.hidden});
+    const View normed = scratch.take(x.dtype, {x.size(0), spec_.hidden});
+    product(matrices_[0], sums);
+    ops.add_norm(stream, {.residual = sums, .norm = hidden_norm_.norm(), .out = normed});
+    x = activated(normed, *spec_.activation, false);
+    const View values = scratch.take(x.dtype, {x.size(0), 2 * std::int64_t{spec_.mlp_hidden}});
+    product(matrices_[1], values);
+    x = activated(values, Activation::silu, true);
+  } else if (spec_.activation) {
+    const View hidden =
+        scratch.take(x.dtype, {x.size(0), spec_.gated ? 2 * std::int64_t{spec_.hidden} : spec_.hidden});
     product(matrices_[0], hidden);
-    x = scratch.take(x.dtype, {x.size(0), spec_.hidden});
-    ops.activate(stream, {.x = hidden, .activation = *spec_.activation, .gated = false, .y = x});
+    x = activated(hidden, *spec_.activation, spec_.gated);
+  }
+  if (spec_.middle > 0) {
+    const View next = scratch.take(x.dtype, {x.size(0), spec_.middle});
+    product(matrices_[1], next);
+    x = next;
   }
   product(matrices_.back(), out);
 }
@@ -96,6 +147,12 @@ View ProjectHead::joined(const Step& step, Scratch& scratch, std::int64_t count,
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;
   const DType activation = step.slots.all<HalfInput>().dtype;
+  if (projector_.spec().patch_norm.kind != NormKind::none) {
+    norm_rows(step, ends_.final_norm);
+    const View x = step.slot<HalfInput>();
+    step.residual.look(projector_.patch_norm(), x);
+    return in_squares(x, count, joined_);
+  }
   if (!projector_.spec().mean && projector_.spec().norm.kind == NormKind::none)
     return in_squares(normed_rows(step, ends_.final_norm), count, joined_);
   norm_rows(step, ends_.final_norm);

@@ -19,6 +19,7 @@ class ProjectorLayers {
 
   const Projector& spec() const { return spec_; }
   Norm norm() const { return norm_.norm(); }
+  Norm patch_norm() const { return patch_norm_.norm(); }
   void list(ParameterList& list);
   // `rows` is the maximum number of input rows of run().
   void reserve(Scratch scratch, std::int64_t rows, DType activation) const;
@@ -26,9 +27,12 @@ class ProjectorLayers {
   void run(const Step& step, Scratch scratch, View x, const View& out) const;
 
  private:
+  void add_mlp(const ModelSpec& spec, const Namer& name, const std::vector<std::string>& matrices,
+               std::int64_t inputs);
+
   Projector spec_;
-  std::int64_t dim_;
-  NormParameter norm_;
+  std::int64_t dim_;  // width of the output of merger_
+  NormParameter patch_norm_, norm_, hidden_norm_;
   LinearParameter merger_;  // matrix of Projector::merged
   std::vector<LinearParameter> matrices_;
 };

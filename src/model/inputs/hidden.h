@@ -19,7 +19,7 @@ struct KeptRows {};
 
 // The memory that rows are read from. All views are f32 [tokens, dim].
 struct HiddenSource {
-  std::vector<View> kept;  // KeptRows of all layers; empty: `residual` is read
+  std::vector<View> kept;  // KeptRows of all HiddenInput::layers; empty: `residual` is read
   View residual;
   Norm final_norm;
   bool own = false;  // the rows are the drafter's own, not the target's

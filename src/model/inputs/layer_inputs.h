@@ -7,7 +7,8 @@
 
 namespace octavo {
 
-// Slots, f32 [tokens, layers * size]: the part from the ids, the part from the embeddings, and their sum.
+// Slots, [tokens, layers * size]: the part from the ids (f32), the part from the embeddings (act), and the
+// normalised sum of both (act).
 struct LayerInputSums {};
 struct LayerInputProducts {};
 struct LayerInputRows {};

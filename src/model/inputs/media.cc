@@ -22,6 +22,7 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
   std::vector<std::int64_t>& shape = patches_.weight.parts[0].shape;
   shape = {spec.dim, 3, image.patch_size, image.patch_size};
   if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
+  patch_norm_ = top.norm(image.grid.patch_norm, names.encoder.patch_norm, spec.dim);
   if (image.channels_last) {
     shape = {spec.dim, image.patch_values()};
     patches_.weight.channels = image.patch_values() / 3;
@@ -48,7 +49,7 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
 }
 
 void PatchInput::list(ParameterList& list) {
-  list.add(patches_, class_token_, newline_, separator_, positions_);
+  list.add(patches_, class_token_, newline_, separator_, positions_, patch_norm_);
 }
 
 void PatchInput::reserve(Arena arena) const { arena.rows<HalfOutput>(arena.sums, dim_); }
@@ -68,7 +69,7 @@ void PatchInput::run(const Step& step) const {
   product(first, step.tokens() - first, patches_.bias.value);
   if (!has_positions) return;
   place(step);
-  step.residual.put({.delta = made});
+  step.residual.put({.delta = made, .norm = patch_norm_.norm()});
 }
 
 // Sets the residual to the learned positions. The position of the class token comes first.

@@ -31,6 +31,7 @@ class PatchInput final : public Phase {
   LinearParameter patches_;
   MatrixParameter positions_, class_token_;
   VectorParameter newline_, separator_;
+  NormParameter patch_norm_;
 };
 
 // Reads the output of the convolutions at the start of an audio encoder.

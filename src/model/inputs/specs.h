@@ -19,12 +19,37 @@ namespace octavo {
 struct Projector {
   bool mean = false;
   bool merged = false;  // a matrix [dim, dim * joined] is applied first; its columns are ordered by channel
-  NormSpec norm = {};   // norm of the joined rows
+  // The matrix of `merged` is a convolution [convolved, dim, merge, merge] with a bias. 0: it is not.
+  int convolved = 0;
+  NormSpec patch_norm = {};  // norm of each patch, after the encoder's last norm
+  NormSpec norm = {};        // norm of the joined rows
   // Activation between two matrices. nullopt: there is only one matrix.
   std::optional<Activation> activation = {};
-  int hidden = 0;  // width between two matrices
+  int hidden = 0;  // width between the first two matrices
+  int middle = 0;  // width between the second and the third matrix; 0: there are at most two
+  // The first matrix computes `hidden` values, then a gate for each. The activation applies to the gates.
+  bool gated = false;
+  // Norm between the first matrix and the activation. Then a gated MLP with this number of hidden units is
+  // the second matrix: the names are first, gate, up and down (GLM-4.1V: Hong et al., 2025). 0: no MLP.
+  NormSpec hidden_norm = {};
+  int mlp_hidden = 0;
   bool bias = false;
   bool transposed = false;  // matrices are stored as [inputs, outputs], and their names have no ".weight"
+};
+
+// Decides how a grid of learned positions is stretched over an image's patches (position_grid.h).
+enum class PositionStretch : std::uint8_t {
+  corners,      // bilinear; the corners of the grid are the corner patches
+  bilinear,     // bilinear; patches and positions are squares of the same area
+  antialiased,  // bilinear; if the grid shrinks, a patch averages more positions
+  bicubic,
+};
+
+// Learned positions of a square grid, which is stretched over an image's patches.
+struct PositionGrid {
+  int side = 0;  // 0: no grid
+  PositionStretch stretch = PositionStretch::corners;
+  NormSpec patch_norm = {};  // norm of a patch before its position is added
 };
 
 // Converts a channel value v in 0 .. 255 to (v * scale - mean) / std.
@@ -43,16 +68,14 @@ struct ImageInput {
   int image_size = 0;  // side of a square image in pixels; 0: images may have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;              // video frames in a patch; an image repeats its frame; 0: no videos
+  int frames = 0;              // video frames in a patch; an image is repeated in all frames; 0: no videos
   float time_steps = 0;        // positions on the time axis per second of video; 0: one position per patch
   bool bias = true;            // the patch embedding has a bias
   bool channels_last = false;  // the columns of the patch embedding are ordered by row, column, channel
   // A learned row with a separate position precedes the patches. Layers read it, but the projector does not.
   bool class_token = false;
   int window = 0;  // side of a local layer's windows, in tokens
-  // For images of any size: side of a grid of learned positions, which is stretched over the image's patches
-  // (position_grid.h). 0: no grid.
-  int position_side = 0;
+  PositionGrid grid = {};  // only for images of any size
   // Used instead of the grid: the number of learned positions for columns, and also for rows. A patch has the
   // sum of its column's and its row's position.
   int axis_positions = 0;
@@ -75,7 +98,7 @@ struct ImageInput {
   PixelScale pixels = {};
 
   // Returns whether patches have learned positions in addition to rotary ones.
-  bool has_positions() const { return position_side > 0 || axis_positions > 0; }
+  bool has_positions() const { return grid.side > 0 || axis_positions > 0; }
   int unit() const { return patch_size * merge; }  // side of a token in pixels
   int square() const { return merge * merge; }     // patches per token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }

@@ -22,8 +22,8 @@ class RotaryInput final : public Phase {
   std::vector<RopeSpec> ropes_;
 };
 
-// Embeds the tokens. Each rank has the embeddings of its part of the vocabulary, and computes zeros for all
-// other tokens.
+// Embeds the tokens. Each rank has the embeddings of its part of the vocabulary, and sets the rows of all
+// other tokens to 0.
 class TokenInput final : public Phase {
  public:
   TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends);

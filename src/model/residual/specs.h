@@ -26,7 +26,7 @@ struct Blend {
 };
 
 // Several residual streams, of which layers read and change the first one (PredictStreamsArgs; AltUp in Gemma
-// 3n). At the start, the other streams are products of the embedding, scaled to its size. At the end,
+// 3n). At the start, the other streams are products of the embedding, scaled to its magnitude. At the end,
 // products of the other streams are added to the first one.
 struct Streams {
   int count = 0;

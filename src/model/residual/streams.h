@@ -24,9 +24,9 @@ class StreamsScheme final : public ResidualScheme {
   Result<> splits(const Shard&) const override { return not_split("several residuals"); }
   bool spans_layers() const override { return true; }
   View residual(const Slots& slots) const override { return slots.all<StreamRows>().columns(0, dim()); }
-  // Sets the other streams to products of the first one, scaled to its size.
+  // Sets the other streams to products of the first one, scaled to its magnitude.
   void begin(const Step& step) const override;
-  // Adds products of the other streams to the first one, scaled to its size.
+  // Adds products of the other streams to the first one, scaled to its magnitude.
   void end(const Step& step) const override;
 
  private:

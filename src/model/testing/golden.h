@@ -48,23 +48,23 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
                                const TestAdapter& adapter = {}, const RankGroups& ranks = {},
                                const std::function<void()>& before_chunk = {});
 
-// Logits of a drafter after every token except the first, and after the most likely next token.
+// Logits of a drafter. `logits`: after every token of the text except the first; `next`: after the draft
+// token that follows the text.
 struct DrafterLogits {
   std::vector<float> logits, next;
 };
 Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
-// Returns the logits of draft heads (position_heads.h) for every token of the text, [places, ids - places,
-// vocab]. The heads read the token's residual and the following tokens of the text. Reserves workspaces for
-// `chunk` sequences.
+// Returns the logits of draft heads (position_heads.h) for every token of the text, [positions, ids -
+// positions, vocab]. The heads read the token's residual and the following tokens of the text. Reserves
+// workspaces for `chunk` sequences.
 Result<std::vector<float>> run_position_heads(const Model& model, PositionHeads& heads, Backend& backend,
                                               std::span<const std::int32_t> ids, int chunk,
                                               const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
-// Mean KL(p
-// q) over the rows. p and q are logits.
+// Mean Kullback-Leibler divergence of q from p over the rows. p and q are logits.
 double mean_kl(std::span<const float> p, std::span<const float> q, std::int64_t vocab);
 
 }  // namespace octavo::golden

@@ -458,7 +458,7 @@ class Simulation final : public BlockReserve {
     }
   }
 
-  // Adds draft tokens, of which a first part is correct.
+  // Adds draft tokens, most of which are correct.
   void add_drafts(const Client& client, const Sequence& s) {
     std::vector<TokenId> drafts(
         static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));

@@ -17,7 +17,8 @@ namespace json = boost::json;
 
 namespace {
 
-// Raises ttl_s to the time to live of the object's cache_control. `path` is a prefix of the field's name.
+// If the object has a cache_control with a longer time to live than ttl_s, sets ttl_s to it. path: prefix of
+// the field's name, for errors.
 Result<> read_longest(const json::object& object, const std::string& path, int& ttl_s) {
   const json::value* control = object.if_contains("cache_control");
   if (control == nullptr || control->is_null()) return {};
@@ -36,8 +37,8 @@ Result<> read_longest_in(const json::object& object, std::string_view list, cons
   return {};
 }
 
-// Removes cache_control from all blocks: clients move it from turn to turn, and it would prevent equal
-// prefixes from matching.
+// Removes cache_control from all blocks. Clients move it to another block in each turn, so the derived name
+// would change.
 void remove_cache_control(json::value& value) {
   if (json::array* const items = value.if_array()) {
     for (json::value& item : *items) remove_cache_control(item);
@@ -47,7 +48,7 @@ void remove_cache_control(json::value& value) {
   }
 }
 
-// A text is the same content as a list with one block of this text.
+// Replaces a text by a list with one block of this text, which means the same.
 void write_as_blocks(json::value& content) {
   if (content.is_string()) content = json::array{json::object{{"type", "text"}, {"text", content}}};
 }

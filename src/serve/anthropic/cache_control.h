@@ -1,4 +1,4 @@
-// Converts Anthropic's cache_control to the session fields of chats.
+// Converts Anthropic's cache_control to the field cache_control of chats.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,9 +8,9 @@
 
 namespace octavo::anthropic {
 
-// Adds the longest cache_control of the request to the chat. Returns the session's name for requests that
-// name none: a hash of the system prompt and the first message, which all turns of a conversation have.
-// Returns "" if the request has no cache_control, and an error with the field's name if one is invalid.
+// Adds the request's cache_control with the longest ttl to the chat. Returns a name for the session: a hash
+// of the system prompt and the first message, which are the same in all turns of a conversation. Returns ""
+// if the request has no cache_control, and an error with the field's name if a cache_control is invalid.
 Result<std::string> convert_cache_control(const boost::json::object& body, boost::json::object& chat);
 
 }  // namespace octavo::anthropic

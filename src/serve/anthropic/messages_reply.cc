@@ -39,7 +39,7 @@ class MessagesReply final : public openai::Reply {
       : options_(std::move(options)), reader_(options_.tools), events_(options_.return_token_ids) {}
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
-    // A keep-alive has already started the stream, so the start events were sent.
+    // A keep-alive has already sent the first event.
     if (std::exchange(begun_, true)) return "";
     event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
     return events_.take();

@@ -21,12 +21,12 @@ using openai::Fields;
 
 namespace {
 
-// A header that Claude Code writes before its system prompt. The server removes it, because its value
-// changes with each request and would prevent matches in the prefix cache.
+// A line that Claude Code writes before its system prompt. The server removes it, because it differs in each
+// request and would prevent matches in the prefix cache.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
-// Returns the text of a string or of a list of text blocks. If `tool_changes` is true, the list may contain
-// tool changes, which are skipped.
+// Returns the text of a string or of a list of text blocks. tool_changes: whether the list may contain blocks
+// that change tools, which are skipped.
 Result<std::string> text_of(const json::value& content, const std::string& name, bool tool_changes = false) {
   if (content.is_string()) return std::string(content.get_string());
   if (!content.is_array()) return invalid(name, "must be a string or a list of blocks");
@@ -86,7 +86,7 @@ class Messages {
 
   json::array take() { return std::move(messages_); }
   std::vector<std::string> take_images() { return std::move(images_); }
-  // Returns the names of the parts that have no effect.
+  // Returns the names of the fields and blocks that had no effect.
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
 
  private:
@@ -96,7 +96,7 @@ class Messages {
 
   void finish_message() {
     const bool user = message_.at("role") == "user", has_parts = !parts_.empty();
-    if (user && !has_parts) return;  // A message that contains only tool results needs no user message.
+    if (user && !has_parts) return;  // a message that contained only tool results
     const bool empty = !has_parts && (message_.contains("tool_calls") || message_.contains("reasoning"));
     message_["content"] = empty ? json::value(nullptr) : content_of(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
@@ -113,8 +113,8 @@ class Messages {
   }
 
   // Reads {"source": {"type": "base64", "media_type": .., "data": ..}} or {"type": "url", "url": ..}. As in
-  // vLLM, "base64" and "image/jpeg" are the defaults. Errors contain the block's type, as in Anthropic's
-  // API, because Claude Code uses the type to find the image, removes the image and continues.
+  // vLLM, "base64" and "image/jpeg" are the defaults. As in Anthropic's API, the field in errors contains the
+  // block's type: Claude Code needs it to find the image, removes the image and continues.
   Result<> add_image(Fields& fields) {
     const std::string at = fields.full_name("image.source");
     TRY(const json::object* source, fields.object("source"));
@@ -133,8 +133,8 @@ class Messages {
     return {};
   }
 
-  // Reads {"source", "title", "context", "citations"} as text of the message. Errors contain the block's
-  // type, as for images.
+  // Adds a document {"source", "title", "context", "citations"} as text to the message. As for images, the
+  // field in errors contains the block's type.
   Result<> add_document(Fields& fields, json::array& parts) {
     const std::string at = fields.full_name("document.source");
     TRY(const json::object* source, fields.object("source"));
@@ -195,10 +195,10 @@ class Messages {
       message_["reasoning"] = before + thoughts;
       return {};
     }
-    if (type == "redacted_thinking") return {};  // another server has encrypted it
+    if (type == "redacted_thinking") return {};  // another server has encrypted this reasoning
     if (type == "tool_use") return add_call(fields);
     if (type == "tool_result") return add_result(fields);
-    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // another server has run the tool
+    if (type == "server_tool_use" || type.ends_with("_tool_result")) {  // Another server has run this tool.
       ignored_.push_back("messages.content.type=" + type);
       return {};
     }
@@ -239,9 +239,9 @@ class Messages {
     return {};
   }
 
-  // Moves images to a user message after the results, because templates print no images in tool messages.
-  // The result of a tool search becomes text with the names of the found tools, which are in the prompt
-  // anyway.
+  // Reads one block of a tool result. Images are moved to a user message after the results, because templates
+  // print no images in tool messages. The result of a tool search becomes text with the names of the found
+  // tools, which are already in the prompt.
   Result<> add_result_block(const json::value& value, const std::string& name, json::array& parts) {
     if (!value.is_object()) return invalid(name, "must be an object");
     Fields block(value.get_object(), name + ".");
@@ -311,8 +311,8 @@ Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
   return {};
 }
 
-// Returns whether Anthropic's servers run tools of this type. The client runs tools of other types with a
-// version, such as bash_20250124, but only Anthropic's models know the schemas of these tools.
+// Returns whether Anthropic's servers run tools of this type. Other types with a date, such as bash_20250124,
+// are run by the client, but only Anthropic's models know their schemas.
 bool is_server_tool(std::string_view type) {
   return std::ranges::any_of(
       std::to_array<std::string_view>({"web_search_", "web_fetch_", "code_execution_", "tool_search_tool_"}),
@@ -417,7 +417,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
   return {};
 }
 
-// Fields that mean the same in chats, in addition to sampling_fields().
+// Fields, beside sampling_fields(), that have the same meaning in chats.
 constexpr std::string_view kSharedFields[] = {"model",
                                               "stream",
                                               "metadata",

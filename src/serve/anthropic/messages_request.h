@@ -12,8 +12,7 @@ namespace octavo::anthropic {
 Result<openai::ChatRequest> parse_messages_request(const boost::json::object& body,
                                                    const openai::RequestRules& rules);
 
-// Converts a body of /v1/messages/count_tokens in the same way. It needs no max_tokens, because it generates
-// nothing.
+// Converts a body of /v1/messages/count_tokens in the same way. The body needs no max_tokens.
 Result<openai::ChatRequest> parse_count_tokens_request(const boost::json::object& body,
                                                        const openai::RequestRules& rules);
 

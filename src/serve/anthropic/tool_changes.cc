@@ -71,7 +71,7 @@ class Tools {
     to.push_back(std::move(*found));
     from.erase(found);
   }
-  // Removes the tool completely, so that a later reference does not bring its old definition back.
+  // Removes the tool completely, so that a later tool_addition cannot restore its old definition.
   void discard(std::string_view name) {
     for (json::array* tools : {&tools_, &removed_})
       if (const auto found = find(*tools, name); found != tools->end()) tools->erase(found);
@@ -96,8 +96,7 @@ Result<std::optional<json::array>> changed_tools(const json::array* tools, const
     for (std::size_t j = 0; content && content->is_array() && j < content->get_array().size(); ++j) {
       const json::value& block = content->get_array()[j];
       if (!is_tool_change(string_at(block, "type"))) continue;
-      // Checks the numbers of tools and of changes before the first search, because each change searches all
-      // tools.
+      // Limits the numbers of tools and changes first, because each change searches all tools.
       if (!changed && tools && tools->size() > openai::kToolsMax)
         return invalid("tools", "must have at most {} tools, got {}", openai::kToolsMax, tools->size());
       if (++changes > openai::kMessagesMax)

@@ -23,12 +23,13 @@ std::string text_or_empty(const json::object& object, std::string_view name) {
   return value && value->is_string() ? std::string(value->get_string()) : "";
 }
 
-// The version is checked because it becomes a header. Versions of the protocol are dates.
+// Returns whether the text is a protocol version (a date). It must be checked, because it becomes a header.
 bool is_version(std::string_view text) {
   return text.size() == kVersion.size() && text.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-// Returns the message if it is the answer with this id. Servers may send notifications before the answer.
+// Returns the message if it is the answer to the request with this id. Servers may send notifications before
+// the answer.
 std::optional<json::object> answer_in(std::string_view text, std::int64_t id) {
   boost::system::error_code broken;
   json::value message = parse_exact_json(std::string(text), broken);
@@ -38,8 +39,8 @@ std::optional<json::object> answer_in(std::string_view text, std::int64_t id) {
   return std::move(message.get_object());
 }
 
-// Reads the answer from a JSON body or an event stream. The server may keep the stream open after the
-// answer.
+// Reads the answer from a JSON body or (`events`) an event stream. Returns as soon as the answer has arrived,
+// because the server may keep the stream open.
 Result<std::optional<json::object>> read_answer(http::Client& client, bool events, std::int64_t id,
                                                 std::int64_t deadline_us) {
   http::SseReader reader;
@@ -62,7 +63,8 @@ Result<std::optional<json::object>> read_answer(http::Client& client, bool event
   }
 }
 
-// Returns the text of a result. Parts that are not text are only named, because the model reads text.
+// Returns the text of a result. Parts that are not text are replaced by their type, because the model reads
+// only text.
 CallResult result_of(const json::object& result) {
   CallResult out;
   const json::value* failed = result.if_contains("isError");
@@ -143,7 +145,7 @@ Result<CallResult> Client::call(std::string_view tool, json::object arguments) {
 }
 
 std::unexpected<Error> Client::fails(std::string_view method, std::string_view why) const {
-  constexpr std::size_t kWhyBytesMax = 1 << 10;  // limit for error texts, because the MCP server chooses them
+  constexpr std::size_t kWhyBytesMax = 1 << 10;  // limits the text, because the MCP server chooses it
   return failure(ErrorCode::unavailable, "{} of the MCP server {}:{} failed: {}", method, url_.host,
                  url_.port, replace_invalid_utf8(why.substr(0, kWhyBytesMax)));
 }

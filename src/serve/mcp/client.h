@@ -29,14 +29,14 @@ struct CallResult {
   bool failed = false;  // whether the tool reported an error, which `text` describes
 };
 
-// The remaining time and bytes that all MCP servers of one response may use.
+// What remains of the time and bytes that all MCP servers of one response together may use.
 struct Budget {
   std::int64_t us;                                   // remaining microseconds for messages
   std::size_t list_bytes = Options::kListsBytesMax;  // remaining bytes for tool lists
 };
 
-// All functions return `unavailable`, with the server's name, if the server cannot be reached, is too slow
-// or sends a malformed answer. Only one thread at a time may use a client.
+// All functions return `unavailable`, with the server's name, if the server cannot be reached, is too slow or
+// sends an invalid answer. Only one thread at a time may use a client.
 class Client {
  public:
   // `budget` is shared by the clients of all MCP servers of a response.
@@ -48,7 +48,7 @@ class Client {
 
   // Starts the protocol's session. Must be called before the other functions.
   Result<> initialize();
-  // Also returns invalid_argument if the lists of the response's servers together are too large.
+  // Also returns invalid_argument if the tool lists of all servers of the response together are too large.
   Result<std::vector<Tool>> list_tools();
   Result<CallResult> call(std::string_view tool, boost::json::object arguments);
   // Ends the server's session, if it has one. Failures are ignored, because servers end old sessions
@@ -67,7 +67,7 @@ class Client {
   Result<> count(const Tool& tool);
 
   const http::Url url_;
-  const http::Headers headers_;  // headers that the request gives, such as Authorization
+  const http::Headers headers_;  // headers from the client's request, such as Authorization
   const int timeout_ms_;
   const std::shared_ptr<Budget> budget_;
   std::string session_{};  // value of Mcp-Session-Id; "": the server has no sessions

@@ -18,7 +18,7 @@ namespace {
 namespace json = boost::json;
 using ::testing::HasSubstr;
 
-// Runs an MCP server. Its answer to a method is a JSON-RPC result, or "" to send no answer.
+// Runs an MCP server. results_[method] is its JSON-RPC result; "": it sends no answer.
 class McpClientTest : public testing::Test {
  protected:
   Client client(int timeout_ms = 60'000) {
@@ -122,7 +122,7 @@ TEST_F(McpClientTest, SessionsAreEnded) {
 
 TEST_F(McpClientTest, ListsOfAllServersHaveALimitOfBytes) {
   results_["tools/list"] = R"({"tools":[{"name":"add","description":"12345","inputSchema":{}}]})";
-  budget_->list_bytes = 15;  // one tool takes 10 bytes
+  budget_->list_bytes = 15;  // the tool in the list counts as 10 bytes
   Client first = client(), second = client();
   ASSERT_TRUE(first.list_tools());
   const auto refused = second.list_tools();
@@ -134,7 +134,7 @@ TEST_F(McpClientTest, ListsOfAllServersHaveALimitOfBytes) {
 
 TEST_F(McpClientTest, TheServersOfAResponseShareALimitOfTime) {
   budget_->us = 20'000;
-  const auto late = client().call("t", {});  // the server does not answer
+  const auto late = client().call("t", {});  // The MCP server does not answer this method.
   ASSERT_FALSE(late);
   EXPECT_LT(budget_->us, 1'000);
   const std::size_t before = requests_.size();
@@ -157,7 +157,7 @@ TEST(McpThreads, AServerDelaysNoOther) {
   end.set_value();
 }
 
-// An exchange whose client does not read.
+// An exchange with a client that does not read.
 class FullExchange final : public http::Exchange {
  public:
   FullExchange() : Exchange({}) {}

@@ -29,9 +29,10 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kTurnsMax = 32;  // after this number of turns with tools, the model must answer without tools
+constexpr int kTurnsMax = 32;  // maximum number of turns with tools; in the turn after them, the model must
+                               // answer without tools
 
-// Adds the numbers of `more` to the same fields of `sum`.
+// Adds each number in `more` to the field with the same name in `sum`.
 void add_numbers(const json::object& more, json::object& sum) {
   for (const auto& [name, value] : more) {
     if (value.is_object()) {
@@ -64,7 +65,8 @@ class Session : public std::enable_shared_from_this<Session> {
     std::string end{};              // type of the turn's last event
     std::optional<Call> call{};     // the call that the model is writing
     std::deque<Call> calls{};
-    bool waits_for_client = false;  // whether the client must answer before the next turn
+    bool waits_for_client = false;  // whether the client must first approve a call or return the result of a
+                                    // function
   };
   struct Counts {
     int turns = 0, runs = 0;
@@ -109,19 +111,19 @@ class Session : public std::enable_shared_from_this<Session> {
   Servers servers_{};
   openai::ResponsesRequest history_{};  // items of earlier responses
   json::array input_{};
-  json::array prelude_{};  // output items that precede the first turn
+  json::array prelude_{};  // output items before those of the first turn
   json::array output_{};
   json::object response_{};  // the response object of the first turn
-  json::object usage_{};     // sum over all turns
+  json::object usage_{};     // usage of all turns together
   TurnState now_{};
-  std::int64_t base_ = 0;  // index of the turn's first output item
+  std::int64_t base_ = 0;  // index in output_ of the current turn's first item
   Counts counts_{};
   bool store_ = true;
 
   std::mutex mutex_;  // guards all members below
   std::shared_ptr<Turn> turn_{};
   bool closed_ = false;
-  UnreadCosts::Open cost_open_{};  // entry of the response's cost, open until the last turn has begun
+  UnreadCosts::Open cost_open_{};  // keeps the id of the response's cost open until the last turn has begun
 };
 
 Result<> Session::start() {
@@ -164,7 +166,7 @@ Session::~Session() {
   });
 }
 
-// Runs work that waits for an MCP server, on a thread of this server.
+// Runs work that waits for the MCP server, on one of this MCP server's threads.
 void Session::post(std::size_t server, std::function<void()> work) {
   const bool taken = service_->fetchers.mcp.try_post(
       servers_.all[server].entry,
@@ -183,7 +185,7 @@ Error Session::busy(std::size_t server) const {
           servers_.all[server].field};
 }
 
-// Lists the tools of the MCP server with this index, then those of all later servers.
+// Lists the tools of the MCP server with this index, then those of all MCP servers with a higher index.
 void Session::list_tools(std::size_t server) {
   if (server == servers_.all.size()) return run_approved();
   post(server, [this, server] {
@@ -192,7 +194,7 @@ void Session::list_tools(std::size_t server) {
   });
 }
 
-// If an earlier response contains the server's tool list, the list is used again, as in OpenAI's API.
+// If an earlier response contains the MCP server's tool list, that list is used, as in OpenAI's API.
 Result<> Session::list_tools_of(std::size_t index) {
   const Server& server = servers_.all[index];
   const auto initialized = server.client->initialize();
@@ -237,10 +239,11 @@ json::object Session::turn_body() const {
   body["store"] = false;
   body["stream"] = true;
   body["tools"] = servers_.functions;
-  // A forced call is made only once. After the last allowed call, the model must answer.
+  // tool_choice only applies to the first turn. After the last allowed call, the model must answer without
+  // tools.
   const bool last = counts_.turns >= kTurnsMax || counts_.runs >= counts_.runs_max;
   if (counts_.turns > 0) body["tool_choice"] = last ? "none" : "auto";
-  // the ids of items and calls are derived from request_id
+  // The ids of items and calls are derived from request_id, so later turns must not have the same one.
   if (counts_.turns > 0) body.erase("request_id");
   if (const json::value* choice = body.if_contains("tool_choice");
       choice && choice->is_object() && text_at(choice->get_object(), "type") == "mcp")
@@ -262,7 +265,7 @@ void Session::start_turn() {
                              TurnEvents{.event = [self](json::object event) { self->take(std::move(event)); },
                                         .ended = [self] { self->turn_ended(); },
                                         .refused = [self](http::Response r) { self->refuse(std::move(r)); }});
-  UnreadCosts::Open cost_open;  // keeps the entry open until the generation of this turn has opened it
+  UnreadCosts::Open cost_open;  // keeps the cost's id open until the generation of this turn has opened it
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return turn->close();
@@ -401,7 +404,7 @@ void Session::run(const ServerTool& tool, json::object& item) {
   item["output"] = text;
 }
 
-// Runs the calls one after another, each on a thread of the call's server. Then starts the next turn.
+// Runs the calls one after another, each on a thread of its MCP server. Then starts the next turn.
 void Session::run_calls() {
   while (!now_.calls.empty()) {
     if (closed()) return;
@@ -422,7 +425,8 @@ void Session::run_calls() {
   now_.waits_for_client ? finish() : start_turn();
 }
 
-// The result of a call before the first turn is added to prelude_.
+// Writes the events of a call that has ended. Before the first turn (approved calls), only adds it to
+// prelude_.
 void Session::add_result(Call call) {
   if (counts_.turns == 0) return prelude_.push_back(std::move(call.item));
   const auto found = std::ranges::find_if(
@@ -438,7 +442,7 @@ void Session::finish() {
   close_cost();
   for (const std::string_view name : {"status", "incomplete_details", "error"})
     if (const json::value* value = now_.response.if_contains(name)) response_[name] = *value;
-  // The answer was cut off within a call, so the call is not made.
+  // The remaining calls are not run, because the turn ended within a call (max_output_tokens).
   for (Call& call : std::exchange(now_.calls, {}))
     for (std::size_t i = 0; i < output_.size(); ++i)
       if (output_[i].at("id") == call.item.at("id")) {

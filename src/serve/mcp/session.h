@@ -1,5 +1,5 @@
-// A response of /v1/responses with tools on MCP servers. When the model calls such a tool, the server calls
-// the MCP server and continues the response with the result.
+// Responses of /v1/responses with tools on MCP servers. When the model calls such a tool, Octavo calls the
+// MCP server and continues the response with the result.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -1,4 +1,4 @@
-// Threads that wait for MCP servers. Each server has its own threads, so that a slow server does not delay
+// Threads that wait for MCP servers. Each MCP server has separate threads, so that a slow one does not delay
 // the others.
 #pragma once
 
@@ -20,8 +20,8 @@ class Threads {
     if (!options.allowed.empty()) ends_ = std::make_unique<WorkerPool>(1, Options::kWaitingMax);
   }
 
-  // `entry` is the index in Options::allowed. Returns false if too many tasks wait for the server, or if
-  // the threads have stopped.
+  // entry: index in Options::allowed. Returns false if too many tasks wait for a thread of this MCP server,
+  // or if the threads have stopped.
   bool try_post(std::size_t entry, std::function<void()> task) {
     return pools_[entry]->try_post(std::move(task));
   }

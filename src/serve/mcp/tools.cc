@@ -48,7 +48,8 @@ Result<http::Url> read_url(Fields& fields) {
   return *std::move(url);
 }
 
-// Returns the server's index in Options::allowed. An entry with the port has precedence.
+// Returns the index in Options::allowed of the entry for the URL. An entry with the port has precedence over
+// one without.
 Result<std::size_t> entry_of(const http::Url& url, const std::string& name, const Options& options) {
   const std::string with_port = fmt::format("{}:{}", url.host, url.port);
   for (const std::string& host : {with_port, url.host})
@@ -180,7 +181,7 @@ void fail_call(json::object& item, std::string_view why) {
 Result<std::deque<Call>> answered_calls(const json::array& known, const json::array& input,
                                         const Servers& servers) {
   std::map<std::string, const json::object*> requests;
-  // approval requests whose calls already exist, because clients send old items again
+  // ids of approval requests that were answered before; clients send old items again
   std::set<std::string> answered;
   for (const json::value& value : known) {
     if (!value.is_object()) continue;

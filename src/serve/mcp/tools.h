@@ -1,4 +1,4 @@
-// The MCP servers of a request to /v1/responses. Their tools become functions of a chat.
+// Reads the MCP servers of a request to /v1/responses. Their tools become functions of a chat.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -35,7 +35,7 @@ struct Server {
 
 // The MCP tool that a function of the chat calls.
 struct ServerTool {
-  std::size_t server = 0;  // index in Servers::all
+  std::size_t server = 0;  // index of the MCP server in Servers::all
   std::string name;
 };
 
@@ -47,11 +47,11 @@ struct Call {
 
 struct Servers {
   std::vector<Server> all{};
-  // The request's other tools, followed by the tools of the MCP servers.
+  // tools of the request that are not MCP servers, then the tools of the MCP servers
   boost::json::array functions{};
   std::map<std::string, ServerTool, std::less<>> tools{};  // by function name
 
-  // Adds the tools of an mcp_list_tools item that the model may see.
+  // Adds those tools of an mcp_list_tools item that the model may see.
   void add_functions(std::size_t server, const boost::json::object& item);
 };
 
@@ -61,9 +61,9 @@ bool names_servers(const boost::json::object& body);
 // `options.allowed`.
 Result<Servers> read_servers(const boost::json::object& body, const Options& options);
 
-// Returns the calls that the client has approved or refused in `input`. A refused call has the status of a
-// failed call. `known` contains all items, including those of `input`. Returns invalid_argument for answers
-// to unknown requests.
+// Returns the calls that the client has approved or refused in `input`. A refused call is a failed call.
+// known: all items of the conversation, including `input`. Returns invalid_argument if an answer names an
+// unknown approval request.
 Result<std::deque<Call>> answered_calls(const boost::json::array& known, const boost::json::array& input,
                                         const Servers& servers);
 

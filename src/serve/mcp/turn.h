@@ -1,5 +1,5 @@
-// One turn of the model in a session (session.h). A Turn is a request to /v1/responses within this process,
-// and the session reads its events as they are written.
+// One turn of the model in a session (session.h). A Turn is a request to /v1/responses within this process.
+// The session reads the turn's events while they are written.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -44,7 +44,7 @@ class Turn final : public http::Exchange {
   void on_close(std::function<void(http::CloseReason)> callback) override;
 
  private:
-  // Returns the callbacks at the first call, because a turn ends only once.
+  // Returns the callbacks at the first call and empty ones later, because a turn ends only once.
   TurnEvents take_end();
 
   const std::shared_ptr<http::Exchange> client_;

@@ -4,11 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "serve/ollama/requests.h"
 #include "serve/openai/reply.h"
 
 namespace octavo::ollama {
+
+// Version of Ollama's API. Clients compare it with the lowest version that they support.
+inline constexpr std::string_view kApiVersion = "0.13.0";
 
 // The field that contains the reply's text: `message` or `response`.
 enum class Shape : std::uint8_t { chat, generate };

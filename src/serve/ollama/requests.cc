@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "serve/ollama/keep_alive.h"
+
 namespace octavo::ollama {
 
 namespace json = boost::json;
@@ -14,7 +16,7 @@ using openai::Fields;
 
 namespace {
 
-// Names in `options`, with the corresponding fields of OpenAI's routes.
+// Fields in `options`, and the corresponding fields of OpenAI's routes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"num_predict", "max_tokens"},
     {"temperature", "temperature"},
@@ -27,7 +29,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"presence_penalty", "presence_penalty"},
     {"frequency_penalty", "frequency_penalty"},
 };
-// Fields of all routes that mean the same in both APIs.
+// Fields that have the same meaning in both APIs.
 constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
 constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",    "images",
                                      "suffix", "raw",      "stream",   "format",    "options",
@@ -89,7 +91,7 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
     else
       out[known->second] = value;
   }
-  // In Ollama's API, a negative number of tokens means no limit.
+  // In Ollama's API, a negative num_predict means that there is no limit.
   const json::value* most = out.if_contains("max_tokens");
   if (most && most->is_int64() && most->get_int64() < 0) out.erase("max_tokens");
   return {};
@@ -109,6 +111,7 @@ Result<json::object> convert_shared(Fields& fields, const json::object& body,
   TRY_VOID(convert_format(fields, out));
   TRY_VOID(convert_think(fields, out));
   TRY_VOID(convert_options(fields, out, unknown));
+  TRY_VOID(read_keep_alive(body));
   for (const auto& [key, value] : body) {
     const std::string_view name = key;
     if (std::ranges::find(kShared, name) != std::end(kShared))
@@ -151,18 +154,12 @@ Result<json::object> convert_message(const json::value& value, const std::string
   return out;
 }
 
-// Returns whether `keep_alive` is 0, as a number or as a duration ("0", "0s", "0m").
-bool unloads(Fields& fields) {
-  const json::value* time = fields.any("keep_alive");
-  if (!time) return false;
-  if (time->is_string()) return time->get_string().starts_with('0');
-  return (time->is_int64() && time->get_int64() == 0) || (time->is_double() && time->get_double() == 0);
-}
-
-Result<Hold> hold(Fields& fields, const json::object& shared, const openai::RequestRules& rules) {
+Result<Hold> hold(Fields& fields, const json::object& body, const json::object& shared,
+                  const openai::RequestRules& rules) {
   Fields names(shared);
   TRY_VOID(openai::read_model(names, rules));
-  Hold out{.model = {}, .load = !unloads(fields)};
+  TRY(const auto keep_us, read_keep_alive(body));
+  Hold out{.model = {}, .load = keep_us != 0};
   TRY_VOID(fields.text("model", out.model));
   return out;
 }
@@ -191,7 +188,7 @@ Result<Request> parse_chat(const json::object& body, const openai::RequestRules&
   std::vector<std::string> unknown;
   TRY(json::object chat, convert_shared(fields, body, rules, unknown));
   TRY(const json::array* given, fields.array("messages"));
-  if (!given || given->empty()) return hold(fields, chat, rules);
+  if (!given || given->empty()) return hold(fields, body, chat, rules);
   json::array messages;
   for (std::size_t i = 0; i < given->size(); ++i) {
     TRY(json::object message, convert_message((*given)[i], fmt::format("messages[{}]", i)));
@@ -217,7 +214,7 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   TRY_VOID(fields.boolean("raw", raw));
   TRY(const json::array* images, fields.array("images"));
   const bool pictured = images && !images->empty();
-  if (prompt.empty() && suffix.empty() && !pictured) return hold(fields, shared, rules);
+  if (prompt.empty() && suffix.empty() && !pictured) return hold(fields, body, shared, rules);
   if (raw || !suffix.empty()) {
     if (pictured)
       return invalid("images",
@@ -255,6 +252,7 @@ Result<json::object> embedding_body(const json::object& body, const openai::Requ
   const json::value* input = fields.any("input");
   if (!input) input = fields.any("prompt");
   if (!input) return invalid("input", "is missing");
+  TRY_VOID(read_keep_alive(body));
   bool truncate = true;
   TRY_VOID(fields.boolean("truncate", truncate));
   json::object out{{"model", served_name(model, rules)}, {"input", *input}, {"encoding_format", "float"}};

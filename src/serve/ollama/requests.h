@@ -13,10 +13,10 @@
 
 namespace octavo::ollama {
 
-// A request without a prompt. In Ollama it loads the model, or unloads the model if `keep_alive` is 0. This
-// server keeps its model until it stops, so it only sends a reply.
+// A request without a prompt. In Ollama it loads the model, or unloads the model if `keep_alive` is 0. A
+// server with one model keeps it until it stops, so it only sends a reply.
 struct Hold {
-  std::string model;  // the name that the client used
+  std::string model;  // name of the model as the client wrote it
   bool load = true;
 };
 
@@ -27,8 +27,8 @@ std::string served_name(std::string_view model, const openai::RequestRules& rule
 
 // Errors contain Ollama's field names, such as "options.num_predict".
 Result<Request> parse_chat(const boost::json::object& body, const openai::RequestRules& rules);
-// `has_template` is true if the model has a chat template. Otherwise, or with `raw` or `suffix`, the prompt
-// is used as it is.
+// has_template: whether the model has a chat template. Without a template, or with the fields `raw` or
+// `suffix`, the prompt is used unchanged.
 Result<Request> parse_generate(const boost::json::object& body, const openai::RequestRules& rules,
                                bool has_template);
 // Makes the body of /v1/embeddings from the body of /api/embed (with `input`) or of the older

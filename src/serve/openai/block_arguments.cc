@@ -1,5 +1,4 @@
-// Reads arguments that a model writes as one block per parameter: `parameter_begin NAME parameter_name_end
-// VALUE parameter_end`.
+// Reads arguments that a model writes as one block for each parameter (BLOCK in grammar/tool_dialect.h).
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -18,17 +17,16 @@ namespace {
 constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
 constexpr std::size_t kEntityBytesMax = 12;
 
-// Parameter names that some models use to write all parameters as one object.
+// Names of a single parameter in which some models write all parameters as one object.
 constexpr std::string_view kWrappers[] = {"arguments", "input", "parameters", "properties"};
 
-// Returns the tag up to its attribute's value, without the quote, because models omit the quote or write a
-// single quote.
+// Returns the tag without its opening quote, because models may omit this quote or write a single quote.
 std::string_view without_quote(std::string_view tag) {
   if (tag.ends_with('"')) tag.remove_suffix(1);
   return tag;
 }
 
-// Reads the attribute's value from the text between '=' and '>'.
+// text: the text between '=' and '>'. Returns the attribute's value without quotes.
 std::string_view attribute_value(std::string_view text) {
   constexpr std::string_view kQuotes = "\"'";
   text = trimmed(text);
@@ -59,7 +57,7 @@ std::string entity(std::string_view name) {
   return character;
 }
 
-// Returns the number of bytes at the end of the text that may begin an entity.
+// Returns the number of bytes at the end of the text that could be an incomplete entity.
 std::size_t unsettled_entity(std::string_view text) {
   const std::size_t at = text.rfind('&');
   if (at == std::string_view::npos || text.size() - at >= kEntityBytesMax) return 0;
@@ -95,8 +93,8 @@ class BlockArguments final : public ArgumentsReader {
 
  private:
   enum class Found : std::uint8_t { yes, no, more };
-  // The end of a value, and the number of bytes that close the value. If `found` is false, `at` is the
-  // number of bytes that certainly belong to the value.
+  // The end of a value. at: its offset. closing: number of bytes of the closing marker. If `found` is false,
+  // `at` is the number of bytes that certainly belong to the value.
   struct End {
     bool found;
     std::size_t at, closing = 0;
@@ -118,7 +116,7 @@ class BlockArguments final : public ArgumentsReader {
   const ToolParameters& parameters_;
   bool first_ = true;
   bool in_object_ = false;  // whether the model writes a JSON object instead of blocks
-  bool object_ = false;     // whether value_ is this object
+  bool object_ = false;     // whether value_ contains the bytes of this object
   JsonScan scan_;           // finds the end of the object
 
   // The members below belong to the current block.
@@ -132,8 +130,8 @@ class BlockArguments final : public ArgumentsReader {
   std::string value_;   // the value so far, if it is not written as it arrives
 };
 
-// Finds any marker that closes the call or the list of calls. Closing markers of inner levels may be
-// missing.
+// Returns whether the text begins with a marker that closes the call or the list of calls. Closing markers of
+// inner levels may be missing.
 BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   bool more = false;
   for (std::string_view marks : {dialect_.call.end, dialect_.end}) {
@@ -166,7 +164,7 @@ BlockArguments::Found BlockArguments::read_head(std::string& text) {
   marks_text_ = true;
   if (dialect_.parameter.marks_text) {
     marks_text_ = closed && behind.literal("true\">");
-    // If the attribute is missing, its value is "false".
+    // If the attribute is missing, the value is JSON ("false").
     closed = marks_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
   }
   if (!closed) return behind.starved() ? Found::more : Found::no;
@@ -186,7 +184,8 @@ ArgumentsReader::Step BlockArguments::read_object(std::string& text) {
   return text.empty() ? Step::more : Step::again;
 }
 
-// After the object, only a marker that closes the call may follow.
+// Called after an object that the model wrote instead of blocks. `end`: whether the marker that closes the
+// call follows, as it must.
 ArgumentsReader::Step BlockArguments::end_object(Found end, std::string& out) const {
   if (end == Found::no || !is_json(value_)) {
     out += "{}";
@@ -246,7 +245,8 @@ void BlockArguments::end_value(std::string& out) {
   value_.clear();
 }
 
-// If the closing marker is missing, the value ends where the next block begins or the call ends.
+// Finds the end of the value. If the closing marker is missing, the value ends at the next block or at the
+// end of the call.
 BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   const std::string_view closing = trimmed(dialect_.parameter.end);
   if (in_cdata_) {
@@ -269,8 +269,8 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   return {false, text.size() - (dialect_.parameter.xml ? unsettled_entity(text) : 0)};
 }
 
-// In some dialects, the line breaks after the name and before the closing marker do not belong to the
-// value.
+// If the closing marker begins with a line break, the line breaks directly after the name and before the
+// marker do not belong to the value.
 ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
   const bool wrapped = dialect_.parameter.end.starts_with('\n');
   if (std::exchange(at_start_, false)) {

@@ -29,7 +29,7 @@ class JsonArguments final : public ArgumentsReader {
   JsonScan scan_;
 };
 
-// Reads NAME=VALUE or NAME:VALUE pairs up to the closing bracket.
+// Reads pairs NAME=VALUE or NAME:VALUE up to the closing bracket of the call.
 class NamedArguments : public ArgumentsReader {
  public:
   explicit NamedArguments(std::string_view end) : end_(end) {}
@@ -74,7 +74,7 @@ class PythonArguments final : public NamedArguments {
   const bool nested_quotes_;
 };
 
-// The tool's schema decides the type of a bare value, even within a collection.
+// The tool's schema decides the type of a bare value, also within lists and objects.
 class GemmaArguments final : public NamedArguments {
  public:
   GemmaArguments(const ToolDialect& dialect, const ToolParameters& parameters)

@@ -1,5 +1,5 @@
-// Reads the arguments of one tool call in a model's dialect and writes them as a JSON object. Each piece is
-// written as soon as no later text can change it.
+// Reads the arguments of one tool call in a model's dialect and writes them as a JSON object. Writes each
+// piece of the object as soon as no later text can change it.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace octavo::openai {
 class ArgumentsReader {
  public:
   enum class Step : std::uint8_t {
-    again,   // call read() again: the text may contain more
+    again,   // call read() again: `text` may contain more of the arguments
     more,    // read() needs more text
     done,    // the object is complete; the closing marker of the call is still in the text
-    broken,  // the text is not valid; `out` contains a complete object from the valid part
+    broken,  // `text` is invalid; `out` contains a complete object, made from the arguments before the error
   };
 
   virtual ~ArgumentsReader() = default;
   // Consumes the beginning of `text`, which must not be empty, and appends JSON to `out`. The result does
   // not depend on how the text is split into pieces.
   virtual Step read(std::string& text, std::string& out) = 0;
-  // Called at the end of the text. Returns the text that closes the object if only closing brackets are
-  // missing, otherwise "".
+  // Called at the end of the output. If only closing brackets are missing, returns them; otherwise returns
+  // "".
   virtual std::string end() const { return ""; }
 };
 
-// Removes duplicate members from a JSON object. The last member of each name stays.
+// Removes duplicate members from a JSON object. Keeps the last member of each name.
 std::string without_repeats(std::string object);
 
 std::unique_ptr<ArgumentsReader> json_arguments();

@@ -123,8 +123,8 @@ bool CallCursor::literal(std::string_view literal) {
 
 bool CallCursor::name(std::string& out) { return word(out) && !out.empty(); }
 
-// Reads the longest sequence of name characters. If the text ends with it, the name may be incomplete, so
-// more text is needed.
+// Reads the longest sequence of name characters. If the text ends with this sequence, more text is needed,
+// because it may be incomplete.
 bool CallCursor::word(std::string& out) {
   if (!ready()) return false;
   std::size_t end = at_;

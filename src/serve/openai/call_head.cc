@@ -18,8 +18,8 @@ void skip_quote(CallCursor& cursor) {
   if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
 }
 
-// Accepts the text that models write between a name and the arguments instead of the dialect's marker:
-// nothing, an id, or a code fence.
+// Accepts other text than the dialect's marker between name and arguments, as models write it: nothing, an
+// id, or a code fence.
 bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   std::string id;
   if (!dialect.id_mark.empty() && cursor.literal(dialect.id_mark) && !cursor.name(id)) return false;
@@ -45,8 +45,8 @@ bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
          cursor.literal(dialect_.call.begin);
 }
 
-// Models that were trained on several dialects may write Hermes' JSON object after the marker of another
-// dialect.
+// Models that were trained on several dialects may write the JSON object of Hermes after this dialect's
+// marker.
 bool HeadReader::object_opening(CallCursor& cursor, bool first) const {
   if (dialect_.form == ToolDialect::Form::object || dialect_.trigger.empty()) return false;
   if (!first && !cursor.literal(dialect_.list ? "," : dialect_.call.separator)) return false;
@@ -80,8 +80,9 @@ HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallH
   return known(head, marked) ? Found::yes : Found::no;
 }
 
-// Reads the name. In a numbered dialect, PREFIX NAME:NUMBER is the call's id. Models may omit the prefix,
-// the number or the name, write '.' before the number, or write another id.
+// Reads the name. In a numbered dialect, the text is "PREFIX NAME:NUMBER" (without the space), which is also
+// the call's id. Models may omit the prefix, the number or the name, write '.' before the number, or write
+// another id.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;
@@ -127,8 +128,8 @@ bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
   return false;
 }
 
-// Reads {"name": NAME, "arguments": up to the beginning of the arguments. If the arguments come first or
-// are not an object, reads the whole {...}. A "type" and an id may precede the arguments.
+// Reads `{"name": NAME, "arguments": ` up to the first byte of the arguments. If the arguments precede the
+// name or are not an object, reads the whole object. "type" and an id may precede the arguments.
 HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& head) const {
   const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
   head = {.object = true};
@@ -149,15 +150,15 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
     if (cursor.literal("}")) break;
     if (!cursor.literal(",")) return failed();
   }
-  // In dialects with a marker, the marker shows that this is a call, so the arguments may be missing. Without
-  // a marker, it could be other JSON.
+  // If `mark` is "", a longer trigger has shown that this is a call, so the arguments may be missing.
+  // Otherwise it could be other JSON.
   if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
   head.whole = std::move(arguments);
   return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;
 }
 
-// Returns whether the call is accepted. A call without a marker, or without the number that its dialect
-// needs, must name one of the request's tools.
+// Returns whether the call is accepted. A call that follows no clear marker, or lacks the number that its
+// dialect needs, must name one of the request's tools.
 bool HeadReader::known(const CallHead& head, bool marked) const {
   const bool must_be_call = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts &&
                             !known_only_ && (!dialect_.numbered || head.object || !head.id.empty());

@@ -1,4 +1,4 @@
-// Reads the head of a tool call, that is, everything before the arguments.
+// Reads the head of a tool call: everything before the arguments.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace octavo::openai {
 
 enum class CallPolicy : std::uint8_t {
-  // Sends calls while the model writes them. If a call turns out to be invalid before its first piece was
-  // sent, its text becomes content.
+  // Sends pieces of a call while the model writes it. If a call turns out to be invalid before its first
+  // piece was sent, its text becomes content.
   stream,
   whole,
   // For reasoning text. Reading ends at the first complete call of a known tool. A call without a marker
@@ -25,7 +25,8 @@ struct CallHead {
   std::string name{}, id{};
   std::string whole{};  // the complete arguments if the head contains them, otherwise ""
   bool object = false;
-  // whether the call has an id that names no tool, so that the arguments decide which tool is called
+  // whether the call has only an id that names no tool, so that its arguments must decide which tool is
+  // called
   bool nameless = false;
 };
 
@@ -38,13 +39,13 @@ class HeadReader {
       : dialect_(dialect), tools_(tools), policy_(policy), known_only_(known_only) {}
 
   const grammar::ToolDialect& dialect() const { return dialect_; }
-  // Reads up to the first byte of the arguments, or to their end if the head contains them. `first` is true
-  // for the first call after the marker.
+  // Reads up to the first byte of the arguments, or to their end if the head contains them. first: whether
+  // this is the first call after the marker.
   Found read(CallCursor& cursor, bool first, CallHead& head) const;
 
  private:
-  // own_opening() reads the opening that the dialect describes. Models also write other openings, such as
-  // that of object_opening(); after these openings, the tool must be known.
+  // own_opening() reads the opening of the dialect. Models also write other openings (ToolDialect::Opening,
+  // object_opening()); after these, the call must name a tool of the request.
   bool own_opening(CallCursor& cursor, bool first) const;
   bool object_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
@@ -59,8 +60,8 @@ class HeadReader {
   const bool known_only_;
 };
 
-// Returns the only tool that has all parameters of the call. Returns "" if no tool or several tools have
-// them.
+// Returns the name of the only tool that has all parameters of the call, or "" if no tool or several tools
+// have them.
 std::string tool_of(std::string_view arguments, const KnownTools& tools);
 
 }  // namespace octavo::openai

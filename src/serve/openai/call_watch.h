@@ -16,7 +16,7 @@ class CallWatch {
  public:
   struct Step {
     std::string thought;
-    std::string text;  // text from the beginning of the call on
+    std::string text;  // if `ended`: the text from the beginning of the call on
     // whether a complete call of a known tool was read; all further text is not reasoning
     bool ended = false;
   };
@@ -25,7 +25,7 @@ class CallWatch {
   CallWatch(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools);
 
   Step push(std::string_view piece);
-  // Call it at the end of the reasoning. Returns the text that was held back.
+  // Call it at the end of the reasoning. Returns the text that is still held back.
   std::string finish();
   // Returns whether text is held back because it could be the beginning of a call.
   bool holds() const { return !held_.empty(); }

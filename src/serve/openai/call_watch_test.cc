@@ -41,7 +41,7 @@ struct Message {
 
 class CallWatchTest : public ::testing::Test {
  protected:
-  // Reads an answer that begins with reasoning, in two pieces.
+  // Reads an answer that begins with reasoning, in two pieces: ids[0, cut) and the rest.
   Message read(const ReasoningRule& rule, const grammar::ToolDialect& dialect, std::span<const TokenId> ids,
                std::size_t cut, bool shown = true) {
     const ToolUse use{.forced = std::nullopt, .dialect = &dialect, .tools = tools()};
@@ -96,8 +96,8 @@ TEST_F(CallWatchTest, WhichThoughtsEndAtACall) {
                                                    "seed_oss", "step3p5"}));
 }
 
-// Tests every reasoning parser with every tool parser. If parsers differ only in their markers, only one
-// split is tested.
+// Tests every reasoning parser with every tool parser. For reasoning parsers that differ only in their
+// markers, tests only one position of the split.
 TEST_F(CallWatchTest, ACallEndsThoughtsWhereverTheStreamIsCut) {
   for (const ReasoningRule& rule : rules())
     for (const Form& form : forms()) {
@@ -139,8 +139,8 @@ TEST_F(CallWatchTest, ProseAboutCallsIsThought) {
   }
 }
 
-// A marker that ends the reasoning may follow the call. If the marker is within a possible call, the text
-// belongs to the reasoning.
+// The end marker of the reasoning may follow the call. If it is within an incomplete call, the text of that
+// call belongs to the reasoning.
 TEST_F(CallWatchTest, TheClosingMarkMayComeLate) {
   const ReasoningRule rule = reasoning_rule("qwen3", tokenizer_).value();
   const grammar::ToolDialect& dialect = *grammar::tool_dialect("hermes");

@@ -1,4 +1,4 @@
-// Tests how the messages of a chat request are converted for templates.
+// Tests the conversion of a chat request's messages for templates.
 #include <gtest/gtest.h>
 
 #include "serve/openai/chat_request.h"
@@ -28,7 +28,7 @@ TEST(Messages, AreBroughtToTheFormThatTemplatesTake) {
             R"({"name":"f","arguments":{"x":1}}}]}])");
 }
 
-// A client may send the server's reply back.
+// A client may send the server's replies back as messages.
 TEST(Messages, TakeOurOwnReplies) {
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"reasoning":"r"}])"),
             R"([{"role":"assistant","content":"","reasoning":"r","reasoning_content":"r"}])");

@@ -104,8 +104,8 @@ class ChatReply final : public Reply {
   }
 
  private:
-  // As in OpenAI's API, the reason is "tool_calls" if the model chose the function, and "stop" if the
-  // request chose it.
+  // As in OpenAI's API, the reason is "tool_calls" if the model chose the function, and "stop" if the request
+  // forced it.
   json::value finish_reason(const AnswerPart& part, bool called) const {
     const bool chosen = called && !(options_.tools.forced && !options_.tools.forced->function.empty());
     if (chosen && part.finish == FinishReason::stop) return "tool_calls";
@@ -146,7 +146,7 @@ class ChatReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::map<int, MessageReader> readers_;  // by index of the answer
+  std::map<int, MessageReader> readers_;  // the key is the index of the answer
 };
 
 }  // namespace

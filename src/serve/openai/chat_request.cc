@@ -37,8 +37,7 @@ Result<> read_url(Fields& part, const std::string& type, const RequestRules& rul
   return {};
 }
 
-// Reads {"input_audio": {"data": base64, "format": "wav"}}. Ignores `format`, because the bytes show the
-// format.
+// Reads {"input_audio": {"data": base64, "format": "wav"}}. Ignores `format`, because the decoder detects it.
 Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name("input_audio");
   TRY_VOID(check_count(name, rules, media, MediaKind::sound));
@@ -75,8 +74,8 @@ struct Content {
   std::string thoughts;
 };
 
-// If `type` is missing, the name of the part's content field (`text`, `image_url`, ..) is the type, as in
-// vLLM.
+// Returns the type of a part. If `type` is missing, it is the name of the part's content field (`text`,
+// `image_url`, ..), as in vLLM.
 Result<std::string> part_type(Fields& part) {
   std::string type;
   TRY_VOID(part.text("type", type));
@@ -141,7 +140,8 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
   return read;
 }
 
-// OpenAI's clients send arguments as JSON text, but templates need an object. Incomplete JSON stays a text.
+// OpenAI's clients send arguments as JSON text, but templates need an object. If the JSON is incomplete, the
+// text stays.
 Result<json::value> read_arguments(Fields& function) {
   const json::value* arguments = function.any("arguments");
   const std::string name = function.full_name("arguments");
@@ -190,9 +190,8 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".content", "parts of type thinking are allowed only in messages of the assistant");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null()) {
-    // Content may be missing: calls and replies that end within the reasoning have none, and tools may have
-    // no result. As in vLLM, missing content becomes "", because templates concatenate contents with other
-    // texts.
+    // Content may be missing in calls, in answers that ended within the reasoning, and in empty tool results.
+    // As in vLLM, it becomes "", because templates concatenate contents with other texts.
     const bool given = value.get_object().contains("content");
     if (given && calls.empty() && role != "assistant" && role != "tool")
       return invalid(name + ".content", "may only be null in messages of assistant and tool");
@@ -207,7 +206,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     TRY_VOID(fields.text(key, text));
     message[key] = text;
   }
-  // Clients send `reasoning` or `reasoning_content`, and templates read one or the other, so the message gets
+  // Clients send `reasoning` or `reasoning_content`, and a template reads one of them. So the message gets
   // both.
   std::string reasoning = std::move(thoughts);
   TRY_VOID(fields.text("reasoning_content", reasoning));
@@ -242,11 +241,11 @@ bool has_image(const json::value& message) {
   return content && content->is_array() && std::ranges::any_of(content->get_array(), is_image);
 }
 
-// Returns whether every template accepts the message: its content is a string, its role is not "developer",
-// and only the first message has the role "system".
+// Returns whether every template accepts the message: its content is a string, and its role is common.
 bool is_plain(const json::object& message, bool first) {
   const std::string_view role = message.at("role").get_string();
-  return !message.at("content").is_array() && role != "developer" && (first || role != "system");
+  return !message.at("content").is_array() &&
+         (role == "user" || role == "assistant" || role == "tool" || (first && role == "system"));
 }
 
 Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& prompt) {
@@ -256,8 +255,8 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array without_images;
   std::vector<std::string> names;
-  // In a prompt to embed, images stay, so that the request is refused: without the images, the vector would
-  // describe different content.
+  // Prompts of pooling models keep their images, so that the request is refused: a vector without the images
+  // would describe other content.
   const bool generates = prompt.add_generation_prompt;
   if (generates && rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
     without_images = *given;
@@ -268,6 +267,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
   for (std::size_t i = 0; i < given->size(); ++i) {
     TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, prompt.media));
     prompt.plain = prompt.plain && is_plain(message, i == 0);
+    prompt.calls = prompt.calls || message.contains("tool_calls") || has_role(message, "tool");
     messages.push_back(std::move(message));
   }
   prompt.messages = exact_json_text(messages);
@@ -328,7 +328,8 @@ Result<> read_reasoning(Fields& fields, const RequestRules& rules, GenerationReq
   return {};
 }
 
-// Reads max_completion_tokens, or its old name max_tokens. The default is the rest of the context.
+// Reads max_completion_tokens, or its old name max_tokens. The default is all tokens that fit the context
+// after the prompt.
 Result<> read_max_tokens(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   out.sampling.max_tokens.reset();
   TRY_VOID(fields.integer("max_tokens", out.sampling.max_tokens));
@@ -353,7 +354,8 @@ Result<> read_logprobs(Fields& fields, GenerationRequest& out) {
   return {};
 }
 
-// Reads echo: if the last message is the assistant's, the answer begins with the content of this message.
+// Reads echo: if the last message has the role assistant, the reply repeats its content at the beginning of
+// the answer.
 Result<> read_echo(Fields& fields, const json::object& body, ChatPrompt& prompt) {
   bool wanted = false;
   TRY_VOID(fields.boolean("echo", wanted));
@@ -366,7 +368,7 @@ Result<> read_echo(Fields& fields, const json::object& body, ChatPrompt& prompt)
   return {};
 }
 
-// Chats are not stored. As in vLLM, `store` does not change the answer; the log reports the field.
+// Chats are never stored. As in vLLM, `store` has no effect; the log reports the field.
 Result<> ignore_store(Fields& fields, GenerationRequest& out) {
   bool wanted = false;
   TRY_VOID(fields.boolean("store", wanted));
@@ -378,7 +380,7 @@ Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
   TRY_VOID(f.refuse("audio", "audio is not supported"));
   TRY_VOID(f.refuse("modalities", "only text is supported", json::array{"text"}));
-  f.accept({"prediction"});  // can make an answer faster, but does not change it
+  f.accept({"prediction"});  // would only make the answer faster, so it can be ignored
   TRY_VOID(f.refuse("web_search_options", "web search is not supported"));
   TRY_VOID(f.refuse("functions", "use tools"));
   TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));
@@ -393,7 +395,8 @@ MediaKind media_kind(std::string_view type) {
 
 int omit_images(const RequestRules& rules, json::array& messages, std::vector<std::string>& names) {
   if (rules.images_max > 0) return 0;
-  std::size_t last = messages.size();  // index of the last user message that has no answer yet
+  std::size_t last = messages.size();  // index of the last user message; images before it are in earlier
+                                       // turns
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const json::object* message = messages[i].if_object();
     if (message && has_role(*message, "user")) last = i;

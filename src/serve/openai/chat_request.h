@@ -28,9 +28,10 @@ struct ChatPrompt {
   std::vector<Media> media{};
 
   std::string messages;
-  // true: all contents are strings, and only the first message is a system message, so that every template
-  // accepts the conversation
+  // true: all contents are strings, and only the first message may be a system message; every template
+  // accepts such messages
   bool plain = true;
+  bool calls = false;  // whether messages have calls or results of tools
   std::string tools;
   std::string documents;
   std::string kwargs;
@@ -41,15 +42,16 @@ struct ChatPrompt {
   // the answer continues the last message; must not be set together with add_generation_prompt
   bool continue_final_message = false;
   bool omitted_images = false;
-  std::string echo{};  // content of the last message, if the answer must begin with it
+  std::string echo{};  // content of the last message, if the reply must repeat it at the beginning of the
+                       // answer
 };
 
-// For models that read no images: replaces images in tool results and in earlier turns by kOmittedImage. An
-// agent repeats such images in each request, so an error would end its session. Images in the user's new
-// message stay and cause an error. `names` has a name for each image in order; the names of replaced images
+// For models without image input: replaces images in tool results and in earlier turns by kOmittedImage. An
+// agent sends such images again in each request, so an error would end its session. Images in the user's new
+// message stay, and cause an error later. names: a name for each image, in order; names of replaced images
 // are removed. Returns the number of replaced images.
 int omit_images(const RequestRules& rules, boost::json::array& messages, std::vector<std::string>& names);
-// Returns an error on `name` if a prompt may not contain one more image, video or audio. `before` is the
+// Returns an error with field `name` if the prompt may not contain one more image, video or audio. before:
 // number of media of this kind so far.
 Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind);
 
@@ -61,7 +63,7 @@ struct ChatRequest {
 Result<ChatRequest> parse_chat_request(const boost::json::object& body, const RequestRules& rules);
 
 inline constexpr std::string_view kOmittedImage = "[image omitted: this model reads text only]";
-// Name that GenerationRequest::unknown_fields contains if images were replaced.
+// Entry of GenerationRequest::unknown_fields if images were replaced.
 inline constexpr std::string_view kOmittedImagesField = "messages.content.image_url of earlier messages";
 
 // Reads messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs,

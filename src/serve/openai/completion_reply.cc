@@ -15,15 +15,14 @@ namespace json = boost::json;
 
 namespace {
 
-// Returns the number of code points, because offsets count characters instead of bytes.
+// Returns the number of code points, because text_offset counts characters instead of bytes.
 std::int64_t code_points(std::string_view text) {
   std::int64_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   return count;
 }
 
-// Finds the positions of tokens in their text. A token that completes a character has the position of the
-// character's first byte.
+// Computes text_offset. A token that completes a character has the position of that character.
 struct TextPosition {
   std::int64_t characters = 0;
   std::string begun{};  // bytes of an incomplete character
@@ -147,8 +146,8 @@ class CompletionReply final : public Reply {
     return lists.take();
   }
 
-  // Removes the token's bytes from the front of the text. The text may lack special tokens and the space
-  // before the first word.
+  // Returns the bytes of the token in the text, and removes them from the front of the text. The text may
+  // lack special tokens and the space before the first word.
   std::string bytes_in(TokenId id, std::string_view& text) const {
     std::string bytes = tokenizer_->token_bytes(id).value_or("");
     if (!text.starts_with(bytes)) {
@@ -181,7 +180,7 @@ class CompletionReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::unordered_map<int, TextPosition> positions_;  // by index of the answer
+  std::unordered_map<int, TextPosition> positions_;  // the key is the index of the answer
   // prompt tokens of answers whose first part is not written yet
   std::unordered_map<int, std::vector<TokenId>> prompt_ids_;
 };

@@ -34,7 +34,7 @@ Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRe
   return {};
 }
 
-// Reads the text after the gap. "" counts as missing, because clients send "".
+// Reads the suffix. "" counts as missing, because clients send "" if they have none.
 Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   std::string suffix;
   TRY_VOID(fields.text("suffix", suffix));
@@ -65,8 +65,8 @@ Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& r
   return parts;
 }
 
-// Prompts that are embeddings have no text and no ids. Clients may send "" or [], which
-// count as no prompt.
+// Adds a prompt of placeholder ids for each embedding. `prompt` must be missing, or "" or [], which clients
+// send instead.
 Result<> take_embeds(Fields& fields, CompletionRequest& request) {
   const json::value* prompt = fields.any("prompt");
   const bool none = !prompt || (prompt->is_string() && prompt->get_string().empty()) ||
@@ -93,8 +93,8 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   return {};
 }
 
-// As in vLLM, "" is an invalid prompt, even if the tokenizer begins each text with a token. With a suffix,
-// "" is valid: the beginning of a file.
+// As in vLLM, the prompt "" is invalid, even if the tokenizer adds a token at the beginning. With a suffix,
+// "" is valid: the model fills in the beginning of a file.
 Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
   const json::value* prompt = fields.any("prompt");
   const bool empty = prompt && prompt->is_string() && prompt->get_string().empty();
@@ -102,7 +102,7 @@ Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
   return invalid("prompt", "must not be empty: send a text, token ids or prompt_embeds");
 }
 
-// Reads the number of log-probabilities. As in vLLM, clients may send the boolean of chats: true means 1.
+// Reads the number of log-probabilities. As in vLLM, clients may send a boolean as in chats; true means 1.
 Result<> read_logprob_count(Fields& fields, LogprobRequest& out) {
   const json::value* given = fields.any("logprobs");
   if (!given || !given->is_bool()) return fields.integer("logprobs", out.output);

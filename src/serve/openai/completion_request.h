@@ -27,7 +27,7 @@ struct CompletionRequest {
   std::vector<MediaPart> embeds;
   std::optional<std::string> suffix;  // text after the output, for models that fill in the middle
   bool echo = false;
-  bool prompt_only = false;  // whether the client gets only the prompt: echo with max_tokens = 0
+  bool prompt_only = false;  // whether the reply has only the prompt: `echo` with max_tokens 0
 };
 
 Result<CompletionRequest> parse_completion_request(const boost::json::object& body,

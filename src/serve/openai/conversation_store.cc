@@ -58,7 +58,7 @@ Result<> ConversationStore::set(Entry& entry, std::string metadata, std::string 
   entry.metadata = std::move(metadata);
   entry.items = std::move(items);
   bytes_ += after - before;
-  while (bytes_ > bytes_max_) {  // The loop never removes `entry`, because it is the most recently used one.
+  while (bytes_ > bytes_max_) {  // never removes `entry`, which is the most recently used one
     bytes_ -= entries_.front().bytes();
     by_id_.erase(entries_.front().id);
     entries_.pop_front();

@@ -14,8 +14,8 @@
 
 namespace octavo::openai {
 
-// The total size is limited, so the least recently used conversations are dropped. The functions return
-// not_found if the conversation was never created, or was deleted or dropped. Any thread may call them.
+// The total size is limited: if it is exceeded, the least recently used conversations are dropped. The
+// functions return not_found if the conversation does not exist (any more). Any thread may call them.
 class ConversationStore {
  public:
   explicit ConversationStore(std::size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -28,8 +28,8 @@ class ConversationStore {
 
   // Returns the items, oldest first.
   Result<boost::json::array> items(const std::string& id);
-  // Adds items, and gives an id to each item without one. Returns the added items. Also returns
-  // resource_exhausted if the items do not fit.
+  // Adds items, and gives an id to each item without an id. Returns the added items. Also returns
+  // resource_exhausted if the conversation would be larger than bytes_max.
   Result<boost::json::array> add(const std::string& id, const boost::json::array& items);
   Result<> remove_item(const std::string& id, const std::string& item);
 
@@ -47,7 +47,7 @@ class ConversationStore {
 
   // Finds the conversation and marks it as the most recently used one.
   Result<Entry*> find(const std::string& id);
-  // Replaces the texts of an entry. Returns resource_exhausted if they do not fit.
+  // Replaces the texts of an entry. Returns resource_exhausted if the entry would be larger than bytes_max_.
   Result<> set(Entry& entry, std::string metadata, std::string items);
 
   const std::size_t bytes_max_;

@@ -13,8 +13,8 @@ struct ToolRow {
   std::array<std::string_view, 2> marks;  // the template must contain all of these texts
 };
 
-// The first matching row is used. If the marker of a row contains the marker of another row, or if a row
-// has more markers, it must come earlier.
+// The first row whose markers are all in the template is used. So a row must be before another row if its
+// marker contains the other row's marker, or if it has that marker and one more.
 constexpr ToolRow kToolRows[] = {
     {"deepseek_v41", {"｜DSML｜", " calls>"}},
     {"deepseek_v4", {"｜DSML｜", "tool_calls>"}},
@@ -87,11 +87,13 @@ constexpr ReasoningRow kReasoningRows[] = {
 
 }  // namespace
 
-FoundParser find_tool_parser(std::string_view chat_template, const Tokenizer& tokenizer) {
+FoundParser find_tool_parser(std::string_view chat_template, const Tokenizer& tokenizer,
+                             const ChatTemplate* compiled) {
   if (!own_reasoning_parser(tokenizer).empty()) return {"openai", "the tokens of gpt-oss"};
   for (const ToolRow& row : kToolRows)
     if (std::ranges::all_of(row.marks, [&](std::string_view mark) { return chat_template.contains(mark); }))
       return {row.parser, row.marks.back().empty() ? row.marks.front() : row.marks.back()};
+  if (compiled && !compiled->habits().reads_tools) return {"hermes", "no tools, so the server writes them"};
   return {};
 }
 

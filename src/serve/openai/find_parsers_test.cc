@@ -11,7 +11,7 @@ namespace {
 
 TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   const Tokenizer tokenizer = byte_tokenizer();
-  const auto found = [&](std::string_view text) { return find_tool_parser(text, tokenizer).name; };
+  const auto found = [&](std::string_view text) { return find_tool_parser(text, tokenizer, nullptr).name; };
   EXPECT_EQ(found("{{- '\\n<tool_call>\\n{\"name\": \"' }}{{- tool_call.name }}"), "hermes");
   EXPECT_EQ(
       found("'Respond in the format {\"name\": function name, \"parameters\": dictionary of argument name'"),
@@ -36,6 +36,16 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   EXPECT_EQ(found("start_of_role '<|tool_call|>'"), "granite");
 }
 
+TEST(FindParsers, ATemplateThatReadsNoToolsGetsThemAsText) {
+  const Tokenizer tokenizer = byte_tokenizer();
+  const auto found = [&](std::string_view text) {
+    const ChatTemplate compiled = ChatTemplate::compile(text, {}).value();
+    return find_tool_parser(text, tokenizer, &compiled).name;
+  };
+  EXPECT_EQ(found("{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"), "hermes");
+  EXPECT_EQ(found("{{ tools | tojson }}{% for m in messages %}{{ m.content }}{% endfor %}"), "");
+}
+
 // If a row named an unknown dialect, the server could not start.
 TEST(FindParsers, EveryDialectThatIsFoundExists) {
   const Tokenizer tokenizer = byte_tokenizer();
@@ -43,7 +53,7 @@ TEST(FindParsers, EveryDialectThatIsFoundExists) {
     const std::string text = std::string(dialect.begin) + std::string(dialect.call.begin) + "f" +
                              std::string(dialect.name_end) + std::string(dialect.parameter.begin) +
                              std::string(dialect.parameter.name_end);
-    const FoundParser found = find_tool_parser(text, tokenizer);
+    const FoundParser found = find_tool_parser(text, tokenizer, nullptr);
     if (found.name.empty()) continue;
     EXPECT_TRUE(tool_dialect_of(found.name, tokenizer)) << found.name;
     const bool by_tokens = dialect.name == "mistral_v11";

@@ -1,5 +1,5 @@
-// Reads the values in Gemma's tool calls and writes them as JSON. A value is a string between two quotes of
-// the dialect, a list [..], an object {name:value}, or bare text.
+// Reads the values in Gemma's tool calls and writes them as JSON. A value is a string between two `quote`s
+// (ToolDialect::quote), a list [..], an object {name:value}, or bare text.
 #pragma once
 
 #include <string>

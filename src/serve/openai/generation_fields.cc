@@ -16,14 +16,14 @@ namespace {
 constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
 constexpr double kTimeoutMaxS = 86'400;
-constexpr double kLengthPenaltyMax = 16;  // keeps the power of any context length finite
+constexpr double kLengthPenaltyMax = 16;  // with this limit, (context length) ^ penalty is a finite double
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("include_cost", out.report.cost));
   TRY_VOID(f.boolean("stream", out.stream.enabled));
   TRY_VOID(f.integer("stream_interval", out.stream.interval, 1));
   TRY_VOID(f.boolean("return_progress",
-                     out.stream.include_progress));  // a field of llama.cpp; has no effect without `stream`
+                     out.stream.include_progress));  // from llama.cpp; has no effect without `stream`
   if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.stream.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
   if (options && !out.stream.enabled) return invalid("stream_options", "needs stream = true");
@@ -99,8 +99,8 @@ Result<> read_beam_search(Fields& f, BeamOptions& beam) {
                  beam.length_penalty);
 }
 
-// Beam search uses the model's unmodified log-probabilities. Refuses fields that would have to constrain
-// every beam. Ignores fields that only affect sampling, as vLLM does.
+// Beam search uses the model's unmodified log-probabilities. Refuses fields that would have to change them.
+// Ignores fields that only affect sampling, as vLLM does.
 Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
   SamplingParams& p = out.sampling;
   const std::pair<std::string_view, bool> bound[] = {
@@ -205,12 +205,13 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.prompt.forwarded, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out.thinking));
   TRY_VOID(refuse_unsupported(f));
-  // Settings of sampler extensions are ignored, as in vLLM without extensions.
+  // vllm_xargs has settings of vLLM's extensions; it is ignored, as in vLLM without extensions.
   TRY(const json::object* extra, f.object("vllm_xargs"));
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
   // spaces_between_special_tokens has no effect with fast tokenizers. The other fields identify the caller.
   TRY(SessionHints hints, read_session(f, out.unknown_fields));
-  // In Dynamo, a higher priority runs first; in vLLM, a lower one. So the sign changes.
+  // In Dynamo, requests with a higher priority run first; in vLLM, those with a lower one. So the sign
+  // changes.
   if (hints.request_priority && rules.priority_scheduling && out.priority == 0)
     out.priority = -std::int64_t{*hints.request_priority};
   out.session = std::move(hints.use);

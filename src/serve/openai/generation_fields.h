@@ -24,7 +24,7 @@
 namespace octavo::openai {
 
 struct RequestRules {
-  std::vector<std::string> model_names;  // replies contain the first name
+  std::vector<std::string> model_names;  // names of the served model; replies contain the first one
   std::shared_ptr<AdapterNames> adapters =
       std::make_shared<AdapterNames>();  // LoRA adapters that requests can name as their model
   SamplingLimits limits;
@@ -34,7 +34,7 @@ struct RequestRules {
   bool priority_scheduling = false;
   bool force_include_usage = false;
   bool return_tokens_as_token_ids = false;  // default of the request's field of this name
-  int stream_interval = 1;                  // minimum of StreamOptions::interval
+  int stream_interval = 1;                  // lower limit of StreamOptions::interval
   bool trust_chat_templates = false;        // whether requests may contain a chat template
   boost::json::object default_template_kwargs{};
   // dialect for tool_choice `auto`; null: `auto` is disabled
@@ -61,8 +61,8 @@ struct StreamOptions {
   bool include_usage = false;
   bool continuous_usage = false;
   bool include_progress = false;  // whether to report the progress of the prompt
-  int interval = 1;               // tokens per chunk, except for the first and the last chunk
-  // Output tokens that the client already has. The stream continues after these tokens.
+  int interval = 1;               // number of tokens in each chunk, except the first and the last chunk
+  // Output tokens that the client already has. The stream continues after them. nullopt: a new stream.
   std::optional<std::vector<TokenId>> resume{};
 };
 
@@ -70,7 +70,7 @@ struct PromptOptions {
   bool add_special_tokens = true;
   // true: truncate_prompt_tokens keeps the first tokens; false: the last ones
   bool truncate_at_end = false;
-  // token ids to use instead of the request's prompt, except with echo or media
+  // token ids that replace the request's prompt, unless the request has echo or media
   std::vector<TokenId> forwarded{};
 };
 
@@ -79,7 +79,7 @@ struct ReportOptions {
   bool token_ids = false;
   bool tokens_as_token_ids = false;
   bool prompt_logprobs = false;
-  bool cost = false;  // adds usage.octavo
+  bool cost = false;  // whether the reply has usage.octavo
 };
 
 struct ThinkingOptions {
@@ -89,7 +89,7 @@ struct ThinkingOptions {
 };
 
 struct GenerationRequest {
-  SamplingParams sampling;  // result of validated()
+  SamplingParams sampling;  // parameters that validated() has checked
   BeamOptions beam;
   StreamOptions stream;
   PromptOptions prompt;
@@ -104,16 +104,17 @@ struct GenerationRequest {
   std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no grammar
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  // Session of the request. A header may add the session's name later. If it still has no name,
-  // plan_generation() drops it.
+  // Session of the request. A header may add the session's name later. Without a name, plan_generation()
+  // resets this field.
   std::optional<SessionUse> session;
-  std::string derived_session;  // name of the session if neither a field nor a header names it; "": none
-  std::string_view limit_field = {};  // field that limited the output tokens; "": a default limited them
+  std::string derived_session;  // name of the session if neither a field nor a header names it; "": no name
+  std::string_view limit_field = {};  // name of the field that limits the output tokens; "": a default limits
+                                      // them
   std::vector<std::string> unknown_fields;
 };
 
-// Reads the shared fields into `out`, except max_tokens and logprobs, which the two routes name
-// differently.
+// Reads the shared fields into `out`, except the limit of output tokens and logprobs, whose fields differ in
+// the two routes.
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
 // Checks a timeout in seconds, from the field `timeout` or the header X-Request-Timeout.
@@ -129,8 +130,8 @@ Result<T> reported_as(Result<T> result, std::string_view field, std::string_view
   return result;
 }
 
-// Replaces "response_format" in errors by `name`, for protocols with another field. Also applies to errors
-// that the grammar compiler reports later.
+// Replaces "response_format" in errors by `name`, for protocols in which the field has another name. Also
+// changes errors that the grammar compiler reports later.
 template <class Request>
 Result<Request> format_reported_as(Result<Request> result, std::string_view name) {
   const auto rename = [&](std::string& field) {

@@ -1,5 +1,5 @@
-// gpt-oss' Harmony format: an answer is a sequence of messages. A message's header names its channel and, for
-// a call, the recipient. Source: OpenAI's description of the format (openai-harmony).
+// Reads the Harmony format of gpt-oss: an answer is a sequence of messages. A message's header names its
+// channel and, for a call, the recipient. Source: OpenAI's description of the format (openai-harmony).
 //
 //   <|channel|>analysis<|message|>THOUGHTS<|end|>
 //   <|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>ARGUMENTS<|call|>
@@ -30,15 +30,15 @@ class HarmonyReader {
     header,
     thought,  // in the channel analysis, or in a message to a recipient that is not a function
     text,     // in the channel final, or in the channel commentary without a recipient
-    call,     // in the arguments of a call of function()
+    call,     // in the arguments of a call of the tool function()
   };
 
-  // Starts after the prompt, which may end within a message. Keeps a reference to the tokenizer. If `calls`
-  // is false, calls count as reasoning.
+  // Starts after the prompt, which may end within a message. Keeps a reference to the tokenizer. calls:
+  // whether tool calls are read; if false, they count as reasoning.
   HarmonyReader(const HarmonyTokens& tokens, const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
                 bool calls);
 
-  // Returns whether the token is outside of a message's body: between messages or in a header.
+  // Returns whether the next token `id` is not in the body of a message, but between messages or in a header.
   bool marks(std::int32_t id) const;
   void take(std::int32_t id);
 

@@ -18,7 +18,7 @@ const std::vector<std::string> kHarmonyMarks = {"<|start|>",   "<|channel|>", "<
 
 class HarmonyTest : public ::testing::Test {
  protected:
-  // Tokenises a text in which the special tokens are written as text.
+  // Tokenises a text. Special tokens such as <|end|> are written as text.
   std::vector<TokenId> tokens(std::string_view text) const {
     std::vector<TokenId> ids;
     while (!text.empty()) {
@@ -33,7 +33,7 @@ class HarmonyTest : public ::testing::Test {
     return ids;
   }
 
-  // Reads an answer in random pieces and returns the message.
+  // Reads an answer (rng: in random pieces) and returns the message.
   MessageDelta read(std::string_view prompt, std::string_view answer, std::mt19937* rng = nullptr,
                     FinishReason reason = FinishReason::stop) {
     const std::vector<TokenId> ids = tokens(answer), before = tokens(prompt);

@@ -77,7 +77,7 @@ class InferenceReply final : public Reply {
     return out;
   }
 
-  // As in vLLM, top_logprobs contains at least the sampled token.
+  // As in vLLM, if top_logprobs would be empty, it contains the sampled token.
   json::array logprobs(const AnswerPart& part) const {
     json::array tokens = token_logprobs_json(*tokenizer_, options_, part);
     for (json::value& each : tokens) {

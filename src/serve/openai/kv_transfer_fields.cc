@@ -19,7 +19,7 @@ Result<> read_text(Fields& f, std::string_view name, std::string& out) {
   return {};
 }
 
-// Reads a list of block ids for each cache group, or one list if there is only one group.
+// Reads remote_block_ids: for each cache group a list of ids, or only one list of ids if there is one group.
 Result<> read_block_ids(Fields& f, int blocks_max, KvTransferParams& out) {
   TRY(const json::array* groups, f.array("remote_block_ids"));
   if (groups == nullptr || groups->empty()) return {};

@@ -48,7 +48,8 @@ std::string MessageReader::new_call_id(const grammar::ToolDialect* dialect) {
   return tool_call_id(dialect, hash_bytes(HashAlgorithm::xxh3_128, bytes, calls_++));
 }
 
-// Streams the arguments of a named function. A list of calls is sent at the end of the answer.
+// Reads forced calls. The arguments of a named function are sent as they arrive; a list of calls (`required`)
+// is sent at the end of the answer.
 void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   const ForcedTool& forced = *tools_->forced;
   const bool first = forced_text_.empty();

@@ -26,14 +26,14 @@ struct MessageDelta {
   std::string reasoning{};
   std::string content{};
   std::vector<CallDelta> calls{};
-  bool called = false;  // whether the message contains a call, in this part or an earlier one
+  bool called = false;  // whether this part or an earlier one contains a call
 };
 
 // Reads the parts of one answer in order.
 class MessageReader {
  public:
-  // Keeps a reference to the tools. If `answer_id` is set, the ids of calls depend only on the answer, so
-  // equal answers have equal ids.
+  // Keeps a reference to the tools. If `answer_id` is not "", the ids of calls are derived from it; otherwise
+  // they are random.
   explicit MessageReader(const ToolUse& tools, std::string answer_id = {})
       : tools_(&tools), answer_id_(std::move(answer_id)) {}
 

@@ -1,4 +1,4 @@
-// Writes the server-sent events of /v1/messages and /v1/responses, which have names.
+// Writes the server-sent events of /v1/messages and /v1/responses, which have a line `event:`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,9 +10,9 @@
 
 namespace octavo::openai {
 
-// Collects the events of one step of an answer. With return_token_ids, the last event of a step has the
-// field `token_ids` with the step's output tokens. If the stream breaks after this event, a client can
-// continue it with resume_token_ids.
+// Collects the events of one step of an answer. With return_token_ids, the last event of the step has the
+// field `token_ids` with the step's output tokens. If the stream breaks after this event, the client can
+// continue the stream with resume_token_ids.
 class NamedEvents {
  public:
   explicit NamedEvents(bool shows_tokens) : shows_tokens_(shows_tokens) {}
@@ -22,7 +22,7 @@ class NamedEvents {
   void forget_tokens() { tokens_.clear(); }  // drops the counted tokens, because the client already has them
   // Returns the step's events. If there are no events, the tokens are added to the next step.
   std::string take();
-  // Returns events that do not complete the step, without token_ids.
+  // Returns the events so far, without token_ids, because more events of the step follow.
   std::string take_unfinished();
 
  private:

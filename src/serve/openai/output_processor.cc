@@ -81,14 +81,14 @@ void OutputProcessor::take_token(TokenId id, TokenLogprobs* logprobs, AnswerPart
   to.thought_logprobs += thinks() && thinking_->shown;
 }
 
-// Drops tokens of hidden reasoning once they certainly do not belong to a call.
+// Called when it may be decided whether the tokens in hidden_ belong to a call. If not, drops them.
 void OutputProcessor::settle_hidden(AnswerPart& part) {
   if (hidden_.token_ids.empty() || (watch_ && watch_->holds())) return;
   if (called_) part.append(std::move(hidden_));
   hidden_ = {};
 }
 
-// Returns whether the token begins or ends the reasoning. Such a token is not text.
+// If the token begins or ends the reasoning, switches and returns true. Such a token is not text.
 bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
   if (thinking_->text) return false;
@@ -98,7 +98,8 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     return marks;
   }
   const bool begins = id == thinking_->begin && (at_text_start_ || begins_anywhere_);
-  // The token that ends reasoning counts only within reasoning, at the start of the text, or after a call.
+  // The end token is only recognized within reasoning, at the start of the text, or after a call that has
+  // ended the reasoning.
   const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
@@ -111,7 +112,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   return true;
 }
 
-// Ends a message. `whole` is true if its text is complete.
+// Ends a message. whole: whether its text is complete.
 void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
   settle_label(part);
@@ -135,7 +136,7 @@ void OutputProcessor::switch_message(TokenId id, AnswerPart& part) {
   if (calls()) part.text += fmt::format("<|start|>functions.{}<|message|>", reader.function());
 }
 
-// Returns whether this token ended the answer. It does not belong to the text.
+// Returns whether this token has ended the answer, so that it does not belong to the text.
 bool OutputProcessor::is_stop_token(const Output& output, std::size_t position) const {
   if (output.finished != FinishReason::stop || position + 1 != output.token_ids.size()) return false;
   if (sampling_->include_stop_str_in_output) return false;
@@ -158,7 +159,7 @@ void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   settle_label(part);
 }
 
-// Stops waiting for the label, because the text does not match it.
+// Ends the search for the label. Text that was held back because it could be the label is added.
 void OutputProcessor::settle_label(AnswerPart& part) {
   in_label_ = false;
   const std::string held = std::exchange(label_, {});
@@ -191,7 +192,8 @@ void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   part.stop_reason = sampling_->stop[*step.stop];
 }
 
-// Appends text to the reasoning or to the content. A tool call ends the reasoning.
+// Appends text to the reasoning or to the content. If the text contains a tool call that ends the reasoning,
+// the call becomes content.
 void OutputProcessor::put(std::string_view text, AnswerPart& part) {
   if (!thinks() || !watch_) {
     (thinks() ? part.reasoning : part.text) += text;

@@ -20,7 +20,7 @@
 
 namespace octavo::openai {
 
-// The stop token or stop string that ended an answer. monostate: another reason.
+// The stop token or stop string that ended an answer; monostate if the answer ended for another reason.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
 // Version of the weights that computed the output tokens [start, end).
@@ -29,10 +29,10 @@ struct WeightSpan {
   int start = 0, end = 0;
 };
 
-// A piece of an answer. All pieces appended give the whole answer.
+// A piece of an answer. append() joins pieces to a larger piece or the whole answer.
 struct AnswerPart {
   int index = 0;
-  std::string reasoning{};  // reasoning before `text`
+  std::string reasoning{};  // reasoning that precedes `text`
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};
@@ -45,15 +45,17 @@ struct AnswerPart {
   std::vector<WeightSpan> weights{};  // weight versions of the whole answer; set at the end of the answer
 
   void append(AnswerPart&& next);
-  // Adds the tokens of this part to the answer's spans. Moves the spans into the last part.
+  // Adds the tokens of this part to `spans`, the spans of the answer. The last part gets the spans as
+  // `weights`.
   void note_weights(const std::string& version, std::vector<WeightSpan>& spans);
 };
 
 // How a model marks its reasoning. Each marker is one token, such as <think>.
 struct Thinking {
   TokenId begin = 0, end = 0;
-  bool open = false;         // whether the answer begins with reasoning, even without the begin token
-  bool shown = true;         // whether the client gets the reasoning with its tokens and log-probabilities
+  bool open = false;         // whether the answer is in its reasoning now; at the beginning: whether it
+                             // begins with reasoning without a begin token
+  bool shown = true;         // whether the client gets the reasoning, its tokens and its log-probabilities
   std::string_view label{};  // text that is removed from the beginning of the reasoning
   // if set, the reasoning stays in the text, and this prefix precedes the answer
   std::string_view prefix{};
@@ -62,15 +64,15 @@ struct Thinking {
   std::optional<HarmonyReader> harmony{};
   // For models whose markers are text, used instead of begin and end.
   std::optional<ThoughtSplitter> text{};
-  // The dialect of tool calls that end the reasoning. Null: calls do not end it.
+  // Dialect of the tool calls that end the reasoning. Null: calls do not end it.
   const grammar::ToolDialect* calls = nullptr;
   std::shared_ptr<const KnownTools> tools{};
 };
 
 class OutputProcessor {
  public:
-  // Keeps references to the tokenizer, the parameters, the end-of-text tokens and `kept_special`. See
-  // Detokenizer for prompt_tail and kept_special. If `thinking` is nullopt, all text is content.
+  // Keeps references to the tokenizer, `sampling`, `eos_ids` and `kept_special`. See Detokenizer for
+  // prompt_tail and kept_special. If `thinking` is nullopt, all text is content.
   OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
                   const std::vector<TokenId>& eos_ids, StopSplitter stops,
                   std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking = std::nullopt,
@@ -112,10 +114,10 @@ class OutputProcessor {
   AnswerPart hidden_;               // tokens of hidden reasoning that may belong to a call
   int thoughts_before_call_ = 0;    // number of reasoning tokens before the possible call
   bool at_text_start_ = true;       // whether no text has been written yet
-  bool begins_anywhere_ = false;    // whether the begin token is never text, wherever it occurs
+  bool begins_anywhere_ = false;    // whether the begin token begins reasoning at any position of the answer
   bool has_arguments_ = false;
   std::string prefix_;  // prefix of the answer that is not written yet
-  std::string label_;   // beginning of the reasoning, as long as it matches the label
+  std::string label_;   // beginning of the reasoning, while it could still be the label
   bool in_label_ = false;
   int tokens_ = 0;
   int reasoning_tokens_ = 0;

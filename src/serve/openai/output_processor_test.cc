@@ -11,7 +11,7 @@ const std::vector<TokenId> kEnds = {kEndToken};
 
 class OutputProcessorTest : public ::testing::Test {
  protected:
-  // Returns the whole answer, if `size` tokens arrive in each output.
+  // Returns the whole answer. size: number of tokens in each output of the engine.
   AnswerPart answer(const std::vector<TokenId>& tokens, std::size_t size,
                     FinishReason end = FinishReason::stop) {
     OutputProcessor a(tokenizer_, sampling_, kEnds,
@@ -115,7 +115,8 @@ TEST_F(OutputProcessorTest, ALabelOfThoughtsIsNotOfThem) {
   }
 }
 
-// Gemma 4 also reasons between texts. A marker that is not a special token counts only at the beginning.
+// Gemma 4 also reasons after some text. A begin marker that is not a special token is only recognized at the
+// beginning.
 TEST_F(OutputProcessorTest, ASpecialMarkBeginsThoughtsAnywhere) {
   std::vector<TokenId> tokens = bytes_of("a>b");
   tokens.insert(tokens.begin() + 1, {kMarkToken, 't', '\n', 's'});
@@ -145,8 +146,7 @@ TEST_F(OutputProcessorTest, ThoughtsMayBeTextBehindAPrefix) {
   }
 }
 
-// A stop string must not match text that spans the end of the reasoning: "c" precedes the end, "X" follows
-// it.
+// A stop string must not match across the end of the reasoning. Here "c" is before the end, and "X" after it.
 TEST_F(OutputProcessorTest, StopStringsEndAtTheThoughts) {
   sampling_.stop = {"cX"};
   thinking_ = Thinking{.begin = '<', .end = '>', .open = true};

@@ -37,7 +37,7 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   return {};
 }
 
-// The request's task can be the name of an adapter (Jina v3).
+// If the request's task is the name of an adapter (Jina v3), selects this adapter.
 Result<> take_adapter_of(const std::string& task, const RequestRules& rules, PoolingFields& out) {
   if (task.empty() || !out.adapter.empty()) return {};
   TRY(const bool offered, rules.adapters->offers(task));
@@ -45,8 +45,8 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
   return {};
 }
 
-// Refuses to keep the last tokens for pairs of texts: both texts share the model's length, and the
-// tokenizer decides which of them is truncated.
+// For pairs of texts, refuses to keep the last tokens: the pair as a whole must fit the model, and the
+// tokenizer decides which text is truncated.
 Result<> refuse_keep_last(const PoolingFields& fields) {
   if (!fields.keep_last) return {};
   return invalid("truncation_side", "must be \"right\" for pairs of texts");

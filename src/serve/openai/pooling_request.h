@@ -18,11 +18,11 @@ struct PoolingFields {
   std::string request_id;
   std::string adapter;  // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
-  // longer texts are truncated to this number of tokens; -1: the model's maximum
+  // longer texts are truncated to this number of tokens; -1: the model's maximum; nullopt: they are an error
   std::optional<int> truncate;
   bool keep_last = false;  // whether truncation keeps the last tokens instead of the first ones
   bool add_special_tokens = true;
-  // Whether vectors are normalised and scores become probabilities. nullopt: the server's default.
+  // whether vectors are normalised and scores become probabilities; nullopt: the server's default
   std::optional<bool> activated;
   std::vector<std::string> unknown_fields;
 };
@@ -32,12 +32,13 @@ struct EmbeddingRequest {
   std::vector<TextOrTokens> input;
   std::optional<ChatPrompt> chat;  // replaces `input`: the chat template renders the chat to one text
   bool base64 = false;
-  std::optional<int> dimensions;  // number of components to keep of each vector, counted from the first one
+  std::optional<int> dimensions;  // number of components of each vector in the reply; the rest of the vector
+                                  // is cut off
   std::optional<Task> task;       // nullopt: the server's default task
   std::string input_type;         // Jina's `task`: the type of the texts, such as "retrieval.query"
 };
 
-// Cohere's request, which returns each vector in several formats.
+// Cohere's request, whose reply contains each vector in all formats of `types`.
 struct EmbedByTypeRequest {
   // binary and ubinary have one bit for each component.
   enum class Type : std::uint8_t { float32, base64, binary, ubinary };
@@ -64,7 +65,7 @@ struct RerankRequest {
   bool return_documents = true;
 };
 
-inline constexpr int kTextsMax = 2048;  // maximum number of texts per request
+inline constexpr int kTextsMax = 2048;  // maximum number of texts in one request
 
 // Reads the body of /v1/embeddings, /pooling or /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);

@@ -118,7 +118,8 @@ Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules
   std::uint64_t header = 0;
   if (file->size() >= sizeof header) std::memcpy(&header, file->data(), sizeof header);
   if (header < 2 || header > kHeaderBytesMax || header > file->size() - sizeof header) {
-    // Checked only for an invalid header: a valid safetensors header of 128 bytes also begins with 0x80.
+    // Checked only if the header is invalid, because a valid safetensors header of 128 bytes also begins with
+    // 0x80.
     if (file->starts_with("PK\x03\x04") || file->starts_with('\x80'))
       return bad_embeds(
           "is a file of torch.save (pickle), which the server never reads because it can contain code: {}",

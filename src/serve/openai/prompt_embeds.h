@@ -9,8 +9,9 @@
 
 namespace octavo::openai {
 
-// Returns an error on "prompt_embeds" if the server does not accept embeddings, or if the file is not a
-// safetensors file of the right width and at most the maximum length. Never reads Python's pickle format.
+// Returns an error with field "prompt_embeds" if the server does not accept embeddings, if the file is not a
+// safetensors file, or if the tensor has the wrong hidden_size or too many tokens. Never reads Python's
+// pickle format.
 Result<MediaPart> read_prompt_embeds(std::string_view base64, const RequestRules& rules);
 
 }  // namespace octavo::openai

@@ -12,13 +12,12 @@
 
 namespace octavo::openai {
 
-// Reads prompt_logprob_token_ids and prompt_logprob_start into `out`, and makes all rows equally long with
-// -1. check_request() compares the number of rows with the prompt.
+// Reads prompt_logprob_token_ids (a row of ids for each position) and prompt_logprob_start into `out`. Pads
+// shorter rows with -1. check_request() compares the number of rows with the prompt.
 Result<> read_prompt_scores(Fields& fields, const RequestRules& rules, LogprobRequest& out);
 
-// Returns the logprobs as vLLM sends them. Skips the positions before prompt_logprob_start, which have none:
-// f32 [rows, listed tokens] in NumPy's .npy format (version 1.0, little-endian), as base64. Padding is
-// -infinity.
+// Returns the log-probabilities as vLLM sends them: f32 [rows, listed tokens] in NumPy's .npy format (version
+// 1.0, little-endian), as base64. Positions before prompt_logprob_start have no row. Padding is -infinity.
 std::string prompt_scores_base64(std::span<const TokenLogprobs> rows);
 
 }  // namespace octavo::openai

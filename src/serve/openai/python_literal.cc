@@ -22,10 +22,10 @@ bool is_quote(char c) { return c == '\'' || c == '"'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
 
-// Reads a string from its opening quote on. The caller has read the prefix.
+// Reads a string, beginning with its opening quote. The caller has read a prefix such as r or b.
 class StringReader {
  public:
-  // `argument` is true if the string is the whole value of an argument.
+  // argument: whether the string is the whole value of an argument of a call.
   StringReader(CallCursor& cursor, bool raw, bool nested_quotes, bool argument)
       : cursor_(cursor),
         text_(cursor.rest()),
@@ -58,7 +58,7 @@ class StringReader {
   }
 
  private:
-  // Returns whether a quote just before `begin` ends the string, or nullopt if this depends on later text.
+  // Returns whether the quote before text_[begin] ends the string, or nullopt if this depends on later text.
   std::optional<bool> ends_at(std::size_t begin) const {
     if (!nested_quotes_) return true;
     const std::size_t next = next_of(begin);
@@ -67,8 +67,9 @@ class StringReader {
     return argument_ ? argument_ends_at(next) : true;
   }
 
-  // Does the same for an argument. After ',' there must be another argument or the end of the call. After
-  // ')' there must be another call or the end of the list.
+  // text_[begin]: the ',' or ')' after a quote. Returns whether that quote ends the argument. After ','
+  // another argument or the end of the call must follow. After ')' another call or the end of the list must
+  // follow.
   std::optional<bool> argument_ends_at(std::size_t begin) const {
     const bool call_ends = text_[begin] == ')';
     const std::size_t next = next_of(begin + 1);
@@ -92,8 +93,8 @@ class StringReader {
     return value;
   }
 
-  // Reads \uXXXX. Two escapes can form one character. Returns the number of bytes read; 0 if the escape is
-  // invalid.
+  // Reads \uXXXX or \UXXXXXXXX (`digits`). Two escapes can form one character. Returns the number of bytes
+  // read; 0 if the escape is invalid.
   std::size_t unicode_escape(std::size_t digits, std::string& out) const {
     auto code = number(at_ + 2, digits, 16);
     if (!code) return 0;
@@ -110,7 +111,7 @@ class StringReader {
     return size;
   }
 
-  // Returns the number of bytes that are needed to decide the kind of an escape.
+  // Returns the number of bytes that must be available to decode the escape.
   std::size_t escape_size() const {
     switch (text_[at_ + 1]) {
       case 'u': {

@@ -10,9 +10,9 @@
 namespace octavo::openai {
 
 // Reads a string, number, list, tuple, set, dictionary, True, False, None, or JSON's true, false and null.
-// Tuples and sets become lists. Returns false for other expressions. With `nested_quotes`, a string may
-// contain unescaped quotes: a quote ends the string only if `,`, `)`, `]`, `}` or `:` follows. If the string
-// is an argument of a call, only `,` and `)` end it, and only if the call can continue or end there.
+// Tuples and sets become lists. Returns false for other expressions. If `nested_quotes` is true, a string may
+// contain unescaped quotes: a quote ends the string only if `,`, `)`, `]`, `}` or `:` follows. For an
+// argument of a call, only `,` or `)` may follow, and the call must be able to continue or end there.
 bool read_python(CallCursor& cursor, std::string& out, bool nested_quotes = false);
 
 // Removes the underscores that Python allows between the digits of a number. Returns nullopt if an

@@ -7,8 +7,8 @@
 namespace octavo::openai {
 namespace {
 
-// Reads the literal before the closing brackets of the last call. Returns nullopt if the literal is invalid
-// or more text is needed.
+// Reads `text` as the last argument of the last call, which ")]" follows. Returns nullopt if it is invalid or
+// more text is needed.
 std::optional<std::string> read(std::string_view text, bool nested_quotes = false) {
   const std::string closed = std::string(text) + ")]";
   CallCursor cursor(closed);

@@ -116,7 +116,7 @@ std::string_view own_reasoning_parser(const Tokenizer& tokenizer) {
 
 bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
                     const Tokenizer& tokenizer) {
-  constexpr std::size_t kTail = 32;  // more tokens than any marker has bytes
+  constexpr std::size_t kTail = 32;  // a marker has fewer bytes than this, and so fewer tokens
   const std::string tail = tokenizer.decode(prompt.last(std::min(kTail, prompt.size())), false).value_or("");
   const std::string_view text(tail.data(), tail.find_last_not_of(" \n") + 1);
   return std::ranges::any_of(marks.begins, [&](std::string_view mark) {
@@ -129,7 +129,7 @@ bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_
   for (std::size_t i = prompt.size(); i-- > 0;) {
     if (prompt[i] == rule.begin) return true;
     if (prompt[i] == rule.end) return false;
-    // A special token marks the beginning of the last turn, so the search ends.
+    // Any other special token is the beginning of the last turn, so the search ends.
     if (tokenizer.is_special(prompt[i])) break;
   }
   return rule.from_start && !turned_off;

@@ -31,7 +31,8 @@ std::optional<double> milliseconds(std::int64_t from_us, std::int64_t to_us) {
   return static_cast<double>(to_us - from_us) * 1e-3;
 }
 
-// Durations from the arrival to the first step, to the first token, and to the last token.
+// Durations in ms. queue: from the arrival to the first step. ttft: from the first step to the first token.
+// generation: from the first token to the last token.
 struct Phases {
   explicit Phases(const RequestTimes& t)
       : queue(milliseconds(t.arrived_us, t.scheduled_us)),

@@ -28,7 +28,7 @@ struct Usage {
   std::optional<std::int64_t> reasoning_tokens{};
   std::optional<RequestTimes> times{};  // times of a single answer; reported as "metrics" if set
   std::optional<AnswerCost> cost{};     // cost of all answers; reported as "octavo" if set
-  const Prices* prices = nullptr;       // prices of the cost; null: no money is reported
+  const Prices* prices = nullptr;       // prices for `cost`; null: no money is reported
 };
 
 // A prompt, for replies that repeat it.
@@ -42,8 +42,8 @@ struct EchoedPrompt {
 struct Progress {
   std::int64_t total = 0;
   std::int64_t cached = 0;    // number of tokens found in the prefix cache
-  std::int64_t computed = 0;  // number of tokens computed or found in the prefix cache
-  double ms = 0;              // milliseconds since the first step
+  std::int64_t computed = 0;  // number of tokens computed so far, including `cached`
+  double ms = 0;              // milliseconds since the first step of the request
 };
 
 struct ReplyOptions {
@@ -51,7 +51,7 @@ struct ReplyOptions {
   std::string model;
   std::string fingerprint;  // "": null in the reply
   std::string role = "assistant";
-  std::string echo{};        // used by chats: text before the content of each answer
+  std::string echo{};        // only for chats: text that the reply puts before the content of each answer
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
   int top_logprobs = 0;          // number of log-probabilities per position; -1: all
@@ -59,7 +59,7 @@ struct ReplyOptions {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  // prices with which the cost is converted to money; null: no money is reported
+  // whether the prompt's log-probabilities are sent as prompt_token_id_logprobs
   bool return_prompt_scores = false;
   bool include_usage = false;  // whether to report the usage at the end of a stream
   ToolUse tools{};             // only for chats
@@ -70,19 +70,19 @@ class Reply {
  public:
   virtual ~Reply() = default;
 
-  // The functions up to keep_alive() return server-sent events of a stream, or "" if there is nothing to
-  // send. `usage` is the current count, if the client requested usage in every event. open() is called
-  // before the first part of each answer.
+  // open() to keep_alive() return server-sent events of a stream, or "" if there is nothing to send. usage:
+  // the current usage if the client requested it in every event, otherwise null. open() is called before the
+  // first part of each answer.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
-  // Called after the last part that the client already has (resume_token_ids).
+  // Called after the parts that the client already has (resume_token_ids).
   virtual void resumed() {}
   // Called after the last part of all answers.
   virtual std::string close(const Usage& usage) = 0;
   // Called before the first part. Returns "" if the protocol has no such event.
   virtual std::string progress(const Progress&) { return ""; }
-  // Returns bytes for a stream without new output. Clients ignore these bytes, and proxies see that the
-  // connection is alive.
+  // Returns bytes to send if there is no new output for a while. Clients ignore these bytes; they keep
+  // proxies from closing the connection.
   virtual std::string keep_alive(const EchoedPrompt&) { return ": keep-alive\n\n"; }
   // Ends a broken stream with an error.
   virtual std::string failed(const Error& error) = 0;
@@ -95,8 +95,8 @@ class Reply {
   virtual bool shows_cached_tokens() const { return false; }
 
   virtual std::string_view content_type() const { return "application/json"; }
-  // Returns the body of a reply that is not a stream. The parts are sorted by index; answers i * n to i * n
-  // + n - 1 belong to prompts[i].
+  // Returns the body of a reply that is not a stream. parts: one whole answer each, sorted by index; answers
+  // i * n to i * n + n - 1 belong to prompts[i].
   virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                             const Usage& usage) = 0;
 };
@@ -104,7 +104,7 @@ class Reply {
 std::unique_ptr<Reply> chat_reply(const Tokenizer& tokenizer, ReplyOptions options);
 std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions options);
 
-// Returns the end of a stream whose events have only data: the usage, if requested, and "[DONE]".
+// Returns the end of a stream whose events have no names: the usage, if requested, and "[DONE]".
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
@@ -112,12 +112,13 @@ boost::json::object usage_json(const Usage& usage);
 void add_cost(const Usage& usage, boost::json::object& out);
 // Returns the progress in the format of llama.cpp's prompt_progress.
 boost::json::object progress_json(const Progress& progress);
-// Adds "usage" and vLLM's "metrics", in milliseconds. Events that did not happen are null.
+// Adds "usage" and vLLM's "metrics" (times in milliseconds). Times of events that did not happen are null.
 void add_usage(const Usage& usage, boost::json::object& out);
-// Returns the value of the header Server-Timing (W3C), with the known times among queue, ttft and
-// generation.
+// Returns the value of the header Server-Timing (W3C): the times queue, ttft and generation, as far as they
+// are known.
 std::string server_timing(const RequestTimes& times);
-// Adds unused fields as null, because vLLM's clients read them without checking that they exist.
+// Adds the fields of vLLM's replies that this server never sets, as null, because vLLM's clients read them
+// without checking that they exist.
 void add_unused(boost::json::object& out);
 // Adds "kv_transfer_params" if one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
@@ -127,7 +128,7 @@ boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
 // Returns vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank",
 // "decoded_token"}}.
-// With ReplyOptions::return_prompt_scores, a position has only the prompt's token.
+// With ReplyOptions::return_prompt_scores, each position has only the prompt's own token.
 boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
                                         const EchoedPrompt& prompt);
 

@@ -150,7 +150,7 @@ TEST(Requests, BeamSearch) {
     return chat_error("\"use_beam_search\":true," + more);
   };
   EXPECT_EQ(error(R"("n":1)"), "accepted");
-  EXPECT_EQ(error(R"("n":11)"), "n");  // 22 log-probabilities, but at most 20 are allowed
+  EXPECT_EQ(error(R"("n":11)"), "n");  // 11 beams need 22 log-probabilities, but at most 20 are allowed
   EXPECT_EQ(error(R"("n":0)"), "n");
   EXPECT_EQ(error(R"("length_penalty":17)"), "length_penalty");
   EXPECT_EQ(error(R"("temperature":-1)"), "temperature");
@@ -415,12 +415,12 @@ TEST(Requests, Logprobs) {
   EXPECT_EQ(completion(R"("logprobs":3)")->generation.sampling.logprobs.output, 3);
   EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.logprobs.prompt, 3);
   EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
-  // The reply reports the listed tokens, so top_logprobs need not equal their number.
+  // The reply reports the tokens of logprob_token_ids, so top_logprobs may differ from their number.
   EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());
   EXPECT_TRUE(completion(R"("logprobs":5,"logprob_token_ids":[5,6])").has_value());
 }
 
-// The example in OpenAI's quick start sends `store`.
+// The example in OpenAI's quick start sends `store`, so it must be accepted.
 TEST(Requests, ChatsAreNotStored) {
   const auto stored = chat(R"("store":true)");
   ASSERT_TRUE(stored);

@@ -8,6 +8,7 @@
 
 #include "base/exact_json.h"
 #include "base/hash.h"
+#include "base/quoted_text.h"
 #include "serve/openai/stored_items.h"
 
 namespace octavo::openai {
@@ -19,6 +20,18 @@ namespace {
 json::value parsed(const std::string& text) {
   boost::system::error_code error;
   return parse_exact_json(text, error);
+}
+
+std::string_view id_of(const json::value& item) {
+  const json::value* id = item.as_object().if_contains("id");
+  return id && id->is_string() ? std::string_view(id->get_string()) : "";
+}
+
+std::vector<std::string> item_ids(const std::string& response) {
+  std::vector<std::string> ids;
+  const json::value stored = parsed(response);
+  for (const json::value& item : stored.at("output").as_array()) ids.emplace_back(id_of(item));
+  return ids;
 }
 
 }  // namespace
@@ -35,8 +48,13 @@ void ResponseStore::cancel_with(const std::string& id, std::function<void()> can
 }
 
 void ResponseStore::finish(const std::string& id, std::string response, std::string conversation) {
+  std::vector<std::string> items = item_ids(response);
   const std::lock_guard lock(mutex_);
-  put({.id = id, .response = std::move(response), .conversation = std::move(conversation), .made = true});
+  put({.id = id,
+       .response = std::move(response),
+       .conversation = std::move(conversation),
+       .made = true,
+       .items = std::move(items)});
 }
 
 void ResponseStore::put(Entry entry) {
@@ -45,12 +63,14 @@ void ResponseStore::put(Entry entry) {
   bytes_ += entry.bytes();
   entries_.push_back(std::move(entry));
   by_id_[entries_.back().id] = std::prev(entries_.end());
+  for (const std::string& item : entries_.back().items) by_item_[item] = std::prev(entries_.end());
   while (bytes_ > bytes_max_) drop(entries_.begin());
 }
 
 void ResponseStore::drop(Entries::iterator entry) {
   bytes_ -= entry->bytes();
   by_id_.erase(entry->id);
+  for (const std::string& item : entry->items) by_item_.erase(item);
   entries_.erase(entry);
 }
 
@@ -94,6 +114,22 @@ Result<json::array> ResponseStore::input(const std::string& id) const {
     const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(id)), index);
     return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
   });
+}
+
+Result<json::value> ResponseStore::item(const std::string& id) const {
+  std::string response;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_item_.find(id);
+    if (found == by_item_.end())
+      return field_failure("id", ErrorCode::not_found,
+                           "no stored response has the item {}: send the item itself", quoted_text(id));
+    response = found->second->response;
+  }
+  const json::value stored = parsed(response);
+  for (const json::value& item : stored.at("output").as_array())
+    if (id_of(item) == id) return item;
+  return field_failure("id", ErrorCode::not_found, "the item {} is not in its response", quoted_text(id));
 }
 
 Result<> ResponseStore::forget(const std::string& id) {

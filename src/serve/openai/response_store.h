@@ -3,6 +3,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,13 +13,15 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/error.h"
 #include "serve/openai/conversation_store.h"
 
 namespace octavo::openai {
 
-// The total size is limited, so the oldest responses are dropped. Any thread may call the functions.
+// The total size is limited: if it is exceeded, the oldest responses are dropped. Any thread may call the
+// functions.
 class ResponseStore {
  public:
   explicit ResponseStore(std::size_t bytes_max)
@@ -27,12 +30,12 @@ class ResponseStore {
   // Returns the store of conversations, which has a separate limit of the same size.
   ConversationStore& conversations() const { return *conversations_; }
 
-  // Adds a response that is generated in the background. `conversation` contains all items before the
-  // response.
+  // Adds a response that is generated in the background. conversation: all items before the response, as
+  // JSON.
   void begin(const std::string& id, std::string response, std::string conversation);
   // Sets the function that cancels the response. Does nothing if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
-  // Stores a finished response. `conversation` contains all items up to the end of the response, for the
+  // Stores a finished response. conversation: all items including those of the response, as JSON, for the
   // next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
 
@@ -42,6 +45,8 @@ class ResponseStore {
   // Returns all items before the response, oldest first: the items of earlier responses, then the items of
   // the request. Each item has an id that never changes.
   Result<boost::json::array> input(const std::string& id) const;
+  // Returns the output item with this id of a finished response.
+  Result<boost::json::value> item(const std::string& id) const;
   Result<> forget(const std::string& id);
   // Ends the response's generation. Returns not_found for an unknown response, and invalid_argument if the
   // response is not generated in the background.
@@ -54,8 +59,11 @@ class ResponseStore {
     std::string conversation{};
     std::function<void()> cancel{};
     bool made = false;
+    std::vector<std::string> items{};  // ids of the output items
 
-    std::size_t bytes() const { return 256 + 2 * id.size() + response.size() + conversation.size(); }
+    std::size_t bytes() const {
+      return 256 + 2 * id.size() + response.size() + conversation.size() + 128 * items.size();
+    }
   };
   using Entries = std::list<Entry>;
 
@@ -68,6 +76,7 @@ class ResponseStore {
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;
+  std::unordered_map<std::string, Entries::iterator> by_item_;
   std::size_t bytes_ = 0;
 };
 

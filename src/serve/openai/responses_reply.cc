@@ -21,8 +21,8 @@ namespace {
 
 enum class Kind : std::uint8_t { reasoning, message, call, custom };
 
-// The ids depend only on their arguments, so a server that continues another server's response gives the
-// same ids.
+// The ids depend only on the arguments. So a server that continues another server's stream writes the same
+// ids.
 std::string item_id(Kind kind, const std::string& response_id, std::size_t index) {
   constexpr std::string_view kPrefixes[] = {"rs", "msg", "fc", "ctc"};
   const std::string_view prefix = kPrefixes[static_cast<std::size_t>(kind)];
@@ -59,7 +59,7 @@ class ResponsesReply final : public Reply {
   }
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
-    // A keep-alive has already started the stream, so the first events were sent.
+    // A keep-alive has already sent the first events.
     if (sequence_ > 0) return "";
     prompt_ids_ = prompt.token_ids;
     response_event("response.created");
@@ -91,7 +91,7 @@ class ResponsesReply final : public Reply {
     (void)events_.take_unfinished();
     response_["status"] = "failed";
     response_["error"] = json::object{{"code", "server_error"}, {"message", error.message}};
-    // Stores the response only if the client knows its id.
+    // Stores the response only if the client can know its id.
     if (responses_.background || sequence_ > 0) keep();
     response_event("response.failed");
     return events_.take_unfinished();
@@ -105,7 +105,7 @@ class ResponsesReply final : public Reply {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
     json::object out = response_;
-    // The stored copy lacks these parameters, because they are valid for one request only.
+    // The stored copy has no kv_transfer_params, because they are only valid for one request.
     add_kv_transfer(parts, out);
     return exact_json_text(out);
   }
@@ -123,7 +123,7 @@ class ResponsesReply final : public Reply {
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
     if (!parsed.reasoning.empty()) grow(Kind::reasoning, parsed.reasoning);
     if (options_.logprobs) {
-      // If several tokens form one character, the entries of all these tokens are sent with the last one.
+      // If several tokens form one character, their log-probabilities are sent together with the character.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
@@ -143,7 +143,7 @@ class ResponsesReply final : public Reply {
     if (part.finish) finish_ = part.finish;
   }
 
-  // Starts an item of this kind. Later text is appended to the item.
+  // Starts an item of this kind, unless the current item has this kind.
   void begin(Kind kind) {
     if (item_ && item_->kind == kind) return;
     end("completed");
@@ -292,7 +292,7 @@ class ResponsesReply final : public Reply {
   json::object response_;
   MessageReader reader_;
   std::optional<Item> item_{};
-  json::array logprobs_{};  // entries of tokens whose text is not sent yet
+  json::array logprobs_{};  // log-probabilities of tokens whose text was not sent yet
   std::vector<TokenId> prompt_ids_{}, output_ids_{};
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;

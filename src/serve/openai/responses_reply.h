@@ -17,11 +17,12 @@ struct ResponsesOptions {
   boost::json::object response;     // the response object without id, created_at and status
   boost::json::array conversation;  // all items before this response
   ResponsesTools tools{};           // tools whose calls differ from those of a chat
-  ResponseStore* store = nullptr;   // store that keeps the response, or null
-  // store of the conversation that the response extends, or null
+  ResponseStore* store = nullptr;   // store in which the response is stored, or null
+  // store of the conversation to which the response is added, or null
   ConversationStore* conversations = nullptr;
-  std::string conversation_id{};  // id of the conversation that the response extends; "": none
-  std::size_t known_items = 0;    // number of items of `conversation` that the store already has
+  std::string conversation_id{};  // id of the conversation to which the response is added; "": none
+  std::size_t known_items = 0;    // number of items at the beginning of `conversation` that the store already
+                                  // has
   bool background = false;
   // whether the response contains input_messages and output_messages; needs return_token_ids
   bool messages = false;

@@ -4,18 +4,39 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "base/exact_json.h"
+
 namespace octavo::openai {
 
 namespace json = boost::json;
 
 namespace {
 
-// Returns whether another server has run this call within its answer. Such a call has no result for this
-// model; the text of the answer follows the call.
+// Returns whether this is a call that another API's server has run within its answer. The item has no result;
+// the text of that answer follows it.
 bool is_hosted_call(std::string_view type) {
   constexpr std::string_view kTypes[] = {"web_search_call", "file_search_call", "code_interpreter_call",
                                          "image_generation_call"};
   return std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
+// Calls of tools that OpenAI's models know, and that the client runs. This server makes no such calls, but a
+// conversation that began elsewhere has them. For the model they are calls of a function.
+struct ClientTool {
+  std::string_view call, output, function;
+  std::string_view arguments;  // member of the call that contains the arguments
+};
+constexpr ClientTool kClientTools[] = {
+    {"local_shell_call", "local_shell_call_output", "local_shell", "action"},
+    {"shell_call", "shell_call_output", "shell", "action"},
+    {"apply_patch_call", "apply_patch_call_output", "apply_patch", "operation"},
+    {"tool_search_call", "tool_search_output", "tool_search", "arguments"},
+};
+
+const ClientTool* client_tool(std::string_view type) {
+  const auto found = std::ranges::find_if(
+      kClientTools, [&](const ClientTool& tool) { return type == tool.call || type == tool.output; });
+  return found == std::end(kClientTools) ? nullptr : found;
 }
 
 // Converts items to chat messages. Consecutive reasoning, texts and calls of the assistant become one
@@ -34,21 +55,26 @@ class Conversation {
     if (type == "reasoning") return add_reasoning(fields);
     if (type == "mcp_call") return add_server_call(fields);
     if (type.starts_with("mcp_")) return {};  // lists of tools, and approvals
+    if (const ClientTool* tool = client_tool(type))
+      return type == tool->call ? add_client_call(fields, *tool) : add_client_output(fields);
+    if (type == "additional_tools") return add_tools(fields);
     if (is_hosted_call(type)) {
       ignored_.push_back("input.type=" + type);
       return {};
     }
     return invalid(name + ".type",
                    "{} is not supported: must be message, function_call, function_call_output, "
-                   "custom_tool_call, custom_tool_call_output, reasoning or an mcp item",
+                   "custom_tool_call, custom_tool_call_output, reasoning, additional_tools or an mcp item",
                    type);
   }
 
   json::array take() { return std::move(messages_); }
-  // Returns whether the last item is an assistant message that the client has marked as unfinished.
+  // Returns whether the last item is an assistant message with the status of an unfinished one.
   bool unfinished() const { return unfinished_; }
   std::vector<std::string> take_images() { return std::move(images_); }
   std::vector<std::string> take_ignored() { return std::move(ignored_); }
+  // Returns the lists of tools that items of the input add.
+  std::vector<ToolList> take_tools() { return std::move(tools_); }
 
  private:
   // Reads a string, or joins the texts of a list of parts.
@@ -100,7 +126,7 @@ class Conversation {
     return {};
   }
 
-  // Returns a text, or the parts of a chat message.
+  // Returns the content for a chat message: a text, or a list of parts.
   Result<json::value> content_of(Fields& fields, std::string_view field) {
     const json::value* content = fields.any(field);
     if (!content->is_array()) {
@@ -161,6 +187,37 @@ class Conversation {
     return {};
   }
 
+  Result<> add_client_call(Fields& fields, const ClientTool& tool) {
+    std::string id;
+    TRY_VOID(fields.text("call_id", id));
+    const json::value* arguments = fields.any(tool.arguments);
+    json::object call{{"call_id", id},
+                      {"name", tool.function},
+                      {"arguments", arguments ? exact_json_text(*arguments) : "{}"}};
+    Fields called(call, fields.full_name(""));
+    return add_call(called, "function_call");
+  }
+
+  // Adds the result of such a call. A text stays, and other results are shown as JSON.
+  Result<> add_client_output(Fields& fields) {
+    std::string id;
+    TRY_VOID(fields.text("call_id", id));
+    if (id.empty()) TRY_VOID(fields.text("id", id));  // local_shell_call_output
+    TRY_VOID(add_tools(fields));
+    const json::value* output = fields.any("output");
+    if (!output) output = fields.any("tools");
+    json::object result{{"call_id", id}, {"output", ""}};
+    if (output) result["output"] = output->is_string() ? *output : json::value(exact_json_text(*output));
+    Fields answered(result, fields.full_name(""));
+    return add_output(answered);
+  }
+
+  Result<> add_tools(Fields& fields) {
+    TRY(const json::array* tools, fields.array("tools"));
+    if (tools) tools_.push_back({fields.full_name("tools"), tools});
+    return {};
+  }
+
   // Adds a call that an MCP server has run, with its result.
   Result<> add_server_call(Fields& fields) {
     std::string id, label, name, arguments;
@@ -204,15 +261,34 @@ class Conversation {
   json::array messages_;
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
+  std::vector<ToolList> tools_;
   bool in_turn_ = false;
   bool has_text_ = false;  // whether the current turn contains text
   bool unfinished_ = false;
 };
 
+// Replaces references to items of stored responses with these items.
+Result<> resolve_references(json::array& items, std::size_t first, const ResponseStore& stored) {
+  for (std::size_t i = first; i < items.size(); ++i) {
+    const json::object* item = items[i].if_object();
+    const json::value* type = item ? item->if_contains("type") : nullptr;
+    if (!type || *type != "item_reference") continue;
+    const std::string at = fmt::format("input[{}].", i - first);
+    Fields fields(*item, at);
+    std::string id;
+    TRY_VOID(fields.text("id", id));
+    auto found = stored.item(id);
+    if (!found) return invalid(at + "id", "{}", found.error().message);
+    items[i] = *std::move(found);
+  }
+  return {};
+}
+
 // Appends the request's items to the items of the previous response, and converts all items to chat
-// messages. As in vLLM, the answer continues an unfinished message.
-Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
-                    std::vector<std::string>& ignored, json::object& chat) {
+// messages. As in vLLM, the answer continues an unfinished message. Returns the lists of tools in the items.
+Result<std::vector<ToolList>> read_input(Fields& fields, const ResponseStore& stored, json::array& items,
+                                         std::vector<std::string>& images, std::vector<std::string>& ignored,
+                                         json::object& chat) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   const std::size_t before = items.size();
@@ -226,16 +302,18 @@ Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>
   if (items.size() > kMessagesMax)
     return invalid("input", "must have at most {} items together with the earlier items, got {}",
                    kMessagesMax, items.size());
+  TRY_VOID(resolve_references(items, before, stored));
   Conversation conversation;
   for (std::size_t i = 0; i < items.size(); ++i)
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
   images = conversation.take_images();
   ignored = conversation.take_ignored();
   chat["messages"] = conversation.take();
-  if (!conversation.unfinished()) return {};
-  chat["add_generation_prompt"] = false;
-  chat["continue_final_message"] = true;
-  return {};
+  if (conversation.unfinished()) {
+    chat["add_generation_prompt"] = false;
+    chat["continue_final_message"] = true;
+  }
+  return conversation.take_tools();
 }
 
 // Converts text.format to response_format.
@@ -381,7 +459,8 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY_VOID(read_history(fields, stored, request));
   std::vector<std::string> images, ignored;
   json::object chat;
-  TRY_VOID(read_input(fields, request.conversation, images, ignored, chat));
+  TRY(const std::vector<ToolList> added,
+      read_input(fields, stored, request.conversation, images, ignored, chat));
   const int omitted = omit_images(rules, chat["messages"].get_array(), images);
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), MediaKind::image));
@@ -394,7 +473,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
     else if (std::ranges::find(kOwnFields, field) == std::end(kOwnFields))
       chat[field] = value;
   }
-  TRY(request.tools, convert_responses_tools(fields, chat, ignored));
+  TRY(request.tools, convert_responses_tools(fields, added, chat, ignored));
   TRY_VOID(convert_format(fields, chat, ignored));
   TRY_VOID(convert_limits(fields, chat));
   std::string instructions;

@@ -17,9 +17,10 @@ struct ResponsesRequest {
   ChatRequest chat;
   boost::json::object response;     // the response object without id, status and output
   boost::json::array conversation;  // items of earlier responses, then all items of the input
-  // id of the conversation that the new items and the output extend; "": none
+  // id of the conversation to which the new items and the output are added; "": none
   std::string conversation_id{};
-  std::size_t known_items = 0;  // number of items of `conversation` that existed before this request
+  std::size_t known_items = 0;  // number of items at the beginning of `conversation` that existed before this
+                                // request
   ResponsesTools tools{};       // tools whose calls differ from those of a chat
   bool store = true;
   bool background = false;  // whether to answer the request at once and generate the response afterwards
@@ -30,7 +31,7 @@ struct ResponsesRequest {
 // Reads the items of earlier turns, which `previous_response_id` or `conversation` (an id or {"id"}) names.
 Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request);
 
-// Errors contain the field names of this protocol.
+// Errors contain the field names of /v1/responses.
 Result<ResponsesRequest> parse_responses_request(const boost::json::object& body, const RequestRules& rules,
                                                  const ResponseStore& stored);
 

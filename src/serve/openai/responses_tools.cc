@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 namespace {
 
-// The only argument of a custom tool's function.
+// Name of the only argument that the function of a custom tool has.
 constexpr std::string_view kInput = "input";
 
 // Tools that OpenAI's servers run, or whose schemas only OpenAI's models know. Codex always sends some of
@@ -57,6 +57,9 @@ class ToolConverter {
     return {};
   }
 
+  // From now on, a tool replaces an earlier one with its name.
+  void replace() { replaces_ = true; }
+
   // Returns all functions, or an error if no tool remains.
   Result<json::array> finish(std::vector<std::string>& ignored) {
     TRY_VOID(left_out_.finish(!functions_.empty(), ignored));
@@ -67,14 +70,25 @@ class ToolConverter {
  private:
   Result<> push(Fields& fields, json::object function, ResponsesTool tool) {
     if (functions_.size() >= kToolsMax) return invalid("tools", "must contain at most {} tools", kToolsMax);
+    std::string flat = flat_tool_name(tool.name_space, tool.name);
+    if (replaces_) remove(flat);
     if (tool.custom || !tool.name_space.empty()) {
-      std::string flat = flat_tool_name(tool.name_space, tool.name);
       function["name"] = flat;
       if (!tools_.emplace(std::move(flat), std::move(tool)).second)
         return invalid(fields.full_name("name"), "is also the name of another tool");
     }
     functions_.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
     return {};
+  }
+
+  void remove(std::string_view flat) {
+    tools_.erase(std::string(flat));
+    const auto same = [&](const json::value& tool) {
+      const json::value* name = tool.at("function").as_object().if_contains("name");
+      return name && name->is_string() && std::string_view(name->get_string()) == flat;
+    };
+    const auto found = std::ranges::find_if(functions_, same);
+    if (found != functions_.end()) functions_.erase(found);
   }
 
   static Result<ResponsesTool> named(Fields& fields, std::string_view name_space) {
@@ -87,16 +101,13 @@ class ToolConverter {
     function.erase("type");
     if (const json::value* strict = function.if_contains("strict"); strict && strict->is_null())
       function.erase("strict");
-    if (name_space.empty()) {
-      functions_.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
-      return {};
-    }
     TRY(ResponsesTool tool, named(fields, name_space));
-    if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");
+    if (tool.name.empty() && !name_space.empty()) return invalid(fields.full_name("name"), "is missing");
     return push(fields, std::move(function), std::move(tool));
   }
 
-  // Adds the grammar of the input to the description, because nothing else makes the model follow it.
+  // If the tool has a grammar for its input, adds the grammar to the description, because the server does not
+  // enforce it.
   Result<> add_custom(Fields& fields, std::string_view name_space) {
     TRY(ResponsesTool tool, named(fields, name_space));
     if (tool.name.empty()) return invalid(fields.full_name("name"), "is missing");
@@ -136,10 +147,11 @@ class ToolConverter {
   ServerTools left_out_;
   json::array functions_;
   ResponsesTools tools_;
+  bool replaces_ = false;
 };
 
-// Reads {"type", "name", "namespace"} of tool_choice. Returns "" for a tool that only OpenAI's servers
-// could run.
+// Reads {"type", "name", "namespace"} of tool_choice. Returns the function's flat name, or "" for a hosted
+// tool.
 Result<std::string> chosen_name(const json::object& choice, const std::string& at) {
   Fields fields(choice, at + ".");
   std::string type, name, name_space;
@@ -204,12 +216,16 @@ std::string custom_tool_input(const std::string& arguments) {
   return input && input->is_string() ? std::string(input->get_string()) : arguments;
 }
 
-Result<ResponsesTools> convert_responses_tools(Fields& fields, json::object& chat,
-                                               std::vector<std::string>& ignored) {
+Result<ResponsesTools> convert_responses_tools(Fields& fields, const std::vector<ToolList>& added,
+                                               json::object& chat, std::vector<std::string>& ignored) {
   TRY(const json::array* tools, fields.array("tools"));
   ToolConverter converter;
   for (std::size_t i = 0; tools && i < tools->size(); ++i)
     TRY_VOID(converter.add((*tools)[i], fmt::format("tools[{}]", i)));
+  converter.replace();
+  for (const ToolList& list : added)
+    for (std::size_t i = 0; i < list.tools->size(); ++i)
+      TRY_VOID(converter.add((*list.tools)[i], fmt::format("{}[{}]", list.field, i)));
   TRY(json::array functions, converter.finish(ignored));
   const bool any = !functions.empty();
   if (any) chat["tools"] = std::move(functions);

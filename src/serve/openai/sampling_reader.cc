@@ -93,7 +93,8 @@ json::object number_schema(const SamplingField& field, bool whole, double type_m
   return out;
 }
 
-// Returns the alternatives of a number's schema, because clients may also send numbers as strings.
+// Returns the alternatives in the schema of a number: the number, or a string with it, which clients may also
+// send.
 json::array number_forms(json::object number) {
   const bool whole = number.at("type") == "integer";
   const char* pattern = whole ? "^-?[0-9]+$" : "^[+-]?[0-9]*[.]?[0-9]*([eE][+-]?[0-9]+)?$";

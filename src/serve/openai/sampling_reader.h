@@ -13,7 +13,7 @@ namespace octavo::openai {
 
 // Values of fields that a request does not set.
 struct GenerationDefaults {
-  boost::json::object sampling;   // values by field name
+  boost::json::object sampling;   // the keys are names of sampling fields
   std::optional<int> max_tokens;  // default and upper limit of the output tokens
 };
 
@@ -24,8 +24,8 @@ Result<GenerationDefaults> generation_defaults(const boost::json::object& config
 // Returns whether generation_config.json can set a default for this field.
 bool is_generation_default(std::string_view name);
 
-// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. `temperature`
-// is the route's default, which overrides the model's default.
+// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. temperature: the
+// route's default, which overrides that in `defaults`.
 Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
                     std::optional<double> temperature = std::nullopt);
 

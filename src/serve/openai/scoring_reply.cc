@@ -10,8 +10,8 @@ namespace json = boost::json;
 
 namespace {
 
-// The first label's probability relative to all labels: 1 / sum(exp(logprob - first)). No label has a
-// share if all are impossible.
+// Returns the probability of the first label relative to the sum over all labels: 1 / sum(exp(logprob -
+// first)). Returns 0 if the first label is impossible.
 double share(std::span<const std::pair<TokenId, float>> labels) {
   const double first = labels.front().second;
   if (std::isinf(first)) return 0;

@@ -8,9 +8,8 @@
 namespace octavo::openai {
 
 // Each answer has one output token, with the log-probabilities of the labels (logprob_token_ids). The score
-// is the probability of the first label: with `among_labels`, its share of the probability of all labels,
-// otherwise its probability in the whole vocabulary. An answer without log-probabilities, because it was
-// aborted, has the score null.
+// is the probability of the first label. among_labels: true: relative to the sum over all labels; false: in
+// the whole vocabulary. An aborted answer has no log-probabilities, and its score is null.
 std::unique_ptr<Reply> scoring_reply(ReplyOptions options, bool among_labels);
 
 }  // namespace octavo::openai

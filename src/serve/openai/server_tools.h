@@ -1,4 +1,4 @@
-// Tools that a hosted API runs itself, such as web_search. This server cannot run such tools.
+// Handles hosted tools, which an API's servers run themselves, such as web_search. Octavo cannot run them.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace octavo::openai {
 
-// If the request has other tools, a hosted tool is left out with a warning in the log. If the hosted tool
-// is the only one, the request fails, because an answer without the tool would look like the tool's result.
+// If the request also has tools that are not hosted, hosted tools are left out with a warning in the log. If
+// it has only hosted tools, the request fails, because the answer would look as if the tools had been used.
 class ServerTools {
  public:
-  // `field` is the name of the tool's type for errors, such as "tools[0].type".
+  // field: name of the tool's type for errors, such as "tools[0].type".
   void leave_out(std::string_view type, std::string field);
 
-  // Appends the warnings to `ignored`. `others` is true if the request has other tools. Returns
-  // invalid_argument if a tool was left out and no other tools remain.
+  // Appends the warnings to `ignored`. others: whether the request has tools that are not hosted. Returns
+  // invalid_argument if a tool was left out and `others` is false.
   Result<> finish(bool others, std::vector<std::string>& ignored) const;
 
  private:

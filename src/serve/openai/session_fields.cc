@@ -41,7 +41,7 @@ Result<> read_action(const json::value& value, const std::string& name, SessionU
   f.accept({"action_id", "action_version"});
   TRY(const json::object* payload, f.object("payload"));
   constexpr std::string_view kVerbs[] = {"pin", "retain", "demote", "release", "prefetch"};
-  // An action of an unknown type is ignored with a warning: hints may be ignored, as in vLLM.
+  // An action of an unknown type is ignored with a warning in the log, as in vLLM.
   if (std::ranges::find(kVerbs, type) == std::end(kVerbs)) {
     unknown.push_back(fmt::format("{}={}", f.full_name("action_type"), quoted_text(type)));
     return {};
@@ -74,8 +74,8 @@ Result<> read_kv_hints(Fields& fields, SessionUse& use, std::vector<std::string>
   return {};
 }
 
-// Reads Dynamo's extensions. `osl` is for routers. Blocks of an answer stay cached, so the next turn's
-// prefix needs no speculative prefill unless the client sends it to /v1/sessions/{id}/prefill.
+// Reads Dynamo's extensions. Ignores `osl`, which is for routers, and `speculative_prefill`, because the
+// blocks of an answer stay cached anyway.
 Result<> read_nvext(Fields& fields, SessionHints& out, std::vector<std::string>& unknown) {
   TRY(const json::object* extensions, fields.object("nvext"));
   if (extensions == nullptr) return {};
@@ -134,7 +134,7 @@ Result<SessionHints> read_session(Fields& fields, std::vector<std::string>& unkn
       TRY_VOID(fields.text(name, hints.use.key.id));
       named_by = name;
     }
-  // An empty prompt_cache_key counts as missing: OpenAI's clients send it if they have no key.
+  // An empty prompt_cache_key counts as missing, because OpenAI's clients send "" if they have no key.
   if (!hints.use.key.id.empty()) TRY_VOID(check_session_id(named_by, hints.use.key.id));
   return hints;
 }

@@ -23,7 +23,7 @@ struct SessionHints {
 // effect to `unknown`. Returns an error with the field's name if a value is invalid.
 Result<SessionHints> read_session(Fields& fields, std::vector<std::string>& unknown);
 
-// Checks a session name from `field`.
+// Returns an error with this field if the session name is invalid.
 Result<> check_session_id(std::string_view field, std::string_view id);
 
 // Reads {"type": "ephemeral", "ttl": "5m" | "1h"}. Returns the time to live in seconds.

@@ -9,8 +9,8 @@
 
 namespace octavo::openai {
 
-// Adds missing types and ids to items, which must be objects. The content of a message becomes a list of
-// parts. `new_id` makes an id from a prefix ("msg" or "item") and the item's index.
+// Adds missing types and ids to items, which must be objects. If the content of a message is a string, it
+// becomes a list of parts. new_id: makes an id from a prefix ("msg" or "item") and the item's index.
 boost::json::array with_ids(const boost::json::array& items,
                             const std::function<std::string(std::string_view, std::size_t)>& new_id);
 

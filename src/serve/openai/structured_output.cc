@@ -36,7 +36,7 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   if (type == "structural_tag")
     return make_source(GrammarKind::structural_tag, exact_json_text(*format), "response_format");
   if (type == "text" || type == "json_object") {
-    // OpenAI's json_object has no schema, but other servers accept a schema with it.
+    // In OpenAI's API, json_object has no schema, but some servers accept one.
     const json::value* schema = type == "json_object" ? f.any("schema") : nullptr;
     report_unread(f, unknown);
     if (type == "text") return std::nullopt;
@@ -57,8 +57,8 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
 
-// Old names of vLLM and names of other servers. These fields are refused, because ignoring a constraint
-// would give free text.
+// Constraints with old names of vLLM or names of other servers. They are refused, because if they were
+// ignored, the output would be free text.
 struct Foreign {
   std::string_view name, instead;
 };
@@ -136,7 +136,7 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   TRY_VOID(f.boolean("disable_any_whitespace", compact));
   source.options.whitespace =
       compact ? grammar::JsonOptions::Whitespace::none : grammar::JsonOptions::Whitespace::bounded;
-  // no effect: objects with listed properties never have additional ones
+  // has no effect: objects with listed properties never have additional ones
   f.accept({"disable_additional_properties"});
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
   for (const std::string& name : f.unread()) return invalid(name, "is not a field of structured_outputs");

@@ -12,16 +12,15 @@
 
 namespace octavo::openai {
 
-// Reads OpenAI's response_format ("text", "json_object", "json_schema", or vLLM's "structural_tag") or
-// vLLM's structured_outputs. Returns nullopt if the output is free text, and an error if the request has
-// both fields. `json` contains the server's JSON defaults. Unknown members of response_format are added to
-// `unknown`.
+// Reads OpenAI's response_format ("text", "json_object", "json_schema", or vLLM's "structural_tag") or vLLM's
+// structured_outputs. Returns nullopt if the output is free text, and an error if the request has both
+// fields. json: the server's defaults for JSON. Adds unknown members of response_format to `unknown`.
 Result<std::optional<grammar::GrammarSource>> read_structured_output(Fields& fields,
                                                                      const grammar::JsonOptions& json,
                                                                      std::vector<std::string>& unknown);
 
-// Returns whether this field constrains answers in this server or in others. Such a field must not be
-// ignored.
+// Returns whether a field with this name constrains answers, in Octavo or in other servers. Such a field must
+// not be ignored.
 bool is_constraint(std::string_view field);
 
 }  // namespace octavo::openai

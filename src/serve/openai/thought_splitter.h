@@ -23,11 +23,11 @@ class ThoughtSplitter {
     std::string thought, text;  // `thought` precedes `text`; both are without markers
   };
 
-  // If `open` is true, the answer begins with reasoning even without a marker.
+  // open: whether the answer begins with reasoning even without a marker.
   ThoughtSplitter(const ThoughtMarks& marks, bool open);
 
   Step push(std::string_view piece);
-  // Call it at the end of the text. Returns the text that was held back.
+  // Call it at the end of the answer. Returns the text that is still held back.
   Step finish();
   bool thinks() const { return state_ == State::thoughts || (state_ == State::start && open_); }
 

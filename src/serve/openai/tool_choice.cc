@@ -50,8 +50,8 @@ Result<std::string> read_named(const json::object& choice, const json::array& to
   return invalid(at + ".function.name", "{} is not in the list of tools", name);
 }
 
-// Reads OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Removes all tools that are
-// not allowed from `all`, and returns the mode.
+// Reads OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Removes from `all` the tools
+// that are not allowed, and returns the mode.
 Result<std::string> read_allowed(const json::object& choice, const json::array& tools,
                                  std::vector<grammar::Tool>& all) {
   const std::string at = "tool_choice.allowed_tools";
@@ -96,7 +96,7 @@ std::string schema_of(const grammar::GrammarSource& output) {
   return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
 }
 
-// Constrains the answers of a model that can call tools.
+// Sets the constraint for answers that may call tools, if they need a constraint.
 Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::string> special,
                     std::span<const grammar::Tool> tools, ToolRequest& request) {
   const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);
@@ -109,8 +109,8 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
       schema.empty()
           ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
           : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
-  // Calls of this dialect cannot be constrained by a grammar. Only the schema of response_format constrains
-  // the answer, and the parser checks known_only.
+  // A grammar cannot constrain calls of this dialect. So only the schema of response_format constrains the
+  // answer, and the tool parser checks known_only.
   if (!tag && !strict) return {};
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,
@@ -120,7 +120,7 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
   return {};
 }
 
-// Returns whether the parser needs the types in the tools' schemas.
+// Returns whether the tool parser needs the parameter types in the tools' schemas.
 bool needs_types(const grammar::ToolDialect& dialect) {
   using Form = grammar::ToolDialect::Form;
   return dialect.form == Form::parameters || dialect.form == Form::gemma || dialect.numbered;
@@ -145,7 +145,8 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
   return bind_calls(*dialect, special, tools, request);
 }
 
-// Returns "auto", or another mode if `use` contains a forced call. Removes excluded tools from `all`.
+// Returns "auto", or "required" if it has set use.forced. Removes from `all` the tools that must not be
+// called.
 Result<std::string> read_mode(const json::value* choice, const json::array& tools,
                               std::vector<grammar::Tool>& all, ToolUse& use) {
   std::string mode = "auto";
@@ -232,7 +233,8 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
     TRY_VOID(read_auto(dialect, special_tokens, std::move(all), request));
     return request;
   }
-  // A response_format constrains the content, but an answer with a forced call has no content.
+  // A response_format is ignored, because it constrains the content, and answers with a forced call have no
+  // content.
   if (request.output && request.output->field.starts_with("structured_outputs"))
     return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));
@@ -268,7 +270,9 @@ ForcedCalls forced_calls(std::string_view text) {
     next = cursor.literal(",");
   }
   if (read.rest.starts_with(']')) read.rest = trimmed(read.rest.substr(1));
-  if (read.rest == ",") read.rest = {};
+  // A limit may end the answer before the next call has a name. Such a beginning says nothing.
+  if (!read.calls.empty() && read.rest.find_first_not_of(", \n\t{\"") == std::string_view::npos)
+    read.rest = {};
   return read;
 }
 

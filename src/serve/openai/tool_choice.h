@@ -1,4 +1,5 @@
-// Reads a request's tools: which tools an answer must or may call, and how replies contain the calls.
+// Reads a request's tools: which tools an answer must or may call, and in which form the model writes the
+// calls.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -20,14 +21,14 @@
 
 namespace octavo::openai {
 
-// The tool that an answer must call. If `function` is "", the answer must call any tool.
+// The function that an answer must call; "": the answer must call at least one tool.
 struct ForcedTool {
   std::string function;
 };
 
 // At most one of `forced` and `dialect` is set. If neither is set, answers are plain text.
 struct ToolUse {
-  std::optional<ForcedTool> forced;               // answers consist of calls of this tool
+  std::optional<ForcedTool> forced;               // answers consist of forced calls
   const grammar::ToolDialect* dialect = nullptr;  // answers may contain calls in this dialect
   std::shared_ptr<const KnownTools> tools;        // set if `dialect` is set
   bool parallel = true;
@@ -35,16 +36,16 @@ struct ToolUse {
   bool known_only = false;  // whether calls of unknown tools are text (`allowed_tools`)
 };
 
-// Reads tools, tool_choice and parallel_tool_calls. `dialect` is the server's dialect, or null without
-// --enable-auto-tool-choice. `special_tokens` are the texts of the vocabulary's special tokens.
+// Reads tools, tool_choice and parallel_tool_calls. dialect: the server's dialect, or null without
+// --enable-auto-tool-choice. special_tokens: texts of the vocabulary's special tokens.
 //
-// A forced call has the same form as in vLLM: the arguments of the named function, or a list of at least
-// one {"name", "parameters"} (exactly one unless calls may be parallel). With `auto`, only strict tools and
-// `output` constrain an answer. `output` is the constraint from response_format; if it is a JSON schema,
-// the answer is either JSON of this schema or calls.
+// Forced calls have the same form as in vLLM. For a named function: only its arguments. For `required`: a
+// list of at least one {"name", "parameters"}, or of exactly one if parallel_tool_calls is false. With
+// `auto`, only strict tools and `output` constrain an answer. output: the constraint from response_format. If
+// it is a JSON schema, the answer is either JSON of this schema or calls.
 struct ToolRequest {
   ToolUse use;
-  // grammar of the answers, including the request's other constraint
+  // grammar of the answers, which includes the constraint from response_format
   std::optional<grammar::GrammarSource> output;
 };
 Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect,
@@ -58,16 +59,16 @@ std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
 bool tools_unused(Fields& fields);
 
-// Reads the list that tool_choice `required` produces. `calls` are the complete calls, and `rest` is the
-// text outside of the list and its calls. The list may be incomplete.
+// Reads the list of calls that an answer with tool_choice `required` consists of. calls: names and arguments
+// of the complete calls. rest: text that belongs to no complete call. The list may be incomplete.
 struct ForcedCalls {
   std::vector<std::pair<std::string, std::string>> calls;
   std::string_view rest;
 };
 ForcedCalls forced_calls(std::string_view text);
-// Returns an entry of a message's tool_calls. `id` is "" for all but the first piece of a call.
+// Returns an entry of a message's tool_calls. id: "" for all pieces of a call except the first.
 boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
-// `dialect` is the call's dialect, or null. `bits` are random.
+// dialect: the call's dialect, or null. bits: random bits for the id.
 std::string tool_call_id(const grammar::ToolDialect* dialect, const Hash128& bits);
 
 }  // namespace octavo::openai

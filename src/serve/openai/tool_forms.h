@@ -1,4 +1,4 @@
-// Test cases: a text with tool calls in each dialect, and the expected result.
+// Test cases: for each dialect, texts with tool calls and the expected result.
 #pragma once
 
 #include <memory>

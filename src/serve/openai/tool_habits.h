@@ -1,4 +1,4 @@
-// Test cases: forms of tool calls that models write although their templates do not describe these forms.
+// Test cases: tool calls that differ from the model's chat template, as models often write them.
 #pragma once
 
 #include <vector>
@@ -190,7 +190,7 @@ inline const std::vector<Form> kHabits = {
      "",
      {kWeather}},
     {"hermes", "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 0, \"a\": 1}}</tool_call>", "", {kAdd}},
-    // The call has the number of the call instead of the tool's name.
+    // The model wrote the index of the call instead of the tool's name.
     {"kimi_k2",
      "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"city\": \"x\"}<|tool_call_end|>",
      "",

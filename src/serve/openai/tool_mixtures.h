@@ -1,4 +1,4 @@
-// Test cases: calls that mix parts of several dialects, or that have words between their parts.
+// Test cases: calls that mix several dialects, or that have words between marker and call.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ inline std::vector<Form> numbers_and_words() {
   const CallPiece stop = call(0, "stop", "{}");
   const CallPiece add = call(0, "add", R"({"a": 1})");
   return {
-      // Ids with '.' before the number. Without a number, only the name of a known tool makes a call.
+      // The id has '.' instead of ':' before the number. Then the text is a call only if the tool is known.
       {"kimi_k2",
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.add.0<|tool_call_argument_begin|>{\"a\": 1}"
        "<|tool_call_end|><|tool_calls_section_end|>",
@@ -24,7 +24,7 @@ inline std::vector<Form> numbers_and_words() {
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
        "<|tool_call_end|>",
        {{0, "add", R"({"a": 1})", "functions.add:1"}}},
-      // The id has an unknown format, so the parser selects the only tool that has these parameters.
+      // The id names no known tool, so the parser selects the only tool that has these parameters.
       {"kimi_k2",
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\":"
        " "

@@ -32,7 +32,7 @@ enum Type : std::uint8_t {
   any = 128
 };
 
-// JSON Schema's type names, and the names of Python and other languages, because clients send them too.
+// The type names of JSON Schema, and those of Python and other languages, which clients also send.
 constexpr std::pair<std::string_view, Type> kTypes[] = {
     {"null", null},      {"none", null},       {"integer", integer}, {"int", integer},
     {"int32", integer},  {"int64", integer},   {"uint", integer},    {"uint32", integer},
@@ -79,10 +79,10 @@ Type type_of(const Json& value) {
   return any;
 }
 
-// Not named `quoted`, because the compiler could choose std::quoted for a std::string.
+// Not named `quoted`, because for a std::string the compiler would consider std::quoted.
 std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
-// Calls `visit` for each value in the schema's type, enum or const.
+// Calls `visit` for each value in `enum` and for the value of `const`.
 template <class Visit>
 void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* all = schema.find("enum"))
@@ -128,7 +128,8 @@ std::optional<std::string> collection(std::string_view text, std::string_view br
   return json;
 }
 
-// Converts the text to the first matching type, in vLLM's order. Returns "" if no type matches.
+// Converts the text to the first of these types that it matches, in vLLM's order. Returns "" if it matches
+// none.
 std::string as_type(std::string_view text, std::uint8_t types) {
   const std::string word = lower(text);
   if (types & null && (word == "null" || (text == "None" && !(types & string)))) return "null";
@@ -171,7 +172,8 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   return at;
 }
 
-// Returns the member's schema in an object's `properties`, or null if it is not listed there.
+// schema: schema of an object. Returns the schema of a member in its `properties` (also in allOf, anyOf,
+// oneOf), or null.
 const Json* ToolParameters::listed(const Json& schema, std::string_view name, int depth) const {
   const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
   if (!own) return nullptr;
@@ -184,7 +186,8 @@ const Json* ToolParameters::listed(const Json& schema, std::string_view name, in
   return nullptr;
 }
 
-// Returns the schema of a member, or null if the object's schema does not define the member.
+// Returns the schema of a member of an object: from `properties`, otherwise from `additionalProperties`,
+// otherwise null.
 const Json* ToolParameters::find(const Json& schema, std::string_view name) const {
   if (const Json* property = listed(schema, name, 0)) return property;
   const Json* own = resolved(schema);
@@ -237,7 +240,7 @@ bool ToolParameters::is_text(std::string_view name, bool text) const {
   return types_of(name, text) == string;
 }
 
-// Returns the string in enum or const that equals the text without surrounding white space.
+// Returns the string in enum or const that equals the text, apart from white space around both.
 const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
   const Json* schema = schema_ ? find(*schema_, name) : nullptr;
   const Json* own = schema ? resolved(*schema) : nullptr;
@@ -256,8 +259,8 @@ std::string ToolParameters::value(std::string_view name, std::string_view writte
   const Types types = types_of(name, text);
   if (const std::string* choice = choice_of(name, written)) return json_quoted(*choice);
   if (std::string value = as_type(plain, types); !value.empty()) return fitted(name, std::move(value));
-  // The value's type differs from the schema's type. Too large numbers become strings, because many JSON
-  // parsers read them as infinity.
+  // The value does not match the schema's types. If it is other JSON, it stays. Numbers that are too large
+  // for a double become strings, because many JSON parsers read them as infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
   return json_quoted(written);

@@ -1,5 +1,5 @@
-// Types of a tool's parameters. In dialects of the form `parameters`, models write values without types, so
-// the tool's schema decides the type of a value, as in vLLM.
+// The parameters of a tool and their types. In dialects of the form `parameters`, models write values without
+// types, so the tool's schema decides the type of a value, as in vLLM.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace octavo::openai {
 class ToolParameters {
  public:
   ToolParameters() = default;
-  // `schema` is the JSON schema of the arguments; an invalid schema is ignored. `strict` is true if a
-  // grammar constrains the values, so that the model writes strings without quotes and all other values as
-  // JSON.
+  // schema: JSON schema of the arguments; an invalid schema is ignored. strict: whether a grammar constrains
+  // the values. Then the model writes strings without quotes and all other values as JSON.
   ToolParameters(std::string_view schema, bool strict);
 
-  // Returns whether the parameter is always a string. Returns `text` if the schema has no type.
+  // Returns whether the parameter is always a string. text: result if the schema has no type for the
+  // parameter.
   bool is_text(std::string_view name, bool text = true) const;
   // Converts the text to the parameter's value, as JSON.
   std::string value(std::string_view name, std::string_view written, bool text = true) const;
-  // Converts scalars in the parameter's JSON to the schema's types if possible.
+  // Converts scalars in `json`, the parameter's value, to the types of the schema if possible.
   std::string fitted(std::string_view name, std::string json) const;
-  // Returns the arguments as JSON if a model wrote one object instead of single parameters. Returns "" if
-  // the object has none of the schema's parameters.
+  // written: one object that a model wrote instead of single parameters. Returns it as JSON arguments, or ""
+  // if it has none of the schema's parameters.
   std::string unwrapped(std::string_view written) const;
   bool has(std::string_view name) const;
   bool typed(std::string_view name) const;
@@ -47,7 +47,7 @@ class ToolParameters {
   const std::string* choice_of(std::string_view name, std::string_view written) const;
 
   std::optional<grammar::Json> schema_;
-  // parameters that the grammar writes as text; only for strict tools
+  // parameters that the grammar requires without quotes; nullopt: the tool is not strict
   std::optional<std::vector<std::string>> bound_texts_;
 };
 

@@ -9,13 +9,14 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Maximum bytes of a call's head. Text with a longer head is not a call.
+// Maximum bytes of the head of a call. If a head is longer, the text is not a call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
-// Calls with more bytes are sent in pieces, so that the client does not wait for the whole call.
+// Calls are held back up to this number of bytes. Longer calls are sent in pieces, so that the client does
+// not wait for the whole call.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
 constexpr std::string_view kThoughtsEnd = "</think>";
 
-// Skips text that looks like a Python call, with any arguments.
+// Skips text of the form NAME(...).
 bool skip_python_call(CallCursor& cursor) {
   std::string name;
   if (!cursor.name(name) || !cursor.next_is('(')) return false;
@@ -75,7 +76,7 @@ void ToolParser::run() {
   }
 }
 
-// Closes the arguments if only closing markers are missing.
+// If only closing brackets and markers of the call are missing, completes the arguments.
 void ToolParser::close_arguments() {
   if (state_ != State::arguments || !now().habits.open_end) return;
   if (!trimmed(now().call.end).starts_with(trimmed(buffer_))) return;
@@ -92,8 +93,7 @@ ParsedText ToolParser::finish(bool whole) {
   last_ = true;
   run();
   if (whole) close_arguments();
-  // At the end of the text, an incomplete call becomes content, unless only the call's closing markers are
-  // missing.
+  // A call that is still incomplete now becomes content.
   while (!buffer_.empty() || call_.held) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
     if (!call_.held && !head) break;
@@ -144,7 +144,7 @@ std::size_t ToolParser::find_own_mark() const {
   return at;
 }
 
-// Updates `found` if another marker that begins a call appears earlier in the text.
+// Updates `found` if another text that can begin a call of the dialect appears earlier in buffer_.
 void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
   const auto add = [&](std::string_view mark) {
     if (mark.empty()) return;
@@ -160,7 +160,8 @@ ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
   for (const HeadReader& form : forms_) add_marks(form.dialect(), found);
   if (own().at_beginning && policy_ != CallPolicy::thoughts) {
-    // If no reasoning parser is set, the reasoning is content, and the answer begins after the reasoning.
+    // Without a reasoning parser, the reasoning is content. Then the beginning of the output is after the
+    // reasoning.
     const std::size_t at = buffer_.find(kThoughtsEnd);
     if (at < found.at) found = {.at = at, .size = kThoughtsEnd.size(), .restarts = true};
     found.unsettled = std::max(found.unsettled, unsettled(buffer_, kThoughtsEnd));
@@ -198,7 +199,7 @@ ToolParser::Step ToolParser::read_text() {
   return Step::done;
 }
 
-// The first call decides the dialect of all later calls.
+// The first call after a marker decides the dialect of the calls that follow it.
 HeadReader::Found ToolParser::read_head(CallCursor& cursor) {
   const CallCursor start = cursor;
   HeadReader::Found found = forms_[form_].read(cursor, first_, call_.head);
@@ -234,7 +235,7 @@ void ToolParser::no_call() {
   leave();
 }
 
-// Stops looking for a call. If no call followed the marker, the marker becomes content.
+// Ends the list of calls. If no call followed the marker, the marker becomes content.
 void ToolParser::leave() {
   if (first_) {
     emit_content(std::exchange(layout_, {}));
@@ -278,7 +279,7 @@ ToolParser::Step ToolParser::skip_item() {
   return Step::done;
 }
 
-// Skips a JSON object. Calls within the object are ignored.
+// Skips a JSON object that is content, so that no call is found within it.
 ToolParser::Step ToolParser::skip_json() {
   const std::size_t size = scan_.take(buffer_);
   emit_content(std::string_view(buffer_).substr(0, size));
@@ -352,7 +353,7 @@ ToolParser::Step ToolParser::skip_members() {
   return Step::done;
 }
 
-// Reads the closing markers. Some of them may be missing.
+// Reads the closing markers of a call. Models may omit some of them.
 ToolParser::Step ToolParser::read_call_end() {
   constexpr std::string_view kFence = "```";
   const bool fenced = now().form == ToolDialect::Form::named;
@@ -362,7 +363,7 @@ ToolParser::Step ToolParser::read_call_end() {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
     CallCursor cursor(std::string_view(buffer_).substr(size));
     if (fenced) cursor.literal(kFence);
-    if (call_.head.object && cursor.next_is('}')) cursor.skip(1);  // a superfluous bracket
+    if (call_.head.object && cursor.next_is('}')) cursor.skip(1);  // a '}' too many
     if (!cursor.starved() && cursor.literal(mark.substr(mark.starts_with(kFence) ? kFence.size() : 0)))
       size += cursor.at();
     if (cursor.starved()) return Step::more;

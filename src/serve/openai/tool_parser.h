@@ -26,7 +26,7 @@ namespace octavo::openai {
 struct CallPiece {
   int index = 0;
   std::string name{};
-  std::string arguments{};  // part of the text of a JSON object
+  std::string arguments{};  // next piece of the arguments, which are a JSON object
   std::string id{};         // id that the model wrote; sent with the name
 
   bool operator==(const CallPiece&) const = default;
@@ -34,7 +34,7 @@ struct CallPiece {
 
 struct ParsedText {
   std::string content{};
-  std::vector<CallPiece> calls{};  // pieces of calls, at most one of each call
+  std::vector<CallPiece> calls{};  // pieces of calls, at most one for each call
 
   void append(ParsedText&& next);
   bool operator==(const ParsedText&) const = default;
@@ -42,14 +42,14 @@ struct ParsedText {
 
 class ToolParser {
  public:
-  // Keeps a reference to the dialect. If `parallel` is false, calls after the first one are dropped. If
-  // `known_only` is true, calls of unknown tools become content.
+  // Keeps a reference to the dialect. parallel: if false, calls after the first one are dropped. known_only:
+  // if true, calls of unknown tools become content.
   ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
              CallPolicy policy = CallPolicy::stream, bool known_only = false);
 
   ParsedText push(std::string_view text);
-  // Call it at the end of the text. `whole` is true if no limit cut the text, so that the last call has all
-  // its parameters.
+  // Call it at the end of the text. whole: whether the model ended the text itself (not a limit), so that the
+  // last call has all its parameters.
   ParsedText finish(bool whole = false);
   // Returns the number of calls so far, including the current one.
   int calls() const { return calls_; }
@@ -69,15 +69,15 @@ class ToolParser {
   struct Call {
     CallHead head;
     std::unique_ptr<ArgumentsReader> reader;
-    bool held = false;      // whether no part of the call was sent
+    bool held = false;      // whether nothing of the call was sent yet
     std::string raw;        // while held: the text from the beginning of the call
     std::string arguments;  // arguments so far, while the call is held
   };
-  // Position of a marker in the buffer, or the number of bytes at the buffer's end that could begin a
-  // marker.
+  // at, size: position of a marker in buffer_. unsettled: if there is no marker, the number of bytes at the
+  // end of buffer_ that could begin one.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
-    bool restarts = false;  // whether the marker separates reasoning from an answer
+    bool restarts = false;  // whether the marker is the end of reasoning, after which the answer begins
   };
 
   // Each of the reading functions reads from the beginning of buffer_.
@@ -114,7 +114,7 @@ class ToolParser {
   const std::string_view mark_;
   const bool parallel_;
   const CallPolicy policy_;
-  std::vector<HeadReader> forms_;  // readers of the dialect and of other forms that its models write
+  std::vector<HeadReader> forms_;  // readers of the dialect and of the dialects in habits.others
 
   State state_ = State::text;
   std::string buffer_;    // text that may be content or a call
@@ -123,7 +123,7 @@ class ToolParser {
   bool at_line_start_ = true;
   bool behind_call_ = false;  // whether only white space was read since the last call
   std::size_t form_ = 0;
-  bool first_ = true;  // true: the current call is the first one after its marker
+  bool first_ = true;  // whether the current call is the first one after its marker
   // whether no call of the current list was valid, so that its items become content
   bool broken_list_ = false;
   bool last_ = false;  // whether no more text follows

@@ -59,8 +59,8 @@ TEST(ToolParser, CallsOfOtherToolsCanBeContent) {
   EXPECT_EQ(read(false), (ParsedText{.content = "", .calls = {call(0, "nope", "{}")}}));
 }
 
-// The parser must find the same calls as vLLM. White space around calls is ignored, because vLLM adds white
-// space before the first call to the content.
+// The parser must find the same calls as vLLM. The test ignores white space around calls, because vLLM adds
+// the white space before the first call to the content.
 TEST(ToolParser, FindsWhatVllmFinds) {
   std::ifstream file("tests/data/tools/calls.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -114,7 +114,7 @@ std::vector<std::size_t> random_cuts(std::mt19937& rng, std::size_t size) {
   return cuts;
 }
 
-// The result must not depend on the pieces, for complete, cut and mutated texts.
+// For complete, shortened and mutated texts, the result must not depend on the pieces.
 TEST(ToolParser, PiecesJoinToTheWhole) {
   std::mt19937 rng(1);
   for (const Form& form : forms()) {
@@ -258,7 +258,7 @@ TEST(ToolParser, BrokenListsAreContent) {
             0U);
 }
 
-// If a call would lose part of the text, the text becomes content, with and without streaming.
+// If the text of a call cannot be read completely, it becomes content, with and without streaming.
 TEST(ToolParser, BrokenCallsAreContent) {
   const std::pair<std::string_view, std::string> broken[] = {
       {"pythonic", "[get_weather(\"x\")]"},
@@ -278,8 +278,8 @@ TEST(ToolParser, BrokenCallsAreContent) {
   }
 }
 
-// If the model has stopped by itself, the call has all its parameters. If a limit has cut the text,
-// parameters may be missing.
+// If the model has ended the text itself, a call without closing markers is complete. If a limit has ended
+// it, parameters may be missing.
 TEST(ToolParser, ClosingMarksMayBeMissingWhereTheModelStops) {
   const std::string head = "<tool_call>\n<function=get_weather>\n<parameter=note>\n";
   const auto read = [](const std::string& text, bool whole, std::size_t step) {

@@ -33,7 +33,7 @@ std::string clock_time(double seconds, char mark) {
                      all % 1000);
 }
 
-// Formats a subtitle. Removes "-->" from the text, because the format uses it between times.
+// Formats a subtitle. Changes "-->" in the text, because the format uses it between times.
 std::string subtitle(const Segment& segment, char mark) {
   std::string text(trimmed(segment.text));
   for (std::size_t at = 0; (at = text.find("-->")) != std::string::npos;) text.erase(at, 1);
@@ -51,7 +51,7 @@ class TranscriptionReply final : public Reply {
 
   std::string open(int, const EchoedPrompt&, const Usage*) override { return ""; }
 
-  // Keeps the text of a window back until all earlier windows have ended.
+  // Holds the text of a window back until all earlier windows have ended.
   std::string part(const AnswerPart& part, const Usage* usage) override {
     AnswerPart copy = part;
     waiting_[static_cast<std::size_t>(part.index)].append(std::move(copy));
@@ -106,7 +106,7 @@ class TranscriptionReply final : public Reply {
             {"model", options_.model}};
   }
 
-  // Token counts include the encoder's input, with one token for each frame of the spectrogram.
+  // Returns the token counts. They include the encoder's input: one token for each frame of the spectrogram.
   json::object tokens(const Usage& usage) const {
     const std::int64_t frames = std::llround(std::ceil(transcript_.seconds * 100));
     return {{"prompt_tokens", usage.prompt_tokens + frames},
@@ -133,7 +133,7 @@ class TranscriptionReply final : public Reply {
     return http::sse_event(json::serialize(out));
   }
 
-  // Returns the text between two windows. Chinese and Japanese use no spaces.
+  // Returns the text to put between the texts of two windows. Chinese and Japanese use no spaces.
   std::string_view separator() const {
     return transcript_.language == "zh" || transcript_.language == "ja" ? "" : " ";
   }

@@ -32,8 +32,8 @@ struct Segment {
   double mean_logprob = 0;  // mean over the segment's tokens, including the timestamp at the end
 };
 
-// Splits a window's tokens into segments. A segment without an end timestamp lasts until the end of the
-// window.
+// Splits the tokens of a window at the timestamps. A segment without an end timestamp lasts until the end of
+// the window.
 std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
                                  const AnswerPart& window);
 

@@ -27,7 +27,7 @@ json::value value_of(const http::FormPart& part) {
   return json::string(part.data);
 }
 
-// Converts the form's texts to fields. A name that ends with "[]" makes a list.
+// Converts the texts of the form to fields. Texts whose name ends with "[]" become a list.
 Result<json::object> fields_of(std::span<const http::FormPart> form) {
   json::object fields;
   for (const http::FormPart& part : form) {
@@ -128,7 +128,7 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   std::optional<int> most;
   TRY_VOID(f.integer("max_completion_tokens", most));
   if (most) out.sampling.max_tokens = most, out.limit_field = "max_completion_tokens";
-  // reports only the log-probabilities of the sampled tokens
+  // only the log-probabilities of the sampled tokens are needed
   if (request.timed()) out.sampling.logprobs.output = 0;
   TRY_VOID(refuse_unsupported_sound(f));
   f.accept({"user", "include[]"});

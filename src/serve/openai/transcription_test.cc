@@ -39,7 +39,7 @@ class TranscriptionTest : public ServeTest {
           options.media.transcription->begin_suppress = {220};
         });
   }
-  // The engine emits the audio's language, then these tokens.
+  // The engine answers the request for the language with German, and others with these tokens.
   void serve_tokens(std::vector<TokenId> tokens, bool english = false) {
     serve_sound(
         [tokens](const Request& request, int) {
@@ -86,10 +86,10 @@ class TranscriptionTest : public ServeTest {
 
   std::vector<TokenId> ids_of(std::string_view text) const { return tokenizer_.encode(text, false).value(); }
 
-  // Returns a different letter for each request, beginning with A.
+  // Returns the token of a letter: A for the first request, B for the second, and so on.
   TokenId number_of_request() const { return ids_of("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
 
-  std::vector<Request> requests_;  // in the order of arrival
+  std::vector<Request> requests_;
 };
 
 std::vector<TokenId> operator+(std::vector<TokenId> a, const std::vector<TokenId>& b) {

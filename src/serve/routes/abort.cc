@@ -11,7 +11,8 @@ namespace json = boost::json;
 
 namespace {
 
-// The id of a reply consists of a prefix and the client's request id.
+// Returns whether the reply belongs to one of these request ids. The id of a reply is a prefix and the
+// client's request id.
 bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
   constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_", "ollama-"};
   for (const std::string_view prefix : kPrefixes)
@@ -27,7 +28,8 @@ Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, boo
   TRY_VOID(fields.texts("request_ids", ids));
   if (ids.empty() && !all_without_ids)
     return invalid("request_ids", "must be a list of at least one request id");
-  // Addresses do not identify tenants here, because a training program aborts the requests of its workers.
+  // If tenants are identified only by addresses, any client may abort all requests, because a training
+  // program aborts requests of workers on other hosts.
   const AccessOptions& access = service->options.access;
   const bool tenants = !access.api_keys.empty() || !access.client_header.empty();
   const std::string client = client_of(*service, exchange->request());

@@ -36,7 +36,7 @@ AdapterDone answer(const ExchangePtr& exchange, std::string success) {
   };
 }
 
-// Names of the fields in the request, and the reply's text.
+// Names of the fields in the request, and the text of the reply on success.
 struct LoadForm {
   std::string_view name_field, path_field;
   fmt::format_string<const std::string&> success;

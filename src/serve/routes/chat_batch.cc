@@ -39,7 +39,7 @@ Result<GenerationPlan> plan_of(Service& service, const http::Request& request, c
 void add_prompt(GenerationPlan one, GenerationPlan& all) {
   std::optional<int>& max_tokens = all.request.sampling.max_tokens;
   max_tokens =
-      // The values of both requests follow from the context's limit, so the smaller one is valid for both.
+      // The smaller limit fits the context for both prompts.
       std::min(max_tokens, one.request.sampling.max_tokens);
   all.prompts.push_back(std::move(one.prompts.front()));
   std::ranges::move(one.sources, std::back_inserter(all.sources));

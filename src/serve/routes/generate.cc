@@ -32,8 +32,8 @@ void log_prompt(const Service& service, const GenerationPlan& plan) {
       quoted_text(std::string_view(text).substr(0, most)));
 }
 
-// Returns the salt of cached prefixes. Only requests of the same client with the same cache_salt share
-// prefixes. The client's key is hashed, because KV events send salts to routers.
+// Returns a cache salt with which only requests of the same client and with the same cache_salt share cached
+// prefixes. The client (an API key) is hashed, because KV events contain salts.
 std::string salt_of(std::string_view client, std::string_view own) {
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(client)), 0);
   return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);
@@ -58,7 +58,7 @@ Result<> start_chat(const ServicePtr& service, const ExchangePtr& exchange, open
 Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
                     std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on) {
-  // Decoding a video takes long, so it runs on separate threads and does not delay short requests.
+  // Decoding a video takes long, so it also runs on a fetching thread, to not delay short requests.
   const auto away = [](const openai::ChatPrompt::Media& one) {
     return is_address(one.url) || one.kind == openai::MediaKind::video;
   };
@@ -86,7 +86,7 @@ Result<> read_timeout(const http::Request& request, openai::GenerationRequest& g
   return {};
 }
 
-// Names of the header with the session: Octavo's, Claude Code's and Codex's.
+// Headers that name the session: those of Octavo, Claude Code and Codex.
 constexpr std::string_view kSessionHeaders[] = {"X-Session-Id", "X-Claude-Code-Session-Id", "session_id"};
 
 Result<> read_session_header(const http::Request& request, openai::GenerationRequest& generation) {

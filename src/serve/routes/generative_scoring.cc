@@ -28,7 +28,8 @@ Result<Ids> ids_of(const Service& service, openai::TextOrTokens&& text, bool spe
       "prompt", field);
 }
 
-// Reads items: texts, or lists of token ids. A single text or list is no list of items.
+// Reads the items: a list of texts, or of lists of token ids. A single text or a single list of ids is an
+// error.
 Result<std::vector<openai::TextOrTokens>> read_items(openai::Fields& fields, int most) {
   TRY(const json::array* items, fields.array("items"));
   if (!items || items->empty()) return invalid("items", "must be a list of at least one item");
@@ -37,8 +38,8 @@ Result<std::vector<openai::TextOrTokens>> read_items(openai::Fields& fields, int
   return openai::read_prompts(fields, "items", most);
 }
 
-// Concatenates the query with each item. The total is limited before it is allocated, because a short body
-// can repeat a long query in many prompts.
+// Concatenates the query with each item. The total size is checked before allocation, because many short
+// items repeat a long query many times.
 Result<std::vector<openai::TextOrTokens>> join(const Service& service, const Ids& query,
                                                std::vector<Ids> items, bool item_first) {
   Price price{.answers = static_cast<int>(items.size())};
@@ -67,7 +68,7 @@ Result<std::vector<openai::TextOrTokens>> read_scored(const Service& service, op
   return join(service, query_ids, std::move(items), item_first);
 }
 
-// Reads label_token_ids without duplicates. The first label's probability is the score.
+// Reads label_token_ids and removes duplicates. The score is the probability of the first label.
 Result<Ids> read_labels(openai::Fields& fields) {
   Ids given, labels;
   TRY_VOID(fields.integers("label_token_ids", given));

@@ -22,7 +22,7 @@ namespace octavo::routes {
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 using ServicePtr = std::shared_ptr<Service>;
 
-// `rest` is the part of the path after the route's path, for routes that match longer paths; otherwise "".
+// rest: for routes that match longer paths, the path after the route's path; otherwise "".
 using Get = http::Response (*)(Service&, std::string_view rest);
 // If the handler returns an error, the error becomes the response.
 using Post = Result<> (*)(const ServicePtr&, const ExchangePtr&);
@@ -60,7 +60,7 @@ Result<> finish_weight_update(const ServicePtr&, const ExchangePtr&);
 Result<> shutdown_weight_transfer(const ServicePtr&, const ExchangePtr&);
 Result<> update_weight_version(const ServicePtr&, const ExchangePtr&);
 http::Response weight_info(Service&, std::string_view);
-// Reads a version of weights. Returns nullopt if the field is absent.
+// Reads a field with a version of weights. Returns nullopt if the field is absent.
 Result<std::optional<std::string>> read_weight_version(openai::Fields& fields, std::string_view name);
 
 Result<> scale_engines(const ServicePtr&, const ExchangePtr&);
@@ -74,29 +74,31 @@ Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
 // Reads the header X-Request-Timeout, in seconds, which overrides the body's timeout.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
-// Reads the header with the name of the session. Fields of the body override the header, and the header
-// overrides GenerationRequest::derived_session.
+// Sets the name of the session. The order is: fields of the body, the header,
+// GenerationRequest::derived_session.
 Result<> read_session_header(const http::Request& request, openai::GenerationRequest& generation);
 // Reads the headers X-Request-Timeout, X-Request-Id and the session. The body's request id overrides
 // X-Request-Id.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
-// Fetches the URLs in `media`, then calls `go_on`. Calls `go_on` directly if there are no URLs, otherwise
-// on a fetching thread; the limited number of these threads also limits the memory. `go_on` must keep the
-// media alive. If `go_on` returns an error, the error becomes the response.
+// Fetches the URLs in `media`, then calls `go_on`: on a fetching thread if there is a URL to fetch or a video
+// to decode, otherwise directly. The number of fetching threads also limits the memory for media. `go_on`
+// must own the media. If `go_on` returns an error, the error becomes the response.
 Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
 // Reads vLLM's header X-data-parallel-rank, which selects an engine by index.
 Result<std::optional<int>> chosen_engine(const http::Request& request);
 // Starts the generation on the engine that the request's headers select.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
-// Logs each ignored field once. Then submits the plan to the engine, with the tenant and the trace context
-// of the request.
+// Logs the request's unknown fields (each name once), and submits the plan to the engine with the request's
+// tenant and trace context.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
 // Priority of background requests. With priority scheduling, all other requests run first.
 inline constexpr std::int64_t kBackgroundPriority = std::numeric_limits<std::int64_t>::max();
 
-// Returns the tenant: the API key if keys are required, otherwise the client's address.
+// Returns the tenant: the header AccessOptions::client_header if the request has it, otherwise the API key if
+// the server requires one, otherwise the client's address. For requests of this process (batches):
+// Request::peer.
 std::string client_of(const Service& service, const http::Request& request);
 RequestAccount account_of(const Service& service, const http::Request& request);
 
@@ -118,7 +120,8 @@ Result<> generative_scoring(const ServicePtr&, const ExchangePtr&);
 
 Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
 
-// The second function aborts all requests if the body contains no ids.
+// If the body contains no ids, abort_requests() returns an error, and abort_all_requests() aborts all
+// requests.
 Result<> abort_requests(const ServicePtr&, const ExchangePtr&);
 Result<> abort_all_requests(const ServicePtr&, const ExchangePtr&);
 
@@ -150,7 +153,8 @@ Result<> ollama_embed(const ServicePtr&, const ExchangePtr&);
 Result<> ollama_embeddings(const ServicePtr&, const ExchangePtr&);
 Result<> ollama_show(const ServicePtr&, const ExchangePtr&);
 Result<> ollama_pull(const ServicePtr&, const ExchangePtr&);
-Result<> ollama_change(const ServicePtr&, const ExchangePtr&);  // refuses /api/create and other changes
+Result<> ollama_change(const ServicePtr&, const ExchangePtr&);  // refuses routes that change models, such as
+                                                                // /api/create
 http::Response ollama_delete(Service&, std::string_view);
 http::Response ollama_tags(Service&, std::string_view);
 http::Response ollama_ps(Service&, std::string_view);

@@ -30,7 +30,7 @@ constexpr auto kOfCompletions =
 // Sampling parameters without effect, because the reply contains tokens instead of text.
 constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 
-// Converts the body to the body of a completion, because the same rules apply to both.
+// Converts the body to the body of a completion, for which the same rules apply.
 Result<json::object> as_completion(const json::object& body) {
   openai::Fields fields(body);
   const json::value* features = fields.any("features");
@@ -119,7 +119,7 @@ Result<> inference(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object completion, as_completion(body));
   TRY(auto request, openai::parse_completion_request(completion, service->options.rules));
-  // As in vLLM, the default is the rest of the context, not the default of completions.
+  // As in vLLM, the default of max_tokens is all tokens that fit the context, not the default of completions.
   if (!completion.contains("max_tokens") && !service->options.rules.defaults.max_tokens)
     request.generation.sampling.max_tokens.reset();
   TRY_VOID(read_headers(exchange->request(), request.generation));

@@ -79,7 +79,7 @@ http::Response model(Service& service, std::string_view name) {
 http::Response server_info(Service& service, std::string_view) {
   const EngineInfo info = service.engine.info();
   const json::object engine{{"architecture", info.architecture},   {"weight_bytes", info.weight_bytes},
-                            {"kv_cache_bytes", info.cache_bytes},  {"num_blocks", info.num_blocks},
+                            {"kv_cache_bytes", info.cache.bytes},  {"num_blocks", info.num_blocks},
                             {"block_size", info.block_size},       {"vocab_size", info.vocab_size},
                             {"max_model_len", info.max_model_len}, {"max_logprobs", info.max_logprobs}};
   return {.body = json::serialize(json::object{{"version", service.options.version},
@@ -88,8 +88,8 @@ http::Response server_info(Service& service, std::string_view) {
                                                {"engine", engine}})};
 }
 
-// Returns the cost of a request. If the request has not ended, or the id is unknown, the cost is null: this
-// is no error.
+// Returns the cost of a request. If the request has not ended or the id is unknown, the response is {"cost":
+// null} with status 200.
 http::Response unread_cost(Service& service, std::string_view id) {
   Accounts& accounts = service.metrics.accounts;
   const auto cost = accounts.unread.take(id);
@@ -105,8 +105,8 @@ void live(const ServicePtr& service, const ExchangePtr& exchange) {
     exchange->respond(openai::error_response(503, "too many clients watch the engine already"));
 }
 
-// The parameters are vLLM's. Running requests keep their blocks. Blocks outside of the engine (transfer/)
-// stay valid, because their keys include a hash of the weights.
+// The query parameters are those of vLLM. Blocks that running requests use stay. Blocks outside of the
+// engine's cache (transfer/) also stay; they are valid, because their keys include a hash of the weights.
 Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchange) {
   for (const std::string_view name : {"reset_running_requests", "reset_external"}) {
     const std::string value = http::query_value(exchange->request().query, name).value_or("false");

@@ -18,8 +18,8 @@ namespace {
 
 using Names = std::array<std::string_view, 3>;
 
-// A body belongs to a route if the body has a field from each list. `generates` is true if the model must
-// generate text.
+// The row applies to a body that has a field of `first` and, unless `second` is empty, a field of `second`.
+// generates: whether the row is for models that generate text.
 struct Shape {
   bool generates;
   Names first, second;

@@ -21,9 +21,6 @@ namespace json = boost::json;
 
 namespace {
 
-// Version of Ollama's API. Clients compare it with the lowest version that they support.
-constexpr std::string_view kOllamaVersion = "0.13.0";
-
 ReplyMaker reply_maker(ollama::Shape shape) {
   return [shape](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return ollama::make_reply(shape, tokenizer, std::move(options));
@@ -100,7 +97,7 @@ Result<std::string> named_model(const json::object& body, const openai::RequestR
   return model;
 }
 
-// `several` is true if `input` may be a list of texts.
+// several: whether `input` may be a list of texts.
 Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool several, VectorsReply reply) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
@@ -157,7 +154,7 @@ http::Response ollama_tags(Service& service, std::string_view) {
 
 http::Response ollama_ps(Service& service, std::string_view) {
   json::object model = card(service, service.options.rules.model_names.front());
-  // a date that is never reached, because the model stays loaded until the server stops
+  // far in the future, because the model stays loaded until the server stops
   model["expires_at"] = "9999-12-31T23:59:59Z";
   model["size_vram"] = 0;
   model["context_length"] = service.options.rules.max_model_len;
@@ -184,7 +181,7 @@ Result<> ollama_show(const ServicePtr& service, const ExchangePtr& exchange) {
 
 http::Response ollama_version(Service& service, std::string_view) {
   return {.body = json::serialize(
-              json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
+              json::object{{"version", ollama::kApiVersion}, {"octavo", service.options.version}})};
 }
 
 // Reports success at once, because the served model is already loaded.

@@ -21,8 +21,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Placeholder in a body's properties that the sampling fields replace. {"messages": true} selects the
-// fields of /v1/messages.
+// Name of a placeholder property, which is replaced by the sampling fields. If its value is {"messages":
+// true}, only by those of /v1/messages.
 constexpr std::string_view kSamplingFields = "x-sampling-fields";
 
 json::object with_sampling_fields(const json::object& properties) {

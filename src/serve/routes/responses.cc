@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kCancel = "/cancel";
 constexpr std::string_view kInputItems = "/input_items";
 
-// The parts of a path: the id in /v1/responses/ID, and the text after the id.
+// The parts of a path /v1/responses/IDACTION, such as /v1/responses/resp_1/cancel.
 struct ResponsePath {
   std::string id;
   std::string_view action;
@@ -35,7 +35,7 @@ ResponsePath parse_response_path(std::string_view path) {
   return {.id = std::string(path.substr(0, end)), .action = path.substr(end)};
 }
 
-// Returns "" if no route has this action.
+// Returns the methods that the action allows (for an Allow header), or "" if the action does not exist.
 std::string_view methods_of(std::string_view action) {
   if (action.empty()) return "GET, HEAD, DELETE";
   if (action == kInputItems) return "GET, HEAD";

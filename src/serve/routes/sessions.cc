@@ -23,7 +23,8 @@ namespace json = boost::json;
 namespace {
 
 constexpr int kPendingMax = 256;  // commands without a result and exports that are not sent, of all clients
-constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in a list
+constexpr std::uint64_t kExportBytes = 4 << 20;     // usual size of a part of an export
+constexpr int kPageDefault = 100, kPageMax = 1000;  // sessions in one page of the list
 constexpr std::string_view kNextPiece = "X-Octavo-Next-Piece";
 
 json::object session_json(const SessionInfo& s) {
@@ -48,7 +49,7 @@ json::object session_json(const SessionInfo& s) {
           {"usage", {{"prompt_tokens", s.prompt_tokens}, {"cached_tokens", s.cached_tokens}}}};
 }
 
-// Counts a command until this object is destroyed.
+// While this object exists, the command counts as pending.
 class PendingCommand {
  public:
   explicit PendingCommand(ServicePtr service)
@@ -57,17 +58,17 @@ class PendingCommand {
   PendingCommand(const PendingCommand&) = delete;
   PendingCommand& operator=(const PendingCommand&) = delete;
 
-  int before() const { return before_; }  // number of earlier commands in the count
+  int before() const { return before_; }  // number of commands that were pending when this one was counted
 
  private:
   const ServicePtr service_;
   const int before_;
 };
 
-// Each engine returns up to `limit` + 1 sessions.
+// sessions: up to `limit` + 1 sessions of each engine.
 http::Response page_of_sessions(std::vector<SessionInfo> sessions, int limit) {
   std::ranges::sort(sessions, {}, [](const SessionInfo& s) { return std::pair(s.key, s.engine); });
-  // The next page begins after the last id, so all sessions with this id are on this page.
+  // The next page begins after the last id of this page. So all sessions with that id must be on this page.
   std::size_t count = std::min(static_cast<std::size_t>(limit), sessions.size());
   while (count > 0 && count < sessions.size() && sessions[count].key == sessions[count - 1].key) ++count;
   const bool more = sessions.size() > count;
@@ -86,8 +87,8 @@ http::Response response_of(std::vector<SessionInfo> sessions, const SessionComma
   return part;
 }
 
-// The parameter `name` of the query as an integer from `least` to `most`, or `otherwise` without the
-// parameter.
+// Returns the query parameter `name` as an integer from `least` to `most`, or `otherwise` if the parameter is
+// missing.
 Result<int> query_integer(const http::Request& request, std::string_view name, int otherwise, int least,
                           int most) {
   const std::optional<std::string> text = http::query_value(request.query, name);
@@ -100,7 +101,7 @@ Result<int> query_integer(const http::Request& request, std::string_view name, i
   return value;
 }
 
-// Replies with the usage of a prompt that a prefill has computed.
+// Reply of a prefill: only the usage.
 class PrefillReply final : public openai::Reply {
  public:
   explicit PrefillReply(std::string id) : id_(std::move(id)) {}
@@ -119,7 +120,8 @@ class PrefillReply final : public openai::Reply {
   std::string id_;
 };
 
-// Computes the prompt of a chat or completion request, so that the session's next turn finds it.
+// Computes the prompt of a chat or completion request, so that the next turn of the session finds it in the
+// cache.
 Result<> prefill(const ServicePtr& service, const ExchangePtr& exchange, const std::string& id) {
   TRY(json::object body, openai::parse_body(exchange->take_body()));
   const bool chat = body.contains("messages");
@@ -160,7 +162,7 @@ Result<SessionCommand> read_look_up(const http::Request& request, const openai::
   } else if (path.id.empty()) {
     command.after = http::query_value(request.query, "after").value_or("");
     TRY(const int limit, query_integer(request, "limit", kPageDefault, 1, kPageMax));
-    command.limit = limit + 1;  // shows whether more sessions exist
+    command.limit = limit + 1;  // one more than the page, to know whether more sessions exist
   }
   return command;
 }
@@ -234,12 +236,21 @@ Result<> sessions(const ServicePtr& service, const ExchangePtr& exchange) {
     return failure(ErrorCode::resource_exhausted,
                    "{} commands for sessions wait for the engine, which is the limit: retry later",
                    kPendingMax);
-  // Counts an export until its response is sent, so at most kPendingMax parts are in memory even if clients
-  // do not read them.
-  if (command.verb == SessionVerb::export_part) exchange->on_close([pending](http::CloseReason) {});
+  // Counts an export, and its bytes, until the response is sent, because clients may not read it. The
+  // connection owns the function, and so the exchange, until then.
+  if (command.verb == SessionVerb::export_part) {
+    if (auto full = exchange->reserve(kExportBytes)) {
+      exchange->respond(*std::move(full));
+      return {};
+    }
+    exchange->on_close([pending, exchange](http::CloseReason) {});
+  }
   SessionCommand shape{.verb = command.verb, .key = command.key, .limit = command.limit};
   service->engine.command_sessions(std::move(command), [exchange, pending, shape = std::move(shape)](
                                                            Result<std::vector<SessionInfo>> sessions) {
+    if (sessions && shape.verb == SessionVerb::export_part)
+      if (auto full = exchange->reserve(sessions->front().part.size()))
+        return exchange->respond(*std::move(full));
     exchange->respond(sessions ? response_of(*std::move(sessions), shape)
                                : openai::error_response(sessions.error()));
   });

@@ -4,6 +4,7 @@
 
 #include "base/edit_distance.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
 #include "openai/anthropic_client.h"
@@ -143,7 +144,7 @@ constexpr Route kRoutes[] = {
      .enabled_by = &ServeFeatures::dev_mode},
 };
 
-// Returns the properties of a route that routers also need, or null if only the server has the route.
+// Returns the route's row in the table of inference routes (openai/routes.h), or null if it has none.
 const openai::Route* shared_facts(const Route& route) {
   const openai::Route* known = openai::find_route(route.path);
   return known && known->path == route.path ? known : nullptr;
@@ -158,7 +159,7 @@ bool takes_form(const Route& route) {
   return known && known->model == openai::ModelField::form;
 }
 
-// Paths that need no key, because orchestrators request them.
+// Paths that need no API key, because orchestrators request them.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
 bool is_served(const Route& route, const ServeOptions& options) {
@@ -175,7 +176,7 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
-// Redirects (307) a known path that has additional slashes at its end.
+// Returns a redirection (307) if the path without slashes at its end is known.
 std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
                                               const ServeOptions& options) {
   const std::size_t size = path.find_last_not_of('/') + 1;
@@ -207,7 +208,7 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
   return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
 }
 
-// Reads and handles the body on an intake thread, because the time depends on the size of the body.
+// Reads the body and calls the handler on an intake thread, because this takes long for large bodies.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!route.any && !takes_any_type(route) && !is_of_type(exchange->request(), type))
@@ -244,7 +245,7 @@ bool is_probe(std::string_view path) {
   return std::ranges::find(kProbes, path) != std::end(kProbes);
 }
 
-// SageMaker probes with GET, some gateways with POST.
+// /ping allows both: SageMaker sends GET, some gateways send POST.
 bool answers_posts(const Route& route) { return route.post || route.path == "/ping"; }
 
 std::string allowed_methods(const Route& route) {
@@ -257,13 +258,22 @@ std::string allowed_methods(const Route& route) {
   return methods;
 }
 
-void refuse_method(const Route& route, http::Exchange& exchange) {
-  const http::Request& request = exchange.request();
+enum class Handling : std::uint8_t { none, get, remove, stream, body };
+
+Handling handling_of(const Route& route, std::string_view method) {
+  const bool reads = method == "GET" || method == "HEAD";
+  if (route.get && (reads || (method == "POST" && !route.post && answers_posts(route)))) return Handling::get;
+  if (route.remove && method == "DELETE") return Handling::remove;
+  if (route.stream && method == "GET") return Handling::stream;
+  return route.any || (route.post && method == "POST") ? Handling::body : Handling::none;
+}
+
+http::Response refused_method(const Route& route, const http::Request& request) {
   const std::string allowed = allowed_methods(route);
   http::Response response = openai::error_response(
       405, fmt::format("{} is not allowed for {}: use {}", request.method, excerpt(request.path), allowed));
   response.headers.add("Allow", allowed);
-  exchange.respond(std::move(response));
+  return response;
 }
 
 std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
@@ -278,7 +288,7 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
       return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
-                                fmt::format("the route {}{} does not exist", excerpt(path),
+                                fmt::format("the route {} does not exist{}", excerpt(path),
                                             meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 
@@ -301,7 +311,18 @@ void count_answer(HttpMetrics& metrics, const ServeOptions& options, const http:
   if (is_probe(local_path(answered.path, options.root_path))) return;
   const Route* found = find_route(local_path(answered.path, options.root_path), options);
   const std::string_view path = found ? found->path : "none";
+  if (options.observe.log_requests && answered.status >= 400)
+    log_info("{} {}: status {}", answered.method, excerpt(answered.path), answered.status);
   metrics.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
+}
+
+std::optional<http::Response> refused_by_routes(const http::Request& request, const ServeOptions& options) {
+  const std::string_view path = local_path(request.path, options.root_path);
+  if (auto elsewhere = without_slashes(request, path, options)) return elsewhere;
+  const Route* found = find_route(path, options);
+  if (!found) return no_route(path, options);
+  if (handling_of(*found, request.method) == Handling::none) return refused_method(*found, request);
+  return std::nullopt;
 }
 
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
@@ -323,18 +344,21 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
     if (auto refusal = unauthorized(keys, request))
       return exchange->respond(page ? login_page() : *std::move(refusal));
   if (page) return exchange->respond(start_page());
-  if (auto elsewhere = without_slashes(request, path, service->options))
-    return exchange->respond(*std::move(elsewhere));
-  const Route* found = find_route(path, service->options);
-  if (!found) return exchange->respond(no_route(path, service->options));
-  const std::string_view rest = path.substr(found->path.size());
-  if (found->get && (reads || (request.method == "POST" && !found->post && answers_posts(*found))))
-    return respond_with(*found, *exchange, [&] { return found->get(*service, rest); });
-  if (found->remove && request.method == "DELETE")
-    return respond_with(*found, *exchange, [&] { return found->remove(*service, rest); });
-  if (found->stream && request.method == "GET") return found->stream(service, exchange);
-  if (found->any || (found->post && request.method == "POST")) return post(service, *found, exchange);
-  refuse_method(*found, *exchange);
+  if (auto refusal = refused_by_routes(request, service->options))
+    return exchange->respond(*std::move(refusal));
+  const Route& found = *find_route(path, service->options);
+  const std::string_view rest = path.substr(found.path.size());
+  switch (handling_of(found, request.method)) {
+    case Handling::get:
+      return respond_with(found, *exchange, [&] { return found.get(*service, rest); });
+    case Handling::remove:
+      return respond_with(found, *exchange, [&] { return found.remove(*service, rest); });
+    case Handling::stream:
+      return found.stream(service, exchange);
+    case Handling::body:
+    case Handling::none:  // refused above
+      return post(service, found, exchange);
+  }
 }
 
 }  // namespace octavo

@@ -19,7 +19,7 @@ void answer_message(const ExchangePtr& exchange, std::string_view message) {
   exchange->respond({.body = json::serialize(json::object{{"message", message}})});
 }
 
-// Trainers send some requests without a body.
+// Reads the body. Trainers send some requests without one.
 Result<json::object> body_or_empty(const ExchangePtr& exchange) {
   std::string body = exchange->take_body();
   if (body.empty()) return json::object();
@@ -35,7 +35,7 @@ struct Part {
   std::uint64_t first = 0, all = 0;
 };
 
-// Reads "bytes FIRST-LAST/ALL".
+// Reads the value of Content-Range: "bytes FIRST-LAST/ALL".
 Result<Part> read_range(std::string_view text, std::uint64_t bytes) {
   constexpr std::string_view kUnit = "bytes ";
   std::uint64_t numbers[3] = {};
@@ -166,7 +166,7 @@ Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exch
   TRY(std::optional<std::string> version, read_weight_version(fields, "weight_version"));
   TRY_VOID(refuse_unread(fields));
   TRY(std::string folder, service->weights.change([](WeightUpdate& update) { return update.finish(); }));
-  // The engine calls this before it delivers the first token that the new weights computed, so that the token
+  // The engine calls this function before it delivers the first token of the new weights, so that this token
   // has the new version.
   service->engine.reload_weights(std::move(folder), [service, exchange, version](const Result<>& read) {
     if (read && version) service->weights.set_version(*version);
@@ -177,7 +177,7 @@ Result<> finish_weight_update(const ServicePtr& service, const ExchangePtr& exch
   return {};
 }
 
-// Drops the tensors of an update that is not finished.
+// If an update is not finished, drops its tensors.
 Result<> shutdown_weight_transfer(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY_VOID(service->weights.change([](WeightUpdate& update) -> Result<> {
     if (update.receiving()) update.drop();

@@ -20,7 +20,7 @@ Result<> read_path(openai::Fields& fields, std::string_view name, std::string& p
   return {};
 }
 
-// Returns the path of the new weights; "" reads the current weights again.
+// Returns the path of the new weights; "": the engine must load the current files again.
 Result<std::string> weights_path(openai::Fields& fields) {
   TRY_VOID(fields.refuse("args", "reload_weights accepts only named arguments: use kwargs", json::array()));
   TRY(const json::object* named, fields.object("kwargs"));

@@ -12,7 +12,7 @@ namespace {
 
 using namespace peer_rig;
 
-// A peer that runs a script on one connection, then closes it.
+// A peer that calls `act` with one connection, then closes it.
 class BadPeer {
  public:
   explicit BadPeer(std::function<void(PeerSocket&)> act) {
@@ -40,7 +40,7 @@ std::vector<std::byte> packed_block(int number, std::int32_t block) {
   return packed;
 }
 
-// Sends `good` valid blocks and then `last`.
+// Sends `good` valid blocks, then the bytes `last` as a block. nullopt: closes the connection instead.
 void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
   (void)receive_message(socket);
   (void)send_message(socket, Ready{.blocks = kBlocks, .shared_memory = false});
@@ -50,7 +50,8 @@ void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> la
   if (!last) return;
   (void)socket.send(*last);
   for (int i = good + 1; i < get.count; ++i) (void)socket.send(packed_block(i, 100 + i));
-  // Reads everything first: closing a socket with unread data would discard what was sent.
+  // Before the socket is closed, reads all data: closing a socket with unread data would discard the sent
+  // data.
   std::byte rest;
   while (socket.receive(std::span(&rest, 1))) {
   }
@@ -174,7 +175,7 @@ TEST(Transfer, AConsumerThatDiesWhileItIsSentToOverUcxIsNoticed) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port()), way).failure, std::nullopt);
 }
 
-// Returns the failure of a fetch if the peer calls `answer` instead of sending Ready.
+// Returns the failure of a fetch from a peer that calls `answer` instead of sending Ready.
 KvTransferFailure failure_after(const std::function<void(PeerSocket&)>& answer) {
   BadPeer peer([&](PeerSocket& s) {
     (void)receive_message(s);

@@ -47,8 +47,8 @@ void BlockFetcher::run(Worker& worker) {
   for (;;) {
     arrived_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    // Tasks with blocks come first, because requests wait for them. Ending a lease is less urgent, because
-    // the lease also expires.
+    // Tasks with blocks are first, because requests wait for them. The other tasks only end leases, which is
+    // less urgent, because leases also expire.
     auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
     if (next == tasks_.end()) next = tasks_.begin();
     const LoadTask task = std::move(*next);
@@ -67,7 +67,7 @@ void BlockFetcher::run(Worker& worker) {
   }
 }
 
-// Returns false if the fetcher stops.
+// socket: the worker's new connection, or null. Returns false if the fetcher is stopping.
 bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
   const std::lock_guard lock(mutex_);
   worker.socket = socket;
@@ -80,7 +80,7 @@ Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& r
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
                                          : fetch_over(worker, socket, task, result);
   set_socket(worker, nullptr);
-  // After a failure, the producer may still write to the offered memory, so later tasks get new memory.
+  // After a failure, the producer may still write to the shared memory, so later tasks get new memory.
   if (!task.blocks.empty() && (!fetched || *task.cancelled)) {
     worker.slots.reset();
     worker.ucx.reset();
@@ -104,7 +104,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
                                      .key = task.keys.back(),
                                      .segment = one_host_ ? worker.slots->offer() : SegmentOffer{},
                                      .ucx = ucx_ ? worker.ucx->address() : ""}));
-  // Receives the next message. Returns an error if its type is not that of `out`.
+  // Receives the next message. Returns an error if it is not a Message.
   const auto expect = [&]<class Message>(Message& out) -> Result<> {
     TRY(TransferMessage message, receive_message(socket));
     if (const auto* refused = std::get_if<Refused>(&message)) {
@@ -155,7 +155,8 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
 }
 
 // Chooses native or packed blocks. Over a socket, native blocks save one copy. Over shared memory they save
-// nothing: packing copies the block, and that copy is needed anyway.
+// nothing, because the producer must copy the block into the shared memory anyway, and packs it in the same
+// copy.
 BlockWay BlockFetcher::way_of(const Ready& ready) const {
   const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
   return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;
@@ -174,8 +175,8 @@ Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::by
   return {};
 }
 
-// Receives directly into the cache blocks. If the contents turn out to be invalid, this does no harm,
-// because no other request uses these blocks yet.
+// Receives directly into the cache blocks, before their checksums are verified. Invalid contents do no harm,
+// because no request uses these blocks yet.
 Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
                                    LoadResult& result) {
   std::vector<BlockHeader> headers(static_cast<std::size_t>(count));

@@ -27,9 +27,9 @@ class BlockFetcher {
   using WriteBlock = std::function<void(KvLocation, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // `done` is called on a fetching thread, once for each task that has blocks. If `one_host` is true, shared
-  // memory is used for a producer on the same host; otherwise TCP is used. If `ucx` is true, native blocks
-  // are sent over UCX if the producer also has it.
+  // The fetching threads call `done` once for each task that has blocks. If `one_host` is false, producers on
+  // the same host use TCP, too, instead of shared memory. If `ucx` is true, native blocks are sent over UCX
+  // if the producer also has UCX.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
   // Stops running fetches and drops waiting tasks, without calling `done`.

@@ -30,8 +30,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Returns the keys of the requested pieces in the consumer's format, also of pieces that this engine does not
-// have.
+// Returns the keys of the requested pieces for the consumer's block size, including pieces that this engine
+// does not have.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;
@@ -81,7 +81,7 @@ void BlockServer::accept_all() {
       return;
     }
     if (fd < 0) {
-      // The process has no free descriptors or memory, so it tries again later.
+      // The process has no free descriptors or memory: tries again later.
       if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
@@ -114,7 +114,7 @@ void BlockServer::drop_ended() {
 
 void BlockServer::serve(PeerSocket& socket) {
   const Result<> served = answer(socket);
-  // only shuts the connection down, so that its thread ends; the next accept() destroys the object
+  // Only shuts the connection down. accept_all() destroys the Connection later.
   socket.interrupt();
   if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
 }
@@ -134,7 +134,7 @@ Result<> BlockServer::answer(PeerSocket& socket) {
   return give_blocks(socket, *pull);
 }
 
-// Renews leases with each Keep message until the consumer closes the connection.
+// Renews one lease for each Keep message until the consumer closes the connection.
 Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   for (;;) {
     leases_.use(next.request_id, now_us(), [](const Lease&) {});
@@ -165,7 +165,7 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   Result<> given;
-  // use() keeps the lease alive while its blocks are read.
+  // The lease does not expire during use(), so the blocks stay valid.
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
   if (!leased) return send_message(socket, Refused{KvTransferFailure::expired, "the blocks were freed"});

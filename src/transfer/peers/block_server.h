@@ -1,5 +1,5 @@
-// Sends leased KV blocks to other engines (producer side of a transfer). Each connection serves one fetch,
-// on a separate thread that runs the protocol of messages.h. This thread reads the blocks while steps run;
+// Sends leased KV blocks to other engines (producer side of a transfer). Each connection serves one fetch, on
+// a separate thread with the protocol of messages.h. The thread can read the blocks while steps run, because
 // steps do not write to leased blocks.
 #pragma once
 
@@ -30,7 +30,7 @@ struct BlockServerOptions {
 
 class BlockServer {
  public:
-  // Writes the contents of a piece, in BlockFormat, to the span. Any thread calls it.
+  // Copies the contents of a piece (block_format.h) to the span. Any thread calls it.
   using ReadBlock = std::function<void(KvLocation, std::span<std::byte>)>;
 
   // Starts to listen. on_finished: called on any thread after a consumer has fetched the blocks of a lease.
@@ -53,7 +53,7 @@ class BlockServer {
   BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
               std::function<void()> on_finished);
 
-  // Writes piece n of the prompt to the span.
+  // Copies piece n of the prompt to the span.
   using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;
 
   void accept_all();

@@ -24,7 +24,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{6, 4, 32}, {16, 8, 64}};
 
-// KV memory of an engine for one prompt.
+// The part of an engine's KV cache that holds one prompt.
 class Cache {
  public:
   explicit Cache(const Shape& shape) {
@@ -146,7 +146,7 @@ void import_blocks(benchmark::State& state) {
   });
 }
 
-// native: both engines have the same layout.
+// native: whether both engines have the same memory layout.
 void fetch(benchmark::State& state, bool one_host, bool native, bool ucx = false) {
   if (ucx && !open_ucx_channel()) return state.SkipWithError("no UCX here");
   Cache from(kShapes[state.range(0)]), to(kShapes[state.range(0)]);

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// heartbeats for each lease duration, as in vLLM
+// heartbeats in the duration of one lease, as in vLLM
 constexpr int kMessagesOfALease = 6;
 
 Result<> renew(const std::string& host, int port, const std::vector<std::string>& leases) {

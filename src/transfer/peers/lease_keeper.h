@@ -1,5 +1,4 @@
-// Renews the leases of blocks that a consumer will fetch later, so that the producers keep them. The
-// heartbeats are those of vLLM.
+// Renews the leases of blocks that a consumer will fetch later, by heartbeats to the producers (as in vLLM).
 #pragma once
 
 #include <chrono>
@@ -16,7 +15,7 @@ namespace octavo {
 
 class LeaseKeeper {
  public:
-  // lease: duration of a lease. Six heartbeats are sent in this time.
+  // lease: duration of a lease. The consumer sends six heartbeats in this time.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
 
   // Any thread may call these functions. Neither waits.

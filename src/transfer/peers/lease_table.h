@@ -20,8 +20,8 @@ namespace octavo {
 struct Lease {
   std::vector<KvLocation> blocks{};
   std::vector<Hash128> keys{};
-  std::uint64_t owner = 0;  // the id with which the engine releases the blocks
-  // See KvPrompt. A consumer with another block size needs these fields to compute its own keys.
+  std::uint64_t owner = 0;  // StoreTask::owner
+  // See KvPrompt. The producer needs these fields to compute keys for a consumer with another block size.
   std::vector<TokenId> text{};
   Hash128 identity{};
 };
@@ -34,16 +34,17 @@ class LeaseTable {
   void add(std::string id, Lease lease, std::int64_t now_us);
   // Returns the owners of leases that have ended and whose blocks no thread reads any more.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);
-  // Ends the lease that expires first, because the engine needs its blocks. Returns its owner, or nullopt
-  // if threads are reading the blocks of all leases.
+  // Ends the lease that expires first, because the engine needs its blocks. Returns its owner, or nullopt if
+  // there are no leases or threads are reading the blocks of all leases.
   std::optional<std::uint64_t> end_first();
-  // Returns the time in microseconds at which take_ended() has a result; INT64_MAX: never.
+  // Returns the time in microseconds at which the first lease expires; 0: the blocks of a lease were fetched;
+  // INT64_MAX: there are no leases.
   std::int64_t next_end_us() const;
   // Returns the number of leases that expired before a consumer fetched the blocks.
   std::int64_t expired() const;
 
-  // Renews the lease and calls read(lease). Returns false if the lease is unknown or has ended. Any thread
-  // may call it.
+  // Renews the lease and calls read(lease). During the call, the blocks are not freed. Returns false if the
+  // lease is unknown or has ended. Any thread may call it.
   template <class Read>
   bool use(const std::string& id, std::int64_t now_us, Read&& read) {
     std::unique_lock lock(mutex_);
@@ -66,7 +67,7 @@ class LeaseTable {
     Lease lease;
     // expiry in microseconds; 0: the blocks were fetched
     std::int64_t end_us = 0;
-    // number of threads that read the blocks; the entry stays until it is 0
+    // number of threads that read the blocks; the entry is kept while this is above 0
     int readers = 0;
   };
 

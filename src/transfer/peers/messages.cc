@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kFrameBytesMax = 64 << 10;
 constexpr std::uint64_t kVersion = layout_hash<TransferMessage>();
 
-// Returns true if no count is negative and all enum values exist. The peer may have sent any bytes.
+// Returns true if no number is negative and all enum values exist. The peer may have sent any bytes.
 template <class T>
 bool in_range(const T& value) {
   if constexpr (std::is_same_v<T, BlockWay>) {

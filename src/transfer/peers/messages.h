@@ -7,12 +7,12 @@
 //                  <-     Piece       the blocks are written, or follow
 //   Done           ->                 end of the lease
 //
-// A connection can also consist of one Done message, if the consumer needs no blocks, or of Keep messages,
+// Without a Pull, a connection has one Done message (the consumer needs no blocks), or only Keep messages,
 // which renew one lease each. Packed blocks (block_format.h) are written to the slot that Get names, or
 // follow the Piece message on the connection (transport.h). For native blocks (native_blocks.h), the headers
 // follow the Piece message. The contents of the blocks follow the headers, or are sent over UCX. A lease does
-// not expire between its Pull and the end of that connection. A Keep only renews the lease, which expires if
-// the next Keep is late.
+// not expire between its Pull and the end of that connection. Keep messages do not have this effect: the
+// lease expires if the next Keep is late.
 //
 // The producer may send Refused at any time, and then closes the connection. A frame is its size in bytes
 // (u32), the version (u64, a hash of the types of all fields below) and a TransferMessage (base/pack.h).
@@ -30,7 +30,7 @@
 
 namespace octavo {
 
-// Shared memory of the consumer, which a process on the same host can open. slot_bytes 0: the consumer
+// Shared memory of the consumer, which a process on the same host can open. If slot_bytes is 0, the consumer
 // offers no memory.
 struct SegmentOffer {
   std::int64_t process = 0;
@@ -46,12 +46,12 @@ struct Pull {
   std::string request_id{};
   // number of leading pieces (kv_pieces.h) of the prompt, in the consumer's format
   int blocks = 0;
-  Hash128 key{};  // key of the last one of these pieces
+  Hash128 key{};  // key of the last of these pieces
   SegmentOffer segment{};
   std::string ucx{};  // address of the consumer's channel; "": no UCX
 };
 struct Ready {
-  int blocks = 0;  // number of requested pieces that are available, counted from the first one
+  int blocks = 0;  // number of available pieces, counted from the first requested piece
   // whether packed blocks are written to the consumer's slots
   bool shared_memory = false;
   std::string layout{};        // layout of native blocks; "": blocks are packed
@@ -63,7 +63,7 @@ inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};
 struct Get {
   int first = 0;
   int count = 0;
-  int slot = 0;  // slot for packed blocks
+  int slot = 0;  // index of the consumer's slot for packed blocks
   BlockWay way = BlockWay::packed;
 };
 struct Piece {

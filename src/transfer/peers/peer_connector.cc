@@ -18,16 +18,17 @@ bool names_blocks(const KvTransferParams& from) {
          from.remote_port != 0 && !from.remote_block_ids.empty() && !from.remote_block_ids[0].empty();
 }
 
-// Returns an upper bound for the number of available blocks, in this engine's block size. If the block
-// sizes differ, it is computed from the number of tokens; Ready has the exact number.
+// Returns an upper bound for the number of blocks, of this engine's block size, that the producer has. The
+// producer's block size may differ, so the bound is computed from remote_num_tokens. The Ready message has
+// the exact number.
 std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   const std::size_t params = from.remote_block_ids[0].size();
   if (format.planes.empty() || from.remote_num_tokens <= 0) return params;
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
-// Returns the block ids of each cache group as vLLM reports them. A block outside of the window has id 0,
-// vLLM's null block.
+// Returns the block ids of each cache group, for remote_block_ids. A block outside of the sliding window has
+// id 0, vLLM's null block.
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
   std::vector<std::vector<std::int64_t>> ids(format.windows.size());
@@ -84,7 +85,7 @@ Result<> PeerConnector::listen() {
   return {};
 }
 
-// Returns true if a producer keeps blocks for the prompt until this engine ends the lease.
+// Returns true if a producer has leased blocks of the prompt to this engine.
 bool PeerConnector::leased(const KvPrompt& prompt) const {
   return fetcher_ != nullptr && prompt.params != nullptr && prompt.params->do_remote_prefill &&
          names_blocks(*prompt.params);
@@ -113,7 +114,7 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Ends the lease, because the engine does not fetch the blocks. Even a prompt without a full block has a
+// Ends the lease, because the engine does not fetch the blocks. A prompt without a full block also has a
 // lease.
 void PeerConnector::decline(const KvPrompt& prompt) {
   if (!leased(prompt)) return;
@@ -153,7 +154,7 @@ std::vector<std::uint64_t> PeerConnector::take_stored(std::int64_t now_us) {
   return owners;
 }
 
-// Ends the oldest lease: its blocks are the least likely to be fetched.
+// Ends the lease that expires first: its blocks are the least likely to be fetched.
 bool PeerConnector::give_way() {
   const auto owner = leases_.end_first();
   if (owner) given_way_.push_back(*owner);

@@ -48,7 +48,7 @@ class PeerConnector final : public KvConnector {
   std::vector<std::uint64_t> given_way_;  // owners of leases that give_way() ended
 
   mutable std::mutex mutex_;
-  // load times and sizes of finished loads (only the histograms are used); guarded by mutex_
+  // times and sizes of finished loads; only the histograms are used; guarded by mutex_
   KvTransferStats loads_;
 
   LeaseTable leases_;

@@ -23,7 +23,7 @@ class BlockRegrouper {
   // Requires can_regroup(from, to). Both formats must outlive this object.
   BlockRegrouper(const BlockFormat& from, const BlockFormat& to, ReadBlock read);
 
-  // Writes block `number` in format `to`. All tokens of that block must be in blocks of the source.
+  // Writes block `number` of format `to`. All tokens of that block must be in blocks of the source.
   void make(std::size_t number, std::span<std::byte> out);
 
  private:

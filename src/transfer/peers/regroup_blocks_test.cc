@@ -14,7 +14,7 @@ BlockFormat format_of(int block_size) {
           .planes = {{3, 4}, {1, 1}, {3, 4}, {1, 1}}};
 }
 
-// The bytes of a prompt are numbered, modulo 256.
+// The value of a byte is its index in the prompt, modulo 256.
 std::vector<std::byte> block_of(const BlockFormat& format, std::size_t number) {
   std::vector<std::byte> block;
   int plane = 0;

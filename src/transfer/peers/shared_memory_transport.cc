@@ -1,7 +1,7 @@
 // Transport for two processes of one host: the producer writes into the consumer's memory. The consumer
 // sends (process, descriptor, secret). The producer opens the memory through /proc, which works only with
-// the same user and process namespace. The secret at the beginning of the memory proves that it is the
-// offered one.
+// the same user and process namespace. The secret at the beginning of the memory proves that the producer has
+// opened the memory that the consumer offered.
 #include <unistd.h>
 
 #include <cstring>

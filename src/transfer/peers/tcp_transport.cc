@@ -10,7 +10,7 @@ class TcpSender final : public BlockSender {
  public:
   explicit TcpSender(PeerSocket& socket) : socket_(socket) {}
 
-  // One buffer serves all slots: send() has copied it to the socket before the next slot is filled.
+  // All slots share one buffer: send() has copied it to the socket before the next slot is filled.
   std::span<std::byte> slot(int, std::size_t bytes) override {
     bytes_.resize(bytes);
     return bytes_;

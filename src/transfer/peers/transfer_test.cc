@@ -33,7 +33,7 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
     EXPECT_EQ(result.bytes, (kBlocks - first) * kFormat.bytes);
     EXPECT_TRUE(consumer.right);
     EXPECT_EQ(std::ssize(consumer.written), kBlocks - first);
-    // Waits until the lease has ended, and adds one for the next round.
+    // Waits until the lease has ended, and adds a new lease for the next iteration.
     while (producer.finished == 0) std::this_thread::yield();
     EXPECT_EQ(producer.leases.take_ended(now_us()), std::vector<std::uint64_t>{9});
     producer.finished = 0;
@@ -94,7 +94,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
           [&](KvLocation from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
           [] {})
           .value();
-  // The producer has only a part of this prompt.
+  // The producer has blocks for only the first kHeld tokens of this prompt.
   std::vector<TokenId> text(kHeld + 70);
   std::iota(text.begin(), text.end(), 1);
   for (const auto& [size, one_host] :

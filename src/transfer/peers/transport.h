@@ -17,7 +17,8 @@
 namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
-// Minimum slot size; fits into a CPU cache.
+// A slot holds the number of blocks that fit into this size, but at least one block. The size fits into a CPU
+// cache.
 inline constexpr std::size_t kPieceBytes = std::size_t{512} << 10;
 
 inline int piece_blocks(const BlockFormat& format) {

@@ -8,11 +8,12 @@ namespace octavo {
 namespace {
 
 Result<OpenUcxChannel> load() {
-  // UCX reads these variables when it is loaded. It must not handle signals, and must not replace malloc.
+  // UCX reads these variables when it is loaded. With them, it does not handle signals and does not replace
+  // malloc.
   setenv("UCX_HANDLE_ERRORS", "none", 0);
   setenv("UCX_ERROR_SIGNALS", "", 0);
   setenv("UCX_MEM_EVENTS", "no", 0);
-  // Fetches that are cancelled leave unreceived data, about which UCX would otherwise log warnings.
+  // UCX must not log warnings: it would log one for each cancelled fetch that leaves unreceived data.
   setenv("UCX_LOG_LEVEL", "error", 0);
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
   if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);

@@ -1,5 +1,5 @@
-// Optional transport over UCX, which uses RDMA if the hardware has it. The code is in a separate library
-// that is built if UCX's headers are installed. So the program itself does not depend on UCX.
+// Optional transport over UCX, which uses RDMA if the hardware has it. The code is in a separate library, so
+// the program itself does not depend on UCX. The library is built if UCX's headers are installed.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace octavo {
 
-// One end of a UCX channel. Calls block. `beside` is a TCP socket to the other end; it shows whether that
-// process still runs, and shutting it down stops a call. After an error the channel is unusable. After its
-// destruction, UCX writes to no buffer of the caller.
+// One end of a UCX channel. Calls block. beside: a TCP socket to the other process; it shows whether that
+// process still runs. Shutting this socket down stops a call. After an error the channel is unusable. After
+// its destruction, UCX writes to no buffer of the caller.
 class UcxChannel {
  public:
   virtual ~UcxChannel() = default;
@@ -24,8 +24,9 @@ class UcxChannel {
   // Returns unavailable with UCX's message on failure.
   virtual Result<> connect(std::string_view address) = 0;
 
-  // Both functions transfer all pieces in order. Both ends must pass the same number of pieces with the
-  // same lengths. They return io if the other process ends, or if nothing arrives for some seconds.
+  // Both functions transfer all pieces in order. The sender and the receiver must pass the same number of
+  // pieces with the same lengths. They return io if the other process ends, or if nothing arrives for some
+  // seconds.
   virtual Result<> send(std::span<const std::span<const std::byte>> pieces, int beside) = 0;
   virtual Result<> receive(std::span<const std::span<std::byte>> pieces, int beside) = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace {
 
-std::mutex mutex;  // guards all members below
+std::mutex mutex;  // guards the variables below
 std::map<std::string, std::string> values;
 bool broken = false;
 

@@ -1,4 +1,4 @@
-// For tests: an engine that offers blocks over the network, and one that fetches them.
+// For tests: a producer that offers blocks over the network, and a consumer that fetches them.
 #pragma once
 
 #include <array>
@@ -30,10 +30,11 @@ inline std::vector<Hash128> some_keys(int count = kBlocks) {
 struct Way {
   const char* name;
   bool one_host = true;
-  bool native = false;  // both engines have the same block layout, so blocks are copied as they are
+  bool native = false;  // both engines have the same layout, so blocks are transferred unpacked
   bool ucx = false;
 };
-// bytes of a native block: the content and 64 bytes that the test adds, as a layout may pad its blocks
+// Size of a native block in bytes: the contents and 64 bytes of padding, because a real layout may also pad
+// its blocks.
 constexpr std::size_t kNativeBytes = (64 << 10) + 64;
 
 struct Producer {

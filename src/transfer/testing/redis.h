@@ -49,7 +49,6 @@ class TestRedis {
     const std::lock_guard lock(mutex_);
     return values_.size();
   }
-  // Calls change(value) for each value.
   template <class Change>
   void spoil(Change&& change) {
     const std::lock_guard lock(mutex_);

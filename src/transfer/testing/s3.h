@@ -46,7 +46,6 @@ class TestS3 {
     const std::lock_guard lock(mutex_);
     return values_.size();
   }
-  // Calls change(value) for each value.
   template <class Change>
   void spoil(Change&& change) {
     const std::lock_guard lock(mutex_);

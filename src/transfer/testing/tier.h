@@ -1,4 +1,4 @@
-// For tests: a tier connector whose cache is a vector of numbers.
+// For tests: a tier connector. The engine's cache is a vector of numbers, one for each block.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,8 +67,8 @@ struct Tier {
   explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
   ~Tier() { slow = false; }
 
-  // Stores the cache's blocks first, first + 1, ... under the keys. Returns false if the tier does not want
-  // them.
+  // Starts to store the cache's blocks first, first + 1, ... under the keys. Returns false if the tier does
+  // not want them.
   bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.id = ++last_owner, .keys = keys})) return false;
     StoreTask task{.owner = last_owner, .keys = keys};
@@ -118,7 +118,7 @@ inline KvTierOptions on_host(int blocks) {
   return {.host_bytes = blocks * kFormat.bytes, .load_always = true};
 }
 
-// tier: 20 blocks fit into it.
+// tier: must have a capacity of 20 blocks.
 inline void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
   tier.options.eviction = policy;
   tier.open();

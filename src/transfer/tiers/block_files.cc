@@ -120,8 +120,8 @@ fs::path BlockFiles::unfinished_path(Hash128 key) {
   return fmt::format("{}.{:x}-{:x}{}", path_of(key).string(), writer_, ++writes_, kUnfinished);
 }
 
-// Lists the files of all engines, ordered by last use. Deletes temporary files that no engine writes any
-// more.
+// Updates the order in memory to the files of all engines and their times of last use. Deletes temporary
+// files that no engine writes any more.
 Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
   std::int64_t unfinished = 0;
@@ -155,7 +155,7 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   for (const auto& [time, key] : found) {
     const bool is_new = !order_->contains(key);
     if (is_new) order_->add(key);
-    // In ARC order, a use counts only once: ARC has already counted the uses by this engine.
+    // ARC has already counted this engine's uses of blocks that it knows, so it must not count them again.
     if (is_new || policy_ == EvictionPolicy::lru) order_->use(key);
   }
   return {};
@@ -171,9 +171,9 @@ std::vector<Hash128> BlockFiles::take_removed() {
   return std::exchange(removed_, {});
 }
 
-// Evicts until the folder has at most `files` files, and returns the number of evicted files. The last
-// evicted file is renamed to `reuse` (null: deleted), unless a reader may have it open. The mutex is free
-// during file operations, because the engine's thread calls contains().
+// Evicts blocks until the folder has at most `files` files, and returns the number of evicted files. Deletes
+// the files, but renames the last one to `reuse`, unless `reuse` is null or a reader may have the file open.
+// The mutex is unlocked during file operations, because the engine's thread needs it for contains().
 std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
   const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
@@ -199,8 +199,8 @@ std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t fil
   return evicted;
 }
 
-// Deletes a block's file. Returns true if the caller must reduce the number of files; false if another engine
-// deleted the file, because that engine reduced the number.
+// Deletes a block's file. Returns true if the caller must reduce the number of files. Returns false if
+// another engine deleted the file: that engine has already reduced the number.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
   const bool others = locked.state.changes != changes_read_ + own_changes_;
@@ -231,7 +231,8 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
   }
 }
 
-// Returns true if the block exists, because another engine may have written it.
+// Returns true if the block's file exists, and updates the order in memory: another engine may have written
+// or deleted the file.
 bool BlockFiles::look_up(Hash128 key) {
   const bool exists = access(path_of(key).c_str(), R_OK) == 0;
   const std::lock_guard lock(mutex_);
@@ -255,7 +256,8 @@ std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   return stored;
 }
 
-// Gives each file a later time than the previous one, so that other engines read the same order.
+// Begins with the last key, and gives each file a later time than the previous one, so that other engines
+// read the same order of use.
 void BlockFiles::touch(std::span<const Hash128> keys) {
   timespec times[2]{};
   clock_gettime(CLOCK_REALTIME, &times[0]);
@@ -289,7 +291,7 @@ Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
   return good;
 }
 
-// Reads until the block is complete. The file may lack the padding.
+// Reads until the block is complete. A file that was written without direct I/O has no padding.
 Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
   const std::span<std::byte> packed = room.first(format_.stride());
@@ -303,7 +305,7 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return refused("read", path);
     done += static_cast<std::size_t>(got);
-    // With direct I/O, only the last read of a file can end at an unaligned offset.
+    // With direct I/O, a read that ends at an unaligned offset has reached the end of the file.
     const bool ends = got == 0 || done % alignment_ != 0;
     if (ends && done < packed.size())
       return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
@@ -317,7 +319,7 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
-  // Clears bytes that an earlier block left in the buffer.
+  // Clears the padding, because the buffer still has bytes of an earlier block there.
   std::ranges::fill(room.subspan(packed.size()), std::byte{});
   const fs::path path = path_of(key), unfinished = unfinished_path(key);
   std::error_code error;

@@ -2,18 +2,18 @@
 //
 //   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
-// Several engines and processes may use a folder at the same time. All of them load each other's blocks and
-// share the size limit. A file is a packed block (block_format.h). It is written under a temporary name and
-// then renamed. After a crash or on a full disk a file may still be incomplete; readers detect this by its
-// key and checksum.
+// Several engines and processes may use a folder at the same time. They load each other's blocks and share
+// the size limit. A file is a packed block (block_format.h). It is written under a temporary name and then
+// renamed. After a crash a renamed file may still be incomplete; readers detect this by its key and checksum.
 //
 // File times store the order of use, so it survives restarts and other engines can read it. Each engine
 // also keeps the order in memory. Before an engine evicts, it reads the folder again if other engines have
-// changed a certain share of the files. If no other engine has the folder open, a new block overwrites the
-// evicted block's file, because creating and deleting files takes most of the time of small writes.
+// changed more than 1/16 of the files. If no other engine has the folder open, a new block overwrites the
+// evicted block's file. This saves creating and deleting a file, which takes most of the time of a small
+// write.
 //
-// With direct I/O, files are padded to the required alignment. Readers ignore the padding, so both modes
-// can read all files. Any thread may call the functions.
+// With direct I/O, files are padded to the required alignment. Readers ignore the padding, so an engine can
+// read all files with and without direct I/O. Any thread may call the functions.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,8 @@ namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Returns an error if
-  // bytes_max is less than one block, or after a system error. Returns unsupported for `use_odirect` if the
-  // file system has no direct I/O.
+  // Creates the folder, or reads its contents. direct_io: bypass the page cache; returns unsupported if the
+  // file system cannot do this. Other errors: bytes_max is less than one block, or a system error.
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
@@ -53,7 +52,7 @@ class BlockFiles final : public BlockStore {
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
-  void forget_all() override;  // the engine forgets the blocks, but the files stay on the disk
+  void forget_all() override;  // the files stay on the disk
 
   BlockStore* own(KvMedium medium) override { return medium == KvMedium::storage ? this : nullptr; }
   std::vector<Hash128> take_removed() override;
@@ -77,7 +76,7 @@ class BlockFiles final : public BlockStore {
   const std::filesystem::path folder_;
   const BlockFormat format_;
   const std::size_t most_;
-  // bytes; 1: no direct I/O
+  // alignment in bytes; 1: no direct I/O
   const std::size_t alignment_;
   const EvictionPolicy policy_;
   const std::unique_ptr<SharedFolder> shared_;
@@ -85,9 +84,9 @@ class BlockFiles final : public BlockStore {
   const std::uint64_t writer_;
 
   // changes_read_ and own_changes_ may be accessed only while shared_ is locked. changes_read_: value of
-  // SharedFolder::State::changes when the folder was last read
+  // SharedFolder::State::changes when this engine last read the folder.
   std::int64_t changes_read_ = 0;
-  // changes by this engine since the folder was last read
+  // changes by this engine since it last read the folder
   std::int64_t own_changes_ = 0;
 
   mutable std::mutex mutex_;  // guards all members below

@@ -86,7 +86,7 @@ struct Files {
   int count_on_disk() const { return static_cast<int>(on_disk().size()); }
 };
 
-// Runs with the page cache and with direct I/O.
+// Parameter: whether files use direct I/O.
 class BothWays : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -144,7 +144,7 @@ TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
 
 TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
   Files f(4, GetParam());
-  // Direct I/O gets fewer rounds, because each write goes to the disk.
+  // With direct I/O there are fewer iterations, because each write goes to the disk.
   const int turns = GetParam() ? 300 : 3000;
   std::atomic<int> last = 0;
   int seen = 0;
@@ -193,7 +193,8 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(1, flip(2000)), ErrorCode::corrupt);
   EXPECT_EQ(spoil(2, flip(0)), ErrorCode::corrupt);
-  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
+  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // changes the digest of the format in the
+                                                               // header
   EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
   EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
   // After a system crash, a file can have its final name although part of its data is missing.
@@ -235,7 +236,8 @@ TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
 TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   Files f(100, GetParam());
   ASSERT_TRUE(f.put(1));
-  // With this limit on the file size, one write is cut short and the next one fails, as on a full disk.
+  // With this limit on the size of a file, one write() writes fewer bytes than requested and the next one
+  // fails, as on a full disk.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -288,7 +290,7 @@ TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
     f.direct_io = GetParam();
     f.open(8);
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
-    // overwrites files that the other mode has written
+    // Overwrites the files that were written in the other mode (with or without direct I/O).
     for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;
     for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
     EXPECT_EQ(f.count_on_disk(), 8);
@@ -396,7 +398,7 @@ TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
 }
 
 TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
-  // files; the other engine changes fewer than 1/16 of them, so the first one does not read the folder
+  // Number of files. `other` changes fewer than 1/16 of them, so `one` does not read the folder again.
   constexpr int kMost = 64;
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));

@@ -63,7 +63,7 @@ void expand(std::span<const std::byte> packed, std::span<std::byte> out) {
   float scale = 0;
   std::memcpy(&scale, packed.data(), sizeof scale);
   const std::span codes = packed.subspan(sizeof scale);
-  // A scale that was rounded up could exceed the largest number.
+  // If the scale was rounded up, a product could exceed the largest float, so it is clamped.
   constexpr float kMost = std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto number = rounded<Number>(std::clamp(Code::number(codes[i]) * scale, -kMost, kMost));
@@ -89,7 +89,7 @@ const Codec* codec_of(const BlockFormat& format, BlockCompression by) {
   return found == kCodecs.end() ? nullptr : &*found;
 }
 
-// Where a vector is in a plain or in a compressed block, in bytes.
+// Offset and size in bytes of a vector in a plain or in a compressed block.
 struct Extent {
   std::size_t begin = 0, bytes = 0;
 };
@@ -107,8 +107,8 @@ void for_each_vector(const BlockFormat& format, std::size_t number_bytes, Do&& a
   }
 }
 
-// Returns a thread-local buffer for a plain block, valid until the thread's next call. The other store uses
-// packed_block() at the same time, so this function needs a separate buffer.
+// Returns a thread-local buffer for a plain block, valid until the thread's next call. packed_block() cannot
+// be used here: the wrapped store uses that buffer at the same time.
 std::span<std::byte> plain_block(const BlockFormat& format) {
   thread_local std::vector<std::byte> room;
   const auto bytes = static_cast<std::size_t>(format.bytes);

@@ -1,5 +1,5 @@
-// Compresses the KV blocks of another store to 8 bits per number, half the size of bf16, with a small loss
-// of precision.
+// A BlockStore that compresses KV blocks to 8 bits per number (half the size of bf16) and puts them into
+// another store. Compression loses some precision.
 //
 // A vector (one token, one head) becomes an f32 scale and one byte for each number, and number = scale *
 // byte. The byte is int8 (vLLM's int8_per_token_head) or fp8 (e4m3), rounded to nearest. The maximum error
@@ -29,8 +29,8 @@ namespace octavo {
 enum class BlockCompression : std::uint8_t { none, int8, fp8 };
 inline constexpr std::string_view kBlockCompressionNames[] = {"none", "int8", "fp8"};
 
-// Returns the format of compressed blocks. Returns unsupported if the cache has 8 bits per number already,
-// or if blocks contain more than plain vectors (windows, recurrent states, entries for several tokens).
+// Returns the format of compressed blocks. Returns unsupported if the cache has 8 bits per number already, or
+// if it has windows, recurrent states or entries for several tokens.
 Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by);
 
 class CompressedBlocks final : public BlockStore {
@@ -44,7 +44,7 @@ class CompressedBlocks final : public BlockStore {
   bool reachable() const override { return store_->reachable(); }
   std::size_t most() const override { return store_->most(); }
   void forget_all() override { store_->forget_all(); }
-  // The returned store has compressed blocks, so use it only for counts and events.
+  // The returned store has compressed blocks. Use it only for counts and events, not to read or write.
   BlockStore* own(KvMedium medium) override { return store_->own(medium); }
 
   void look_up(std::span<const Hash128> keys) override { store_->look_up(keys); }

@@ -234,7 +234,7 @@ TEST_P(CompressedBlocksOf, PlainAndCompressedOnesAreNotTakenForEachOther) {
   ASSERT_TRUE(files->write(Hash128{3, 4}, [](std::span<std::byte>) {}));
   EXPECT_FALSE(c.blocks->contains(Hash128{3, 4}));
 
-  // A plain block of the same size is rejected, because its header has another format.
+  // A plain block of the same size is rejected, because its header has the digest of another format.
   BlockFormat same = plain;
   same.bytes = small.bytes;
   std::vector<std::byte> packed(small.stride());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096, kSector = 512;
 
-// Returns 0 if the file has no direct I/O.
+// Returns the alignment for direct I/O, or 0 if the file has no direct I/O.
 std::size_t alignment_of(int file) {
   // Since Linux 6.6, tmpfs accepts O_DIRECT. The flag has no effect there, because the files are in memory.
   struct statfs system{};

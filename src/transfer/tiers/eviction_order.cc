@@ -41,10 +41,10 @@ class Lru final : public EvictionOrder {
   std::unordered_map<Hash128, Keys::iterator, HashOfHash> entries_;
 };
 
-// ARC (Megiddo and Modha, FAST 2003). ARC has one list of blocks that one prompt has used, and one of
-// blocks that several prompts have used. For each list it also remembers the keys that it evicted last. If
-// a remembered key is requested, its list was too small and gets a larger share. So prompts that occur once
-// do not evict common prefixes.
+// ARC (Megiddo and Modha, FAST 2003). ARC has two lists of stored blocks: those that one prompt has used, and
+// those that several prompts have used. For each list it also remembers the keys that it evicted last. If a
+// block whose key is remembered is stored again, its list was too small and gets a larger share. So prompts
+// that occur only once do not evict common prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
@@ -119,7 +119,7 @@ class Arc final : public EvictionOrder {
   }
 
   const std::size_t most_;
-  // target size of the list of blocks with one use
+  // target size of the list kOnce
   std::size_t share_once_ = 0;
   std::array<Keys, 4> keys_;
   std::unordered_map<Hash128, Entry, HashOfHash> entries_;

@@ -20,8 +20,8 @@ class EvictionOrder {
 
   // Adds a block that no prompt has used yet.
   virtual void add(Hash128 key) = 0;
-  // Counts a use. Also call it for the prompt for which the block was written or loaded. Unknown blocks are
-  // ignored.
+  // Counts a use by a prompt. Also call it for the prompt that wrote or loaded the block. Does nothing if the
+  // block is unknown.
   virtual void use(Hash128 key) = 0;
   // Removes and returns the next block to evict. There must be at least one.
   virtual Hash128 evict() = 0;

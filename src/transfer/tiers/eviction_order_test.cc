@@ -12,7 +12,7 @@ Hash128 key(std::uint64_t i) { return {.low = i, .high = i * 0x9E3779B97F4A7C15}
 
 class EvictionOrders : public testing::TestWithParam<EvictionPolicy> {};
 
-// Every block is returned exactly once.
+// evict() returns every block exactly once.
 TEST_P(EvictionOrders, NameEachBlockThatIsThereOnce) {
   constexpr std::size_t kMost = 20;
   const auto order = make_eviction_order(GetParam(), kMost);
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, EvictionOrders, testing::Values(EvictionPolicy::lr
                            return std::string(kEvictionPolicyNames[static_cast<std::size_t>(param.param)]);
                          });
 
-// A cache that counts the blocks of each prompt that it finds.
+// A tier that counts hits: blocks that are stored when a prompt uses them.
 struct Tier {
   static constexpr std::size_t kMost = 100;
   std::unique_ptr<EvictionOrder> order;
@@ -82,7 +82,7 @@ TEST(Arc, LearnsThatWhatIsNewComesAgain) {
     for (int again = 0; again < 3; ++again)
       for (std::uint64_t i = 0; i < 80; ++i) tier->use(i);
     tier->hits = 0;
-    // Each prompt occurs twice, 40 prompts apart.
+    // Each block is used again 40 iterations later.
     for (std::uint64_t i = 1000; i < 9000; ++i) {
       tier->use(i);
       tier->use(i - 40);

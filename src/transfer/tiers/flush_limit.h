@@ -1,4 +1,4 @@
-// Limits the time for which a thread writes pending KV blocks when the engine stops.
+// When the engine stops, limits the time in which a thread writes pending KV blocks.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace octavo {
 
 class FlushLimit {
  public:
-  // Microseconds. EngineProcess kills an engine that takes 5 s to stop.
+  // The limit in microseconds. It is below 5 s, because EngineProcess kills an engine that takes 5 s to stop.
   static constexpr std::int64_t kUs = 4'000'000;
 
   void begin() { until_us_ = now_us() + kUs; }

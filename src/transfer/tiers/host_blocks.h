@@ -1,10 +1,9 @@
 // KV tier in host memory, with a limit on the total size.
 //
-// The engine's allocator reserves the memory at start. If the engine runs on a GPU, the memory is pinned and
-// allocated at once, so that copies are direct. On a CPU, a memory page is allocated when the writer thread
-// first writes to it; the engine's thread never waits for this. Blocks are contiguous and have the transfer
-// layout. Blocks need neither header nor checksum here, because they never leave the process. Any thread may
-// call the functions.
+// The engine's allocator reserves the memory at start. For a GPU, the memory is pinned and allocated at once,
+// so that the GPU copies directly. For a CPU, the system allocates each page at its first write, on the
+// writer thread. A block has only its contents (block_format.h), without a header and a checksum, because it
+// never leaves the process. Any thread may call the functions.
 #pragma once
 
 #include <condition_variable>
@@ -52,7 +51,7 @@ class HostBlocks final : public BlockStore {
  private:
   struct Slot {
     int readers = 0;
-    // whether the slot becomes free when its last reader ends
+    // true: the block was removed; the slot becomes free when its last reader ends
     bool removed = false;
   };
 
@@ -68,7 +67,7 @@ class HostBlocks final : public BlockStore {
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable freed_;
   std::unique_ptr<EvictionOrder> order_;
-  // slots of the evictable blocks
+  // slots of the stored blocks
   std::unordered_map<Hash128, std::size_t, HashOfHash> slot_of_;
   std::vector<Slot> slots_;
   // free slots that have been used before

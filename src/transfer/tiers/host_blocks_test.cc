@@ -152,7 +152,7 @@ TEST(HostBlocks, WhereAllIsBeingWrittenAWriterWaitsForTheFirst) {
   go_on.set_value();
   one.join();
   EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  host.blocks->forget_all();  // the writer may wait for a free slot
+  host.blocks->forget_all();  // so that a writer that waits for a free slot can continue
   other.wait();
   EXPECT_EQ(host.blocks->evicted(), 1);
 }

@@ -1,4 +1,4 @@
-// Tests the tier connector with host memory alone and above a disk or a store.
+// Tests the tier connector with host memory: without a tier below it, with a disk, and with a store.
 #include <gtest/gtest.h>
 
 #include "base/testing/eventually.h"
@@ -92,7 +92,7 @@ TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
   redis.hang_up();
 }
 
-// Blocks in host memory are loaded even if loading from the disk is slower than computing.
+// Blocks in host memory are loaded even if computing is faster than loading from the disk.
 TEST(TierConnector, RatesOfHostMemoryAndOfTheDiskAreKeptApart) {
   Tier tier;
   tier.options.host_bytes = 10 * kFormat.bytes;

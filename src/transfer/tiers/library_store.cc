@@ -55,7 +55,7 @@ class LibraryStore final : public StoreClient {
 };
 
 Result<const octavo_kv_store_calls*> load(const std::string& path) {
-  // The library stays loaded, because threads that it started may run until the process ends.
+  // The library is never unloaded, because threads that it started may run until the process ends.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return invalid("", "{}", dlerror());
   const auto find = reinterpret_cast<decltype(&::octavo_kv_store)>(dlsym(library, kSymbol));

@@ -1,5 +1,5 @@
-// Loads a KV store from a shared library, which implements octavo_kv_store.h. For --kv-transfer-config with
-// a library.
+// Loads a KV store from a shared library that implements octavo_kv_store.h (kv_connector_module_path in
+// --kv-transfer-config).
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ struct octavo_kv_store_calls {
    * kv_connector_extra_config as JSON. */
   void* (*open)(const char* config, char* error, size_t error_size);
   void (*close)(void* handle);
-  /* Sets there[i] to 1 if the store has a value for keys[i], else to 0. */
+  /* Sets stored[i] to 1 if the store has a value for keys[i], else to 0. */
   int (*contains)(void* handle, const char* const* keys, size_t count, unsigned char* stored);
   /* Returns 1 if it has written all `size` bytes to `value`; 0: there is no value with this key and size. */
   int (*get)(void* handle, const char* key, void* value, size_t size);

@@ -46,7 +46,8 @@ std::int64_t PromptLookUps::wake_at_us() const {
   return first;
 }
 
-// Looks up the oldest prompt first, and skips prompts that no longer wait.
+// Looks up the prompts one by one, the oldest first. Skips prompts whose lookup is complete or has exceeded
+// its time limit.
 void PromptLookUps::loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {

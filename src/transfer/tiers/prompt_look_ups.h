@@ -18,7 +18,7 @@ namespace octavo {
 
 class PromptLookUps {
  public:
-  // look_up: looks up the keys in the store; the separate thread calls it. wake: called after each lookup.
+  // The separate thread calls look_up(keys), which must look up the keys in the store, and then wake().
   PromptLookUps(std::function<void(std::span<const Hash128>)> look_up, std::function<void()> wake);
 
   // Returns true if the lookup of the prompt is complete or its time limit has passed. The first call for a
@@ -26,7 +26,7 @@ class PromptLookUps {
   bool done(const KvPrompt& prompt);
   // The prompt no longer needs the lookup.
   void forget(RequestId id);
-  // Returns the time in microseconds at which the next time limit passes; done() may then change without a
+  // Returns the time in microseconds at which the next time limit ends. done() then becomes true without a
   // call of `wake`.
   std::int64_t wake_at_us() const;
 

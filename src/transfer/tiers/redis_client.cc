@@ -87,7 +87,7 @@ Result<> RedisClient::send(std::span<const std::string_view> parts) {
   return socket_.send(std::as_bytes(std::span(command)));
 }
 
-// Reads a line of the response. Returns an error if it is an error reply of the server.
+// Reads a line of the response. Returns an error if the line is an error reply of the server.
 Result<> RedisClient::read_line() {
   line_.clear();
   while (!line_.ends_with("\r\n")) {

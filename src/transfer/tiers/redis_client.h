@@ -1,5 +1,5 @@
-// A blocking connection to a Redis or Valkey server, for KV blocks in a shared store. Implements the part of
-// RESP2 that values of a known size need.
+// A blocking connection to a Redis or Valkey server, for KV blocks in a shared store. Protocol: RESP2, with
+// only the commands that StoreClient needs.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct RedisAddress {
   int silence_ms = 5'000;  // time limit in ms without a byte from the server
 };
 
-// Format: redis://[[user]:password@]host[:port][/database], or valkey:// instead of redis://. Errors
-// explain the invalid part.
+// Format: redis://[[user]:password@]host[:port][/database], or valkey:// instead of redis://. Errors name the
+// invalid part.
 Result<RedisAddress> parse_redis_url(std::string_view url);
 bool is_redis_url(std::string_view text);
 

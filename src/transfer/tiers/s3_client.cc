@@ -66,8 +66,8 @@ Result<std::unique_ptr<StoreClient>> S3Client::connect(const S3Address& address,
   return std::unique_ptr<StoreClient>(new S3Client(address, keys, std::move(client)));
 }
 
-// Sends a request and reads the head of the response. Retries once on a new connection if the server has
-// closed the idle one.
+// Sends a request and reads the head of the response. If the server has closed the idle connection, retries
+// once on a new connection.
 Result<http::Response> S3Client::open(std::string_view method, std::string_view key,
                                       std::span<const std::byte> body) {
   std::string path = address_.folder + std::string(key);

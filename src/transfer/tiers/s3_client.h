@@ -19,12 +19,12 @@ struct S3Address {
   int silence_ms = 5'000;  // time limit in ms without a byte from the server
 };
 
-// Format: http://host[:port]/bucket[/prefix], or https://. Errors explain the invalid part.
+// Format: http://host[:port]/bucket[/prefix], or https://. Errors name the invalid part.
 Result<S3Address> parse_s3_url(std::string_view url);
 // Returns true if the text begins with http:// or https://.
 bool is_s3_url(std::string_view text);
 
-// The object name is the key with slashes instead of colons.
+// An object's name is the prefix and the key, with slashes instead of the key's colons.
 class S3Client final : public StoreClient {
  public:
   // Returns the errors of StoreClient.
@@ -48,7 +48,7 @@ class S3Client final : public StoreClient {
   const S3Address address_;
   const StoreKeys keys_;
   http::Client client_;
-  // whether an earlier request used the connection; the server may have closed it since
+  // true: an earlier request used the connection, so the server may have closed it since then
   bool used_ = false;
 };
 

@@ -16,7 +16,7 @@ namespace octavo {
 struct S3Request {
   std::string_view method{};
   std::string_view host{};   // value of the Host header
-  std::string_view path{};   // as it is sent
+  std::string_view path{};   // path of the URL as it is sent
   std::string_view query{};  // query of the URL as it is sent: sorted by name, each parameter with '='
   std::span<const std::byte> body{};
 };

@@ -25,8 +25,8 @@ Result<std::unique_ptr<SharedFolder>> SharedFolder::open(const std::filesystem::
   std::unique_ptr<SharedFolder> shared(new SharedFolder(state, users));
   if (state < 0 || users < 0)
     return failure(ErrorCode::io, "cannot open files in {}: {}", folder.string(), std::strerror(errno));
-  // The lock prevents that alone() in another engine runs after this engine has opened the folder and before
-  // it is counted as a user.
+  // Without this lock, another engine's alone() could return true between open_file() and lock_file(),
+  // although this engine already uses the folder.
   const Locked locked(*shared);
   lock_file(users, LOCK_SH);
   return shared;
@@ -43,7 +43,7 @@ SharedFolder::Locked::Locked(SharedFolder& folder) : folder_(folder), lock_(fold
 }
 
 SharedFolder::Locked::~Locked() {
-  // If this fails, the number of files is wrong until an engine reads the folder again.
+  // If pwrite() fails, state.files is wrong until an engine reads the folder again.
   [[maybe_unused]] const ssize_t written = pwrite(folder_.state_, &state, sizeof state, 0);
   lock_file(folder_.state_, LOCK_UN);
 }

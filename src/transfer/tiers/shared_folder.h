@@ -15,7 +15,7 @@ class SharedFolder {
  public:
   struct State {
     std::int64_t files = 0;  // includes temporary files
-    // how often any engine has written, used or removed a file
+    // number of times that any engine has written, used or removed a file
     std::int64_t changes = 0;
   };
 
@@ -40,7 +40,7 @@ class SharedFolder {
 
    private:
     SharedFolder& folder_;
-    // The file lock belongs to the process, so threads need this lock as well.
+    // All threads share state_ and its file lock, so this lock excludes the other threads.
     const std::lock_guard<std::mutex> lock_;
   };
 
@@ -48,7 +48,7 @@ class SharedFolder {
   SharedFolder(int state, int users) : state_(state), users_(users) {}
 
   const int state_;  // descriptor of the file `state` (16 bytes)
-  // descriptor of a file on which each engine with this folder open has a shared lock
+  // descriptor of the file `users`; each engine that has the folder open has a shared lock on it
   const int users_;
   std::mutex mutex_;
 };

@@ -25,7 +25,8 @@ Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, co
                                                       BlockFormat format, int silence_ms) {
   TRY(ConnectStore connect, store_at(url, keys, silence_ms));
   std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
-  // If the server cannot be reached, this call logs a warning. Later calls try again.
+  // Connects now, so that a warning is logged at start if the server cannot be reached. Later calls try
+  // again.
   blocks->look_up({});
   return blocks;
 }
@@ -80,9 +81,9 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
   return connect_();
 }
 
-// Calls `act` with a connection that no other thread uses. After an invalid response (corrupt), the
-// connection is closed. All other failures are returned as `unavailable`, because they do not depend on the
-// block.
+// Calls `act` with a connection that no other thread uses. After an invalid response (corrupt), only this
+// connection is closed. All other failures are returned as `unavailable`, because they concern the server and
+// not this block.
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
   if (!reachable())
@@ -153,7 +154,7 @@ Result<> StoreBlocks::write(Hash128 key, const FillBlock& fill) {
   return {};
 }
 
-// Also deletes the blocks on the server, so that they are written again.
+// Also deletes the blocks on the server. Otherwise they would not be written again.
 void StoreBlocks::remove(std::span<const Hash128> keys) {
   {
     const std::lock_guard lock(mutex_);

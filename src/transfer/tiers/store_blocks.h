@@ -4,7 +4,7 @@
 //   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
 //
 // The server decides which blocks to keep (maxmemory-policy in Redis, lifecycle rules in S3). Each block's
-// header and checksum are verified. After a failure or a timeout, the server is not used for a while, and
+// header and checksum are verified. After a failure or a timeout, the server is not used for ten seconds, and
 // the engine computes prompts instead. Any thread may call the functions.
 #pragma once
 
@@ -67,7 +67,7 @@ class StoreBlocks final : public BlockStore {
   std::vector<Idle> idle_;                         // the most recently used connection is last
   // keys that the server reported as stored
   std::unordered_set<Hash128, HashOfHash> known_;
-  // the keys in known_, oldest first; may contain duplicates and keys that known_ no longer has
+  // all keys in known_, oldest first; may also contain duplicates and removed keys
   std::deque<Hash128> order_;
 };
 

@@ -143,7 +143,7 @@ TYPED_TEST(StoreBlocksOf, WhatIsNotTheBlockIsRemoved) {
   const std::vector<Hash128> keys = some_keys(3);
   store.write(keys);
   store.server.spoil(
-      // changes a byte after the header
+      // changes the first byte after the header
       [](std::string& value) { value[64] = static_cast<char>(value[64] + 1); });
   EXPECT_EQ(store.failure(keys[0]), ErrorCode::corrupt);
   store.server.spoil([](std::string& value) { value.resize(3); });

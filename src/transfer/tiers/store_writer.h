@@ -17,19 +17,19 @@ namespace octavo {
 
 class StoreWriter {
  public:
-  // write: writes the blocks of a task, and must stop when gives_up() is true; the background thread calls
-  // it. blocks_max: maximum number of queued blocks; one larger task is also accepted. wake: called after
-  // each task.
+  // write: writes the blocks of a task, and must stop when gives_up() is true; called on the background
+  // thread. blocks_max: maximum number of blocks of all unfinished tasks. If there is no unfinished task, a
+  // task of any size is accepted. wake: called after each task.
   StoreWriter(std::size_t blocks_max, std::function<void(const StoreTask&)> write,
               std::function<void()> wake);
   // Writes the queued tasks, for at most FlushLimit::kUs.
   ~StoreWriter();
 
-  // If the queue is full, the task completes without a write, and the result is false.
+  // Queues the task. If the queue is full, the task completes without a write, and post() returns false.
   bool post(StoreTask task);
   std::vector<std::uint64_t> take_stored();
   // Completes the queued tasks without writing them, and stops the running task after its current block.
-  // Returns false if there is no task.
+  // Returns false if no task is queued.
   bool give_way();
   bool gives_up() const { return give_up_ || flush_.is_over(); }
 
@@ -45,7 +45,7 @@ class StoreWriter {
   std::mutex mutex_;  // guards all members below
   std::condition_variable arrived_;
   std::deque<StoreTask> stores_;
-  // blocks of the queued tasks and of the running task
+  // number of blocks of the queued tasks and of the running task
   std::size_t blocks_waiting_ = 0;
   std::vector<std::uint64_t> stored_;
 

@@ -17,9 +17,10 @@ namespace octavo {
 namespace {
 
 constexpr double kNewest = 0.2;  // weight of a new measurement in the running mean
-// After this number of prompts whose load seemed too slow, one prompt is loaded anyway, to measure again.
+// After this number of consecutive prompts that were not loaded because loading seemed slower, one prompt is
+// loaded to measure again.
 constexpr int kProbeEvery = 32;
-// A load that takes longer (microseconds) is stopped, and the engine computes the prompt.
+// A load that takes longer than this time in microseconds is stopped, and the engine computes the prompt.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
 Result<std::unique_ptr<BlockStore>> open_store(const KvTierOptions& options, const BlockFormat& format) {
@@ -140,7 +141,7 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
-  // If a reader started a read at this moment, the read would count as hung at this time.
+  // A read that a reader starts now would hang from this time on.
   if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);
   return first;
 }
@@ -150,7 +151,8 @@ bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   return since != 0 && now_us - since > options_.stuck_us;
 }
 
-// If all readers hang, no reader will take the queued loads, so these are returned, too.
+// If all readers hang, none of them will take the queued loads. So the requests of the queued loads are
+// returned, too.
 std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
   std::vector<RequestId> stuck;
   std::deque<Load> waiting;
@@ -233,14 +235,14 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto stored = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    // Updates the order of use after reporting the result, because the request does not wait for this update.
+    // Updates the order of use only after the result is reported, so that the request does not wait for it.
     store_->touch(std::span(task.keys).first(stored));
     lock.lock();
   }
 }
 
-// After an invalid block, it also removes the following blocks of the prompt, because they may be invalid,
-// too. The engine computes the prompt, and then stores all its blocks again.
+// After an invalid block, it also removes all later blocks of the prompt, because they may be invalid, too.
+// The engine then computes the prompt and stores these blocks again.
 void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
       std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
@@ -276,7 +278,7 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
-  // If more blocks than the store's capacity were stored, the last blocks would evict the first ones.
+  // If a prompt has more blocks than the store's capacity, its last blocks would evict its first ones.
   std::size_t count = std::min(keys.size(), store_->most());
   const std::vector<bool> stored = store_->contains(keys.first(count));
   while (count > 0 && (stored[count - 1] || !is_used(keys[count - 1]))) --count;
@@ -339,7 +341,7 @@ std::vector<Hash128> TierConnector::take_removed(KvMedium medium) {
   return own == nullptr ? std::vector<Hash128>() : own->take_removed();
 }
 
-// Adds the copies between the cache and the store. The store reports copies between tiers itself.
+// Adds metrics of the copies between the cache and the store, and (from moved()) between the tiers.
 void TierConnector::add_stats(EngineStats& stats) const {
   const bool has_host = options_.host_bytes > 0, has_below = !options_.path_or_url.empty();
   {

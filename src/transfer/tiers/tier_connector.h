@@ -3,8 +3,9 @@
 // evicted it, the connector loads the blocks.
 //
 // The connector measures how long loads take, separately for host memory and for the tier below. If computing
-// is faster, it does not load. A system error disables a disk; an invalid block is ignored. If other engines
-// also write to the tier, a separate thread looks up each prompt first, with a short time limit.
+// is faster, it does not load. After a system error, the disk is not used any more; an invalid block is
+// removed. If other engines also write to the tier, a separate thread first looks up each prompt, with a
+// short time limit.
 #pragma once
 
 #include <array>
@@ -63,14 +64,14 @@ class TierConnector final : public KvConnector {
   };
   struct Reader {
     std::thread thread;
-    // start of the thread's current read of a piece, in microseconds; 0: the thread is idle
+    // time in microseconds at which the thread began to read its current piece; 0: the thread is idle
     std::atomic<std::int64_t> since_us = 0;
     // request that the current piece is for; guarded by mutex_
     RequestId id = 0;
     // whether take_stuck() has returned the request; guarded by mutex_
     bool told = false;
   };
-  // Pieces of one load from one tier.
+  // Pieces that one load read from one tier, and the time for them.
   struct Loaded {
     int pieces = 0;
     double seconds = 0;
@@ -101,7 +102,7 @@ class TierConnector final : public KvConnector {
   // Only the engine's thread uses the members from here on.
   UseCounts uses_;
   int skipped_in_a_row_ = 0;
-  // all readers hang, so no blocks are loaded
+  // whether all readers hang; then no blocks are loaded
   bool all_stuck_ = false;
 
   mutable std::mutex mutex_;  // guards all members below
@@ -113,7 +114,7 @@ class TierConnector final : public KvConnector {
   bool stopping_ = false;
 
   std::array<Reader, kReaders> readers_;
-  std::unique_ptr<PromptLookUps> look_ups_;  // null: the store needs no lookups
+  std::unique_ptr<PromptLookUps> look_ups_;  // null: must_look_up() is false
   std::unique_ptr<StoreWriter> writer_;
 };
 

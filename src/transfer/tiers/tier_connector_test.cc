@@ -42,7 +42,7 @@ TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   tier.options.compression = BlockCompression::int8;
   tier.open();
   const auto keys = some_keys(4), others = some_keys(4, 6);
-  // Both numbers before and after compression: 1 and 0.1001, 1 and 13/127.
+  // The two numbers of a block: 1 and 0.1001; after compression and expansion: 1 and 13/127.
   constexpr std::int32_t kBlock = 0x3f803dcd, kExpanded = 0x3f803dd2;
   tier.cache[100] = kBlock;
   EXPECT_TRUE(tier.store(keys, 100));
@@ -230,7 +230,7 @@ TEST(TierConnector, ADiskThatIsTooSlowIsGivenNoMore) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(60, 1), 0));
-  // at most 100 of the 800 blocks may be queued
+  // Pending writes may use at most an eighth of the 800 cache blocks.
   ASSERT_TRUE(tier.post(some_keys(50, 2), 0));
   EXPECT_EQ(tier.connector->take_stored(0), (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(tier.stats().dropped_stores, 50);
@@ -243,7 +243,7 @@ TEST(TierConnector, WhatWaitsGivesWay) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(20, 1), 0));
-  // The first store has begun now, so give_way() can end only the second one.
+  // The first task is running now, so give_way() can end only the second one.
   ASSERT_TRUE(tier.post(some_keys(20, 2), 0));
   EXPECT_TRUE(tier.connector->give_way());
   EXPECT_FALSE(tier.connector->give_way());

@@ -60,9 +60,9 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
   return std::exchange(written_, {});
 }
 
-// Called after a prompt's blocks were written or read. Queues the blocks that the tier below does not have;
-// without missing blocks, it only updates the order of use. The queue is limited to the capacity of host
-// memory, because host memory has evicted older blocks.
+// Called after a prompt's blocks were written or read. If the tier below lacks some of them, queues them;
+// otherwise only updates the order of use. The queue has at most the number of blocks that host memory holds,
+// because older blocks are no longer in host memory.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
@@ -120,7 +120,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
             below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
-    // Another reader has disabled the tier below since this task was queued.
+    // A failed read on another thread has disabled the tier below.
     if (off_) return below_->forget_all();
     const std::lock_guard lock(mutex_);
     if (!read || !written) {

@@ -1,8 +1,8 @@
-// Combines two KV tiers into one store: host memory, and a disk or shared store below it. Blocks are
-// written to host memory, and a separate thread copies them to the tier below. So cache blocks are free
-// again after a copy to memory, evicted blocks can still be loaded from below, and a disk keeps them across
-// restarts. A block that is read from below is also put into host memory. vLLM's TieringOffloadingSpec
-// works in the same way.
+// Combines two KV tiers into one store: host memory, and a disk or shared store below it. Blocks are written
+// to host memory, and a separate thread copies them to the tier below. So the engine's cache blocks become
+// free after a fast copy to host memory. Blocks that host memory has evicted can still be loaded from the
+// tier below, and a disk keeps them across restarts. A block that is read from the tier below is also put
+// into host memory. vLLM's TieringOffloadingSpec works in the same way.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class TieredBlocks final : public BlockStore {
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return !off_ && below_->must_look_up(); }
-  // The maximum is that of host memory, because new blocks always go to host memory.
+  // The maximum is that of host memory, because all new blocks are written to host memory.
   std::size_t most() const override { return host_->most(); }
   void forget_all() override;
   BlockStore* own(KvMedium medium) override {
@@ -66,7 +66,7 @@ class TieredBlocks final : public BlockStore {
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable arrived_;
-  // Keys of prompts to copy to the tier below, one entry for each prompt.
+  // keys of the blocks to copy to the tier below, one entry for each prompt
   std::deque<std::vector<Hash128>> waiting_;
   // all keys in waiting_
   std::unordered_set<Hash128, HashOfHash> to_write_;

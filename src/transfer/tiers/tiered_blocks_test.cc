@@ -33,7 +33,7 @@ std::vector<Hash128> keys(int first, int count) {
   return all;
 }
 
-// A disk that writes only when the test allows it. All its reads fail.
+// A disk whose writes wait until the test allows them, and whose reads all fail.
 class BadDisk final : public BlockStore {
  public:
   using BlockStore::contains;
@@ -149,7 +149,7 @@ TEST(TieredBlocks, ARestartFindsAllOfIt) {
   EXPECT_EQ(tiers.host().count(), 10);
 }
 
-// The store below hangs. The queue to this store is limited, and host memory continues to work.
+// The store below host memory hangs. Its queue stays limited, and host memory continues to work.
 TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   TestRedis redis;
   redis.mood = TestRedis::Mood::silent;
@@ -162,7 +162,7 @@ TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   EXPECT_EQ(tiers.get(0).error().code, ErrorCode::unavailable);
 }
 
-// A prompt that is already queued or stored adds nothing to the queue.
+// touch() of a prompt that is already queued or stored adds nothing to the queue.
 TEST(TieredBlocks, PromptsThatComeAgainDriveNoneOutThatWait) {
   auto below = std::make_unique<BadDisk>();
   BadDisk& disk = *below;

@@ -17,8 +17,8 @@ class UseCounts {
   // most: number of blocks with a count. The oldest counts are dropped.
   explicit UseCounts(std::size_t most) : most_(most) {}
 
-  // A block's count does not grow if the same request was the last to use it, so the n answers of one
-  // request usually count once.
+  // If the same request was the last one to use a block, the block's count does not grow. So the n answers of
+  // one request usually count once.
   void count(RequestId request, std::span<const Hash128> keys) {
     for (const Hash128& key : keys) {
       const auto [found, is_new] = counts_.try_emplace(key);

@@ -14,7 +14,7 @@ class GgufBuilder {
  public:
   std::uint32_t version = 3;
   std::uint64_t alignment = 32;
-  std::uint64_t tensor_count_extra = 0;  // the header counts this number of tensors that the table lacks
+  std::uint64_t tensor_count_extra = 0;  // number of tensors that the header counts, but the table lacks
   std::string rest;                      // appended after the data
 
   template <class T>
@@ -46,8 +46,8 @@ class GgufBuilder {
     return value(key, GgufType::list, bytes);
   }
 
-  // `sizes` are in the file's order, the fastest-varying dimension first. `offset` replaces the correct
-  // offset.
+  // `sizes` are in the file's order, the fastest-varying dimension first. If `offset` is not negative, it
+  // replaces the correct offset.
   GgufBuilder& tensor(std::string_view name, const std::vector<std::uint64_t>& sizes, std::uint32_t format,
                       std::string_view bytes, std::int64_t offset = -1) {
     data_.resize((data_.size() + alignment - 1) / alignment * alignment, '\0');

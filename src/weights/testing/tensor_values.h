@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Returns no values if there is no such tensor.
+// Returns an empty vector if no tensor has this name.
 template <class T>
 std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view name) {
   std::vector<T> values;

@@ -22,7 +22,7 @@ constexpr std::int64_t kKeepUs = 3'000'000;  // interval between checks that the
 // responded for kSilentUs.
 constexpr std::int64_t kSilentUs = 10'000'000;
 constexpr int kMissedMin = 3;
-// a request reaches the server at most this time after the router has chosen the server
+// A request reaches the server at most this time after the router has chosen the server.
 constexpr std::int64_t kQuietUs = 1'000'000;
 constexpr std::int64_t kEndUs = 60'000'000;
 

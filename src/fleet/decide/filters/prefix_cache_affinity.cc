@@ -21,7 +21,7 @@ class PrefixCacheAffinityFilter : public Filter {
   double penalty_ms_max = 18'000;  // additional time to the first token; 0: no limit
   double tokens_per_second = 15'928;
   double penalty_tokens_max = 0;                // additional tokens in flight; 0: no limit
-  const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens in flight
+  const LatencyPredictor* predictor = nullptr;  // null: times are estimated from the tokens to compute
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const Overlap& overlap = cycle.overlaps[producer];
@@ -77,7 +77,7 @@ std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters& parameters
   parameters.read("maxTTFTPenaltyMs", plugin->penalty_ms_max, 0, 1e9);
   parameters.read("peakPrefillThroughput", plugin->tokens_per_second, 1, 1e12);
   parameters.read("maxTokensInFlightPenalty", plugin->penalty_tokens_max, 0, 1e12);
-  // has no effect, because the balancer counts requests in flight
+  // inFlightLoadProducerName has no effect, because the balancer counts the requests in flight.
   parameters.get("inFlightLoadProducerName");
   parameters.read("ttftSource", source);
   if (source == "latencyPredictor")

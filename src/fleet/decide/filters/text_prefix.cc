@@ -47,8 +47,8 @@ class TextPrefixFilter : public Filter {
   void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
-  // Writes the beginning of the key: the model and the salt, so that prompts with a different model or salt
-  // have no common prefix. Returns its length in bytes.
+  // Writes the key: the model, the salt and the text. So prompts with a different model or salt have no
+  // common prefix. Returns the number of bytes before the text.
   std::size_t write_key(const RouteRequest& request) {
     key_.assign(request.model).push_back('\0');
     key_.append(request.cache_salt).push_back('\0');
@@ -59,9 +59,9 @@ class TextPrefixFilter : public Filter {
 
   using Cost = std::pair<double, const Member*>;
   static constexpr double kNewestShare = 0.02;  // weight of the newest request in the moving average
-  static constexpr double kDelay = 8;           // cost of a missing byte for each request that waits for it
+  static constexpr double kDelay = 8;           // cost that a missing byte adds for each request in flight
 
-  // Returns the same cost as kv_aware, in bytes: the prompt bytes to compute and to store, the delay of the
+  // Returns the cost in bytes, like kv_aware: the prompt bytes to compute and to store, the delay of the
   // requests in flight, and the work of these requests. `missing` is the number of prompt bytes that the
   // endpoint has not received.
   double cost(double missing, int requests) const {

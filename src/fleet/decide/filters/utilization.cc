@@ -69,7 +69,7 @@ std::unique_ptr<Plugin> make_utilization_filter(Parameters& parameters, Plugins&
   auto plugin = std::make_unique<UtilizationFilter>();
   std::string producer = "inflight-load-producer";
   parameters.read("fallbackOnEmpty", plugin->fallback);
-  // has no effect, because the balancer counts requests in flight
+  // inFlightLoadProducerName has no effect, because the balancer counts the requests in flight.
   parameters.read("inFlightLoadProducerName", producer);
   const auto* conditions = parameters.get("conditions");
   if (!conditions || !conditions->is_array() || conditions->get_array().empty())

@@ -1,6 +1,6 @@
 // length-bucket-picker (SGLang's bucket, for prefill workers): sends prompts of similar length to the same
-// endpoint, so that short prompts do not wait for long prompts. The bounds between the lengths divide the
-// work equally. If the load is unequal, the least loaded endpoint is picked.
+// endpoint, so that short prompts do not wait for long prompts. Each endpoint has a range of lengths, and all
+// ranges have the same amount of work. If the load is unequal, the least loaded endpoint is picked.
 #include <algorithm>
 #include <vector>
 
@@ -59,7 +59,8 @@ class LengthBucketPicker : public Picker {
   }
 
  private:
-  // Returns the fraction of the previous interval's work that was in shorter prompts, from 0 to 1.
+  // Returns the fraction of the previous interval's work that was in prompts shorter than `length`, from 0 to
+  // 1.
   double position_of(std::int64_t length) const {
     constexpr double kTypicalMax = 1024;  // tokens; used during the first interval
     if (work_below_.empty() || work_below_.back() == 0) return static_cast<double>(length) / kTypicalMax;

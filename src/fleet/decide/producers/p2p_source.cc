@@ -1,6 +1,7 @@
 // p2p-source-producer: chooses the peer from which the computing endpoint fetches KV blocks. The peer must
-// have cached more of the prompt than the computing endpoint. Among peers within one block of the maximum,
-// a hash of the request's id picks one, weighted by short queues, so that requests are spread.
+// have cached more of the prompt than the computing endpoint. Candidates are the peers that hold at most one
+// block less than the best peer. A hash of the request's id picks one of them, which spreads the requests;
+// peers with short queues are picked more often.
 #include <algorithm>
 
 #include "fleet/decide/kv_source.h"

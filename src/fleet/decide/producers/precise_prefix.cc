@@ -18,7 +18,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokensMax = 1 << 20;  // prompt tokens to look up
+constexpr std::size_t kTokensMax = 1 << 20;  // maximum number of prompt tokens to look up
 constexpr std::int64_t kBlockSizeMax = 1 << 16;
 constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
@@ -104,7 +104,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
     private_ = adapter || !request.cache_salt.empty() || !request.media.empty();
     const int reported = held_.read().block_size();
-    // the existing keys have a different block size
+    // The stored keys are of blocks of a different size.
     if (reported > 0 && std::exchange(keyed_size_, reported) != reported) {
       recent_.clear();
       if (expected_) expected_->clear();
@@ -117,12 +117,13 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
   HeldBlocks held_;
   int keyed_size_;  // tokens per block: the configured number, until an endpoint reports its number
   RecentPrefixes recent_;
-  std::optional<RecentPrefixes> expected_;  // blocks that endpoints with events will probably report soon
+  // blocks that endpoints with events have not reported yet, but probably will
+  std::optional<RecentPrefixes> expected_;
   Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
   Overlap held_overlap_;
-  // The engine's hashes depend on more than the tokens: on a salt or an adapter, which some engines do not
-  // report, or on media, whose hashes the picker does not know. If no endpoint has reported the prompt's
+  // true: the engine's hashes depend on more than the tokens: on a salt or an adapter, which some engines do
+  // not report, or on media, whose hashes the picker does not know. If no endpoint has reported the prompt's
   // blocks, the recently sent prompts are used.
   bool private_ = false;
 };

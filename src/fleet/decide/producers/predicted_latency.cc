@@ -14,9 +14,9 @@ namespace octavo::fleet {
 namespace {
 
 struct Settings {
-  // false: the end of an answer counts as its first token, and TPOT is not predicted
+  // false: the time to the first token is the time to the end of the answer, and TPOT is not predicted
   bool streaming = false;
-  double slo_factor = 1;  // factor for the limit on TPOT
+  double slo_factor = 1;  // the request's limit on TPOT is multiplied by this factor
   std::string role_label = {};
 };
 

@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 namespace {
 
-// the block size is at least this number of tokens, even if engines report less, as in llm-d
+// Minimum block size in tokens, as in llm-d. Used even if engines report less.
 constexpr std::int64_t kBlockSizeMin = 64;
 
 class RecentPrefixProducer : public Producer {
@@ -78,7 +78,7 @@ class RecentPrefixProducer : public Producer {
 std::unique_ptr<Plugin> make_recent_prefix_producer(Parameters& parameters, Plugins&) {
   RecentPrefixProducer::Options options;
   constexpr std::int64_t kMany = std::int64_t{1} << 30;
-  // has no effect, because the limit is a number of tokens, as in llm-d
+  // maxPrefixBlocksToMatch has no effect, because maxPrefixTokensToMatch is used, as in llm-d.
   std::int64_t blocks_to_match = 2048;
   parameters.read("blockSizeTokens", options.block_size, 1, kMany);
   parameters.read("blockSize", options.block_size, 1, kMany);  // old name

@@ -28,7 +28,7 @@ std::unique_ptr<Plugin> make_active_request_scorer(Parameters& parameters, Plugi
   auto plugin = std::make_unique<ActiveRequestScorer>();
   parameters.read("idleThreshold", plugin->idle_threshold, 0, 1'000'000);
   parameters.read("maxBusyScore", plugin->busy_score_max, 0, 1);
-  // has no effect, because the balancer counts requests in flight
+  // inFlightLoadProducerName has no effect, because the balancer counts the requests in flight.
   parameters.get("inFlightLoadProducerName");
   parameters.get("requestTimeout");  // has no effect, because a request counts until its stream ends
   return plugin;

@@ -13,9 +13,9 @@
 // answer.
 //
 // Blocks that several requests share count once, so that requests with the same prefix go to the same
-// endpoint. Dynamo counts distinct blocks. Here, a request counts the blocks that the endpoint had not
-// cached when the request was sent. The lowest cost has the score 1, the highest cost 0. Together with
-// softmax-picker, the choice is Dynamo's choice by temperature.
+// endpoint. Dynamo counts distinct blocks. Here, a request counts the blocks that the endpoint had not cached
+// when the request was sent. The lowest cost has the score 1, the highest cost 0. With softmax-picker, the
+// choice is the same as Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>
 

@@ -66,11 +66,11 @@ class LatencyScorer : public Scorer {
     const auto [tpot, tpot_differs] = spread(&Headroom::tpot_ms);
     const double sum = weights.ttft + weights.tpot;
     double first = sum > 0 ? weights.ttft / sum : 1;
-    // A latency that is equal at all endpoints gets no weight.
+    // A latency that is equal at all endpoints has no influence on the scores.
     if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const double far = first * ttft[i] + (1 - first) * tpot[i];
-      // above 0, which is the score of all lower classes
+      // the score is above 0, which is the score of all lower classes
       scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);
     }
   }

@@ -26,7 +26,7 @@ std::unique_ptr<Plugin> make_lmetric_scorer(Parameters& parameters, Plugins& plu
   auto plugin = std::make_unique<LMetricScorer>();
   std::string name = "approx-prefix-cache-producer";
   parameters.read("prefixMatchInfoProducerName", name);
-  // has no effect, because the balancer counts requests in flight
+  // inFlightLoadProducerName has no effect, because the balancer counts the requests in flight.
   parameters.get("inFlightLoadProducerName");
   plugin->producer = plugins.producer(name, parameters, "prefixMatchInfoProducerName");
   return plugin;

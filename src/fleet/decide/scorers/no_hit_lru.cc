@@ -1,6 +1,6 @@
-// no-hit-lru-scorer: spreads cold prompts, which are prompts that no endpoint has cached. The endpoint
-// whose last cold prompt is the oldest has the best score. For prompts that some endpoint has cached, all
-// scores are 0.5.
+// no-hit-lru-scorer: spreads cold prompts, which are prompts that no endpoint has cached. The best score is
+// for the endpoint that has received no cold prompt for the longest time. For other prompts, all scores are
+// 0.5.
 #include <algorithm>
 #include <limits>
 #include <vector>

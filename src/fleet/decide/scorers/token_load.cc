@@ -24,7 +24,7 @@ class TokenLoadScorer : public Scorer {
 std::unique_ptr<Plugin> make_token_load_scorer(Parameters& parameters, Plugins&) {
   auto plugin = std::make_unique<TokenLoadScorer>();
   parameters.read("queueThresholdTokens", plugin->threshold, 1, std::int64_t{1} << 40);
-  // has no effect, because the balancer counts requests in flight
+  // inFlightLoadProducerName has no effect, because the balancer counts the requests in flight.
   parameters.get("inFlightLoadProducerName");
   return plugin;
 }

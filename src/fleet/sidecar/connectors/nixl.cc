@@ -13,7 +13,7 @@ namespace octavo::fleet {
 void run_nixl(const std::shared_ptr<SplitRequest>& split, boost::json::object prompt) {
   split->prefill(prefill_body(std::move(prompt)), false, [split](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      // The error is the request's: the decode engine would refuse the request, too.
+      // The request caused the error, so the decode engine would refuse it, too.
       return split->answer(*reply);
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;

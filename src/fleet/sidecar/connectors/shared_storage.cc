@@ -18,7 +18,7 @@ void run_both(const std::shared_ptr<SplitRequest>& split, boost::json::object pr
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
   split->prefill(exact_json_text(prompt), false, [split](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      // The error is the request's: the decode engine would refuse the request, too.
+      // The request caused the error, so the decode engine would refuse it, too.
       return split->answer(*reply);
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)

@@ -274,8 +274,9 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   const DeviceMemoryAccess access;
   CHECK(threads > 0 && threads % static_cast<int>(kLanes) == 0 && threads <= 1024, "{} threads in a block",
         threads);
-  CHECK(grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= (227 << 10),
-        "grid {} x {} x {}, {} bytes shared", grid.x, grid.y, grid.z, shared_bytes);
+  CHECK(grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= shared_bytes_max(),
+        "grid {} x {} x {}, {} bytes shared of at most {}", grid.x, grid.y, grid.z, shared_bytes,
+        shared_bytes_max());
   m.warps.resize(static_cast<std::size_t>(threads) / kLanes);
   m.threads.resize(static_cast<std::size_t>(threads));
   for (std::size_t t = 0; t < m.threads.size(); ++t) {

@@ -5,7 +5,7 @@
 // The emulator detects more errors than a GPU does:
 //
 //   - Work in a stream runs only when a thread waits for it, so that a late copy or an early read always
-//   fails.
+//     fails.
 //   - The emulator reports a barrier that some threads do not reach.
 //   - All shared memory is NaN at the start of every thread block.
 //   - Every allocation ends at an inaccessible page.

@@ -27,8 +27,13 @@ void set_device_contents(const std::vector<std::byte>& contents);
 // launch on.
 constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size_t{256} << 10;
 
+// Bytes of shared memory that a thread block may use on devices with wgmma (Hopper), and on other devices (as
+// on compute capabilities 8.6, 8.9 and 12.0).
+constexpr std::size_t kSharedOfHopper = std::size_t{227} << 10, kSharedOfOthers = std::size_t{99} << 10;
+std::size_t shared_bytes_max();  // on the device that was opened last
+
 // Number of emulated devices. Each process has the memory of one of them.
-constexpr int kDevicesOfHost = 2;
+constexpr int kDevicesOfHost = 4;
 
 // Sets whether devices that are opened later support wgmma; the default is false.
 void set_wgmma(bool valid);

@@ -1,10 +1,12 @@
 #include "kernels/cuda/runtime.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -25,26 +27,60 @@ struct CUgraphExec_st {
   std::vector<Work> works;
 };
 
-// A CUDA stream. Only one thread may add work; any thread may wait for its events.
+// A CUDA stream. Only one thread may add work; any thread may wait for its events. The work runs when a
+// thread waits, except after run_by_itself().
 struct CUstream_st {
-  std::recursive_mutex mutex;  // protects the queue and the counters
+  std::recursive_mutex running;  // locked by the thread that runs the work
+  std::mutex mutex;              // protects the following variables
+  std::condition_variable_any changed;
   std::deque<Work> queue;
   std::uint64_t enqueued = 0, done = 0;
   CUgraphExec_st* graph = nullptr;
   std::thread::id recorder;
+  std::jthread runner;
+
+  std::uint64_t end() {
+    const std::lock_guard lock(mutex);
+    return enqueued;
+  }
 
   void run_until(std::uint64_t position) {
-    const std::lock_guard lock(mutex);
-    CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
-    if (done >= position) return;
+    {
+      const std::lock_guard lock(mutex);
+      CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
+    }
+    const std::lock_guard run(running);
+    Work work;
+    if (!take(position, work)) return;
     // One object for all pieces of work, because creating such an object needs system calls.
     const octavo::cuda::emulated::DeviceMemoryAccess access;
-    while (done < position) {
-      const Work work = std::move(queue.front());
-      queue.pop_front();
-      ++done;
-      work();
-    }
+    do work();
+    while (take(position, work));
+  }
+
+  // Runs the work as soon as it is enqueued, as a GPU does. Collectives need it, because another process
+  // waits for them while no thread of this process waits for the stream.
+  void run_by_itself() {
+    if (runner.joinable()) return;
+    runner = std::jthread([this](const std::stop_token& stop) {
+      while (true) {
+        {
+          std::unique_lock lock(mutex);
+          if (!changed.wait(lock, stop, [&] { return done < enqueued; })) return;
+        }
+        run_until(end());
+      }
+    });
+  }
+
+ private:
+  bool take(std::uint64_t position, Work& work) {
+    const std::lock_guard lock(mutex);
+    if (done >= position) return false;
+    work = std::move(queue.front());
+    queue.pop_front();
+    ++done;
+    return true;
   }
 };
 
@@ -62,7 +98,10 @@ struct Streams {
   std::uint64_t sum(std::uint64_t (*of)(const CUstream_st&)) {
     const std::lock_guard lock(mutex);
     std::uint64_t count = 0;
-    for (const CUstream_st* stream : all) count += of(*stream);
+    for (CUstream_st* stream : all) {
+      const std::lock_guard stream_lock(stream->mutex);
+      count += of(*stream);
+    }
     return count;
   }
 };
@@ -76,17 +115,28 @@ Streams& streams() {
 struct Allocation {
   std::byte* pages;
   std::size_t bytes;  // bytes of the accessible pages
+  // Another process may write to the memory, so it is no part of the comparison of two runs.
+  bool shared = false;
+};
+
+// Contents of an IpcHandle.
+struct SharedPages {
+  std::int64_t process;
+  std::int64_t descriptor;
+  std::size_t bytes, offset;
 };
 
 struct Memory {
   std::recursive_mutex mutex;
   std::map<void*, Allocation> allocations;
+  std::map<void*, Allocation> opened;  // of other processes
   int users = 0;
   std::set<const void*> code;
   std::size_t graphs = 0;
 
   void protect(int mode) {
-    for (const auto& [address, a] : allocations) CHECK(mprotect(a.pages, a.bytes, mode) == 0);
+    for (const auto* all : {&allocations, &opened})
+      for (const auto& [address, a] : *all) CHECK(mprotect(a.pages, a.bytes, mode) == 0);
   }
 };
 Memory& memory() {
@@ -99,7 +149,7 @@ void count_graphs(int more) {
   memory().graphs += static_cast<std::size_t>(more);
 }
 
-std::atomic<bool> has_wgmma = false;
+std::atomic<bool> has_wgmma = false, opened_wgmma = false;
 
 // Copies memory. Host memory is accessed when the stream reaches the copy, as with pinned memory.
 void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
@@ -122,6 +172,7 @@ void enqueue(CUstream_st* stream, Work work) {
   }
   stream->queue.push_back(std::move(work));
   ++stream->enqueued;
+  stream->changed.notify_all();
 }
 
 void load_code(const void* kernel) {
@@ -130,6 +181,7 @@ void load_code(const void* kernel) {
 }
 
 void set_wgmma(bool valid) { has_wgmma = valid; }
+std::size_t shared_bytes_max() { return opened_wgmma ? kSharedOfHopper : kSharedOfOthers; }
 
 std::uint64_t work_done() {
   return streams().sum([](const CUstream_st& stream) { return stream.done; });
@@ -155,11 +207,12 @@ std::size_t device_bytes() {
 void copy_device_contents(std::vector<std::byte>& contents) {
   contents.clear();
   for (const auto& [address, a] : memory().allocations)
-    contents.insert(contents.end(), a.pages, a.pages + a.bytes);
+    if (!a.shared) contents.insert(contents.end(), a.pages, a.pages + a.bytes);
 }
 void set_device_contents(const std::vector<std::byte>& contents) {
   const std::byte* from = contents.data();
   for (const auto& [address, a] : memory().allocations) {
+    if (a.shared) continue;
     std::memcpy(a.pages, from, a.bytes);
     from += a.bytes;
   }
@@ -171,6 +224,7 @@ namespace runtime {
 
 constexpr std::size_t kMemoryBytes = std::size_t{8} << 30;
 Result<DeviceInfo> open(int) {
+  opened_wgmma = has_wgmma.load();
   return DeviceInfo{"emulated", 4, kMemoryBytes, has_wgmma, emulated::kDevicesOfHost};
 }
 void enter_device() {}
@@ -202,13 +256,49 @@ void release(void* device) {
   if (device == nullptr) return;
   {
     const std::lock_guard lock(streams().mutex);
-    for (CUstream_st* stream : streams().all) stream->run_until(stream->enqueued);
+    for (CUstream_st* stream : streams().all) stream->run_until(stream->end());
   }
   const std::lock_guard lock(memory().mutex);
   const auto at = memory().allocations.find(device);
   CHECK(at != memory().allocations.end());
   CHECK(munmap(at->second.pages, at->second.bytes + static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) == 0);
   memory().allocations.erase(at);
+}
+
+// Replaces the pages by pages of a file that other processes can open. The file stays open.
+Result<IpcHandle> share(void* device) {
+  const emulated::DeviceMemoryAccess access;
+  Allocation& a = memory().allocations.at(device);
+  const int file = memfd_create("emulated_gpu", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(a.bytes)) != 0 ||
+      std::cmp_not_equal(write(file, a.pages, a.bytes), a.bytes) ||
+      mmap(a.pages, a.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != a.pages)
+    return failure(ErrorCode::unavailable, "no {} bytes of shared memory", a.bytes);
+  a.shared = true;
+  const SharedPages pages{getpid(), file, a.bytes,
+                          static_cast<std::size_t>(static_cast<std::byte*>(device) - a.pages)};
+  IpcHandle handle{};
+  std::memcpy(handle.data(), &pages, sizeof pages);
+  return handle;
+}
+Result<void*> open_shared(const IpcHandle& handle) {
+  SharedPages pages;
+  std::memcpy(&pages, handle.data(), sizeof pages);
+  const std::string path = fmt::format("/proc/{}/fd/{}", pages.process, pages.descriptor);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  void* begin = mmap(nullptr, pages.bytes, PROT_NONE, MAP_SHARED, file, 0);
+  close(file);
+  if (begin == MAP_FAILED) return failure(ErrorCode::unavailable, "no shared memory {}", path);
+  void* address = static_cast<std::byte*>(begin) + pages.offset;
+  const std::lock_guard lock(memory().mutex);
+  memory().opened[address] = {static_cast<std::byte*>(begin), pages.bytes, true};
+  return address;
+}
+void close_shared(void* device) {
+  const std::lock_guard lock(memory().mutex);
+  const auto at = memory().opened.find(device);
+  CHECK(at != memory().opened.end() && munmap(at->second.pages, at->second.bytes) == 0);
+  memory().opened.erase(at);
 }
 
 Result<void*> allocate_pinned(std::size_t bytes) { return std::calloc(1, bytes + 1); }
@@ -227,7 +317,7 @@ void destroy_stream(StreamHandle stream) {
   }
   delete stream;
 }
-void synchronize(StreamHandle stream) { stream->run_until(stream->enqueued); }
+void synchronize(StreamHandle stream) { stream->run_until(stream->end()); }
 void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes) {
   copy(stream, device, host, bytes);
 }
@@ -284,3 +374,18 @@ void destroy_graph(GraphHandle graph) {
 
 }  // namespace runtime
 }  // namespace octavo::cuda
+
+// For libraries that enqueue work on the streams of this program (dist/testing/nccl_stand_in.cc). Copies the
+// arguments, because a captured call runs many times.
+extern "C" [[gnu::visibility("default")]] void octavo_emulated_enqueue(void* stream,
+                                                                       void (*run)(const void* arguments),
+                                                                       const void* arguments,
+                                                                       std::size_t bytes) {
+  auto* on = static_cast<CUstream_st*>(stream);
+  const auto* from = static_cast<const std::byte*>(arguments);
+  octavo::cuda::emulated::enqueue(on, [run, copy = std::vector<std::byte>(from, from + bytes)] {
+    const octavo::cuda::emulated::DeviceMemoryAccess access;
+    run(copy.data());
+  });
+  on->run_by_itself();
+}

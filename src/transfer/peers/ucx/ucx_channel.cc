@@ -1,6 +1,6 @@
 // Implements UcxChannel in a separate library, which the program loads at first use (ucx_plugin.h). All
-// messages have the same tag; UCX keeps their order. The TCP socket beside the channel shows whether the
-// other process runs, so UCX may also use transports that cannot detect this (shared memory).
+// messages have the same tag; UCX keeps their order. The TCP socket `beside` shows whether the other process
+// still runs. So UCX may also use transports that cannot detect this (shared memory).
 #include <poll.h>
 #include <ucp/api/ucp.h>
 
@@ -15,14 +15,14 @@ namespace {
 constexpr ucp_tag_t kTag = 1;
 constexpr int kSpins = 500;  // polls before the thread sleeps
 constexpr int kSilenceMs = 5'000;
-// time in ms to wait for data in flight after the other process has ended
+// time in ms to wait for data that was already sent when the other process ended
 constexpr int kClosedMs = 200;
 
 Result<> result_of(ucs_status_t status) {
   return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status));
 }
 
-// Returns the context of this process. Each UCX worker belongs to one thread.
+// Returns the only UCX context of this process. Each UCX worker belongs to one thread.
 ucs_status_t context(ucp_context_h& out) {
   static ucp_context_h made = nullptr;
   static const ucs_status_t status = [] {
@@ -101,7 +101,7 @@ class Channel final : public UcxChannel {
   }
 
  private:
-  // Polls until all sends are complete. UCX may need this even after the data was received.
+  // Polls until all sends are complete. UCX may need these polls even after the peer has received the data.
   Result<> flush(int beside) {
     ucp_request_param_t plain{};
     void* request = ucp_worker_flush_nbx(worker_, &plain);

@@ -1,0 +1,56 @@
+#include "model/image_processor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/scratch_directory.h"
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+
+media::ProcessorConfig processor_of(const std::string& model) {
+  auto config = read_image_processor("tests/data/vision/" + model);
+  CHECK(config.has_value(), "{}", config.error().message);
+  return *std::move(config);
+}
+
+TEST(ImageProcessor, ModelTypesChangeTheTexts) {
+  EXPECT_EQ(processor_of("qwen2_vl").token, "<|image_pad|>");
+  EXPECT_EQ(processor_of("dots_ocr").token, "<|imgpad|>");
+  EXPECT_EQ(processor_of("hyperclovax_vision").placeholder, "<|IMAGE_PAD|>");
+  EXPECT_EQ(processor_of("pixtral").row_break, "[IMG_BREAK]");
+  const media::ProcessorConfig lighton = processor_of("lighton_ocr");
+  EXPECT_EQ(lighton.token, "<|image_pad|>");
+  EXPECT_EQ(lighton.row_break + lighton.after, "");
+}
+
+TEST(ImageProcessor, AnImageOfGlmCountsAsTwoFrames) {
+  const auto rule = std::get<media::AnySizeRule>(processor_of("glm_ocr").rule);
+  EXPECT_EQ(rule.weight, 2);
+  EXPECT_EQ(rule.rounded_weight, 2);
+  EXPECT_EQ(rule.growth, media::AnySizeRule::Growth::both);
+}
+
+TEST(ImageProcessor, InternVLsFirstFormatHasSettingsInItsConfig) {
+  const media::ProcessorConfig config = processor_of("internvl_chat");
+  const auto rule = std::get<media::RatioTileRule>(config.rule);
+  EXPECT_EQ(rule.tile_size, 32);
+  EXPECT_EQ(rule.tiles_max, 4);
+  EXPECT_EQ(config.placeholder, "<image>");
+  EXPECT_EQ(config.token, "<IMG_CONTEXT>");
+  EXPECT_FLOAT_EQ(config.mean[0], 0.485F);
+
+  const ScratchDirectory folder;
+  const auto error_with = [&](const std::string& fields) {
+    folder.write("config.json", R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", )" + fields + "}");
+    return read_image_processor(folder.path().string()).error().message;
+  };
+  EXPECT_THAT(error_with(R"("use_thumbnail": false)"), HasSubstr("use_thumbnail is false, but only true"));
+  EXPECT_THAT(error_with(R"("min_dynamic_patch": 3, "max_dynamic_patch": 2)"),
+              HasSubstr("min_dynamic_patch is 3, but must be at most max_dynamic_patch 2"));
+}
+
+}  // namespace
+}  // namespace octavo
