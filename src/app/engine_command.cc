@@ -96,7 +96,6 @@ Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
                             .vocabulary = vocabulary,
                             .after_step = [&] { host.flush(); },
                             .rank_command = command_with(options, kRunRankFlag),
-                            .late = true,
                             .kept_memory = hello.keeps_cache ? remote::kKeptMemory : -1});
   if (!engine) {
     host.failed(engine.error());

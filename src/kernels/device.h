@@ -55,6 +55,9 @@ class Device {
   // Returns the number of devices of this type that this process can choose from.
   virtual int devices_of_host() const { return 1; }
 
+  // Lets the device do what prepare() has left for later (MatrixSource::file). The files must be intact.
+  virtual void start_late_work() {}
+
   // Allocates zeroed memory on this device.
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;
   // Allocates host memory that upload() and download() can copy asynchronously.

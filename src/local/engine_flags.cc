@@ -182,6 +182,7 @@ constexpr EngineFlag kHidden[] = {
     {kEngineIndexFlag, flag::to<&E::index>},
     {kExpertPortFlag, flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::expert_port>},
     {kWeightsFlag, flag::to<&E::model, &ModelOptions::weights_dir>},
+    {kLateFlag, flag::to<&E::model, &ModelOptions::late>},
 };
 
 constexpr EngineFlag kCache[] = {

@@ -19,6 +19,8 @@ inline constexpr const char* kProcessorsFlag = "--processors";
 inline constexpr const char* kExpertPortFlag = "--expert-port";
 // Hidden flag: sets EngineOptions::weights_dir, for an engine that restarts with other weights.
 inline constexpr const char* kWeightsFlag = "--weights-dir";
+// Hidden flag: sets ModelOptions::late.
+inline constexpr const char* kLateFlag = "--late-matrices";
 
 inline constexpr const char* kKvTransferFlag = "--kv-transfer-config";
 // Hidden flag: the process runs an engine for its parent process.

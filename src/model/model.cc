@@ -453,6 +453,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   const bool has_ends = model->spec.shard.size == 1 && model->network.ends->embedding.weight;
   if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model));
+  backend.device->start_late_work();
   return model;
 }
 

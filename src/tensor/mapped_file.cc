@@ -85,17 +85,22 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (!known) return failure(ErrorCode::io, "{} is not a regular file", path);
   if (data == MAP_FAILED) return system_failure("cannot map");
   Mapping* mapping = data != nullptr ? add_mapping(data, size) : nullptr;
-  return MappedFile(path, static_cast<const std::byte*>(data), size, mapping);
+  return MappedFile(path, static_cast<const std::byte*>(data), size,
+                    {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size), info.st_mtim.tv_sec,
+                     info.st_mtim.tv_nsec},
+                    mapping);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
+      identity_(other.identity_),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       mapping_(std::exchange(other.mapping_, nullptr)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(identity_, other.identity_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(mapping_, other.mapping_);
@@ -111,6 +116,16 @@ MappedFile::~MappedFile() {
 Result<> MappedFile::intact() const {
   if (mapping_ == nullptr || !mapping_->cut.load()) return {};
   return failure(ErrorCode::io, "{} was shortened or became unreadable while it was in use", path_);
+}
+
+Result<> MappedFile::unchanged() const {
+  struct stat info;
+  if (stat(path_.c_str(), &info) != 0 || info.st_dev != identity_.device || info.st_ino != identity_.inode)
+    return {};
+  const Identity now{info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size), info.st_mtim.tv_sec,
+                     info.st_mtim.tv_nsec};
+  if (now == identity_) return {};
+  return failure(ErrorCode::io, "{} was changed while it was in use", path_);
 }
 
 void MappedFile::prefetch(std::span<const std::byte> part) const {

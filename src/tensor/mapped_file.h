@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -27,6 +28,10 @@ class MappedFile {
   // zeros. Call it after the last read.
   Result<> intact() const;
 
+  // Returns an error if the file was changed since open(), as far as its size and time of change show. A file
+  // that was deleted, or replaced by another one, stays mapped and unchanged.
+  Result<> unchanged() const;
+
   // Tells the operating system that `part` is needed soon. The system reads it into the page cache, while the
   // caller does other work.
   void prefetch(std::span<const std::byte> part) const;
@@ -35,10 +40,17 @@ class MappedFile {
   void release(std::span<const std::byte> part) const;
 
  private:
-  MappedFile(std::string path, const std::byte* data, std::size_t size, Mapping* mapping)
-      : path_(std::move(path)), data_(data), size_(size), mapping_(mapping) {}
+  struct Identity {
+    std::uint64_t device, inode, bytes;
+    std::int64_t seconds, nanoseconds;  // time of the last change
+    bool operator==(const Identity&) const = default;
+  };
+  MappedFile(std::string path, const std::byte* data, std::size_t size, const Identity& identity,
+             Mapping* mapping)
+      : path_(std::move(path)), identity_(identity), data_(data), size_(size), mapping_(mapping) {}
 
   std::string path_;
+  Identity identity_{};
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   Mapping* mapping_ = nullptr;  // node in the signal handler's list; null if the file is empty

@@ -27,8 +27,6 @@ struct LoadHooks {
   // Command of a process that calls run_rank(). The rank is appended to it. Empty: the engine can have only
   // one rank.
   std::vector<std::string> rank_command{};
-  // Lets the engine start before all matrices are converted (LoadOptions::late).
-  bool late = false;
   // File descriptor of memory that outlives this process (KeptCache). load_engine() takes ownership. -1: no
   // such memory.
   int kept_memory = -1;

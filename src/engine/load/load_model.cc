@@ -267,7 +267,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.progress = hooks.progress;
   load.host_weights = host_weights(options, backend->device->shares_host_memory(), is_rank_0);
   // Draft tokens are planned by the measured times of steps, which need matrices in their final layout.
-  load.late = hooks.late && ranks == nullptr && !options.speculation;
+  load.late = options.model.late && ranks == nullptr && !options.speculation;
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   if (options.lora.enabled && is_gguf(options.model.dir))

@@ -16,10 +16,13 @@ class CpuDevice final : public HostDevice {
   CpuDevice(std::string name, CpuStream& stream) : HostDevice(std::move(name)), stream_(stream) {}
   CpuStream& stream() { return stream_; }
   LateWriter& late_writer() { return late_writer_; }
+  void start_late_work() override { late_writer_.start(); }
   // Does not count memory that panels will need.
   std::size_t available_bytes() const override {
-    const std::size_t available = HostDevice::available_bytes();
-    return available - std::min(available, late_writer_.unwritten_bytes());
+    // Panels that are written between the two calls are counted twice, not left out.
+    const std::size_t unwritten = late_writer_.unwritten_bytes(), available = HostDevice::available_bytes();
+    if (available == 0) return 0;  // unknown
+    return available > unwritten ? available - unwritten : 1;
   }
 
  private:

@@ -39,13 +39,16 @@ bool LatePanels::begin(std::int64_t panel) {
 }
 
 void LatePanels::write(const QuantBand& band, std::int64_t i, std::int64_t panel) {
+  const std::shared_ptr<const MappedFile> file = file_.load();
   band.write(i);
-  check_file();
+  end_read(*file, band, i);
   states_[static_cast<std::size_t>(panel)].store(kWritten, std::memory_order_release);
-  // A few panels together, because each call interrupts the other threads.
-  if (i % kPiece == kPiece - 1 || i == band.layout.panels() - 1)
-    release(*file_, band, i / kPiece * kPiece, i + 1);
-  done_.fetch_add(1, std::memory_order_release);
+  if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 < std::ssize(states_)) return;
+  check_file(*file);
+  // A read also maps pages before and after it, so some pages are still mapped.
+  for (const QuantBand& each : bands_) release(*file, each, 0, each.layout.panels());
+  written_.store(true, std::memory_order_release);
+  file_.store(nullptr);
 }
 
 void LatePanels::begin_product() {
@@ -59,8 +62,18 @@ bool LatePanels::ready(const QuantBand& band, std::int64_t i, std::int64_t panel
   return true;
 }
 
-void LatePanels::check_file() const {
-  CHECK(file_->intact(), "{} was shortened or became unreadable while its weights were read", file_->path());
+void LatePanels::end_read(const MappedFile& file, const QuantBand& band, std::int64_t i) const {
+  CHECK(file.intact(), "{}", file.intact().error().message);
+  // A few panels together, because a release interrupts the other threads.
+  if (i % kPiece != kPiece - 1 && i != band.layout.panels() - 1) return;
+  check_file(file);
+  release(file, band, i / kPiece * kPiece, i + 1);
+}
+
+void LatePanels::check_file(const MappedFile& file) {
+  const Result<> intact = file.intact(), unchanged = file.unchanged();
+  CHECK(intact, "{}", intact.error().message);
+  CHECK(unchanged, "{}", unchanged.error().message);
 }
 
 bool LatePanels::write_some() {
@@ -86,6 +99,7 @@ bool LatePanels::write_some() {
 
 std::size_t LatePanels::unwritten_bytes() const {
   const std::size_t panels = states_.size();
+  if (stopped_) return 0;
   return bytes_ / panels * (panels - static_cast<std::size_t>(done_.load()));
 }
 

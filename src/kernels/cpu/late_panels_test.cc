@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "base/testing/eventually.h"
 #include "base/testing/scratch_directory.h"
@@ -14,9 +16,6 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kCols = 1024;
-constexpr Encoding kEncodings[] = {Encoding::q8_0, Encoding::q4_0, Encoding::q4_1, Encoding::q4_k,
-                                   Encoding::q6_k};
-
 // A file with the blocks of a matrix of two parts, which have different numbers of rows and encodings.
 struct StoredMatrix {
   ScratchDirectory directory;
@@ -69,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, CpuLatePanels, testing::ValuesIn(kCpuIsas),
 
 TEST_P(CpuLatePanels, GiveTheSameAnswersBeforeAndAfterTheyAreWritten) {
   TestRandom random(71);
-  for (const Encoding encoding : kEncodings) {
+  for (const Encoding encoding : kBlockEncodings) {
     const StoredMatrix stored(random, encoding, random.pick({Encoding::q8_0, Encoding::q4_k}));
     const MatrixSource source{stored.parts, DType::bf16};
     const WeightPtr now = cpu->ops.prepare(*cpu->device, source).value();
@@ -90,8 +89,10 @@ TEST_P(CpuLatePanels, GiveTheSameAnswersBeforeAndAfterTheyAreWritten) {
     {
       const auto late = late_matrix();
       const auto panels = late->write_late(stored.file);
-      ASSERT_TRUE(panels->begin(0));  // as another thread that is writing panel 0 for the rest of this block
-      EXPECT_FALSE(panels->begin(0));
+      // As another thread that is writing a panel for the rest of this block.
+      const std::int64_t panel = random.integer(0, static_cast<int>(late->panels()) - 1);
+      ASSERT_TRUE(panels->begin(panel));
+      EXPECT_FALSE(panels->begin(panel));
       for (int i = 0; i < 2; ++i)
         EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding) << ", partly written";
       EXPECT_FALSE(panels->written());
@@ -100,25 +101,51 @@ TEST_P(CpuLatePanels, GiveTheSameAnswersBeforeAndAfterTheyAreWritten) {
     const auto late = late_matrix();
     const auto panels = late->write_late(stored.file);
     EXPECT_GT(panels->unwritten_bytes(), 0U);
+    EXPECT_NE(panels->file(), nullptr);
     while (panels->write_some()) {
     }
     EXPECT_TRUE(panels->written());
     EXPECT_EQ(panels->unwritten_bytes(), 0U);
+    EXPECT_EQ(panels->file(), nullptr);  // the file is not mapped for longer than necessary
     EXPECT_TRUE(Answers(*cpu, *late, x) == expected) << name(encoding) << ", written";
   }
 }
 
-TEST_P(CpuLatePanels, AreWrittenByTheDevice) {
+TEST_P(CpuLatePanels, AreWrittenByTheDeviceOnceItMayStart) {
   TestRandom random(72);
   const StoredMatrix stored(random, Encoding::q4_0, Encoding::q8_0);
   const TestTensor x = random.tensor(DType::bf16, {230, kCols});
   const WeightPtr now = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16}).value();
   const Answers expected(*cpu, *now, x);
   const WeightPtr late = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16, stored.file}).value();
-  EXPECT_TRUE(Answers(*cpu, *late, x) == expected);  // written or not
   LateWriter& writer = static_cast<CpuDevice&>(*cpu->device).late_writer();
+  EXPECT_GT(writer.unwritten_bytes(), 0U);
+  cpu->device->start_late_work();
+  EXPECT_TRUE(Answers(*cpu, *late, x) == expected);  // written or not
   ASSERT_TRUE(eventually([&] { return writer.unwritten_bytes() == 0; }));
   EXPECT_TRUE(Answers(*cpu, *late, x) == expected);
+}
+
+// Products and the writer's threads write the same panels.
+TEST_P(CpuLatePanels, MayBeWrittenByOtherThreadsDuringProducts) {
+  TestRandom random(75);
+  const StoredMatrix stored(random, Encoding::q8_0, Encoding::q4_k);
+  const TestTensor x = random.tensor(DType::bf16, {230, kCols});
+  const WeightPtr now = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16}).value();
+  const Answers expected(*cpu, *now, x);
+  for (int i = 0; i < 20; ++i) {
+    const auto late = lay_out_quantised(stream(), {stored.parts, DType::bf16}).value();
+    ASSERT_TRUE(stream().reserve_scratch(late->panel_bytes()));
+    const auto panels = late->write_late(stored.file);
+    std::thread other([&] {
+      while (panels->write_some()) {
+      }
+    });
+    const Answers answers(*cpu, *late, x);
+    other.join();
+    ASSERT_TRUE(answers == expected);
+    ASSERT_TRUE(panels->written());
+  }
 }
 
 // The writer must not touch a matrix that is gone.
@@ -128,7 +155,39 @@ TEST_P(CpuLatePanels, MayBeDestroyedAtAnyTime) {
   for (int i = 0; i < 50; ++i) {
     const WeightPtr late = cpu->ops.prepare(*cpu->device, {stored.parts, DType::bf16, stored.file}).value();
     ASSERT_NE(late, nullptr);
+    cpu->device->start_late_work();
   }
+  EXPECT_EQ(static_cast<CpuDevice&>(*cpu->device).late_writer().unwritten_bytes(), 0U);
+}
+
+TEST(LatePanels, EndTheProcessIfTheFileIsChanged) {
+  TestRandom random(76);
+  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  const StoredMatrix stored(random, Encoding::q8_0, Encoding::q4_0);
+  const auto late = lay_out_quantised(cpu_stream(*cpu.stream), {stored.parts, DType::bf16}).value();
+  const auto panels = late->write_late(stored.file);
+  const auto time = std::filesystem::last_write_time(stored.path());
+  std::filesystem::last_write_time(stored.path(), time + std::chrono::hours(1));
+  EXPECT_DEATH(
+      {
+        while (panels->write_some()) {
+        }
+      },
+      "was changed");
+}
+
+// A file that another one replaces stays mapped.
+TEST(LatePanels, AreThoseOfAReplacedFile) {
+  TestRandom random(77);
+  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  const StoredMatrix stored(random, Encoding::q8_0, Encoding::q4_0);
+  const auto late = lay_out_quantised(cpu_stream(*cpu.stream), {stored.parts, DType::bf16}).value();
+  const auto panels = late->write_late(stored.file);
+  stored.directory.write("other", "text");
+  std::filesystem::rename(stored.directory / "other", stored.path());
+  while (panels->write_some()) {
+  }
+  EXPECT_TRUE(panels->written());
 }
 
 TEST(LatePanels, EndTheProcessIfTheFileIsShortened) {

@@ -4,10 +4,14 @@
 
 #include <utility>
 
+#include "base/clock.h"
+#include "base/log.h"
+
 namespace octavo::cpu {
 namespace {
 
-// Beside a thread that computes all the time, a thread with this priority gets a tenth of a processor.
+// On a processor of its own, a thread that computes all the time leaves a tenth of it to a thread with this
+// priority. Under a CPU quota, all threads of the process share the quota.
 constexpr int kNice = 10;
 
 }  // namespace
@@ -24,16 +28,24 @@ LateWriter::~LateWriter() {
 void LateWriter::add(std::shared_ptr<LateWork> work) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work));
+    works_.push_back(std::move(work));
   }
   wake_.notify_all();
+}
+
+void LateWriter::start() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (works_.empty() || std::exchange(started_, true)) return;
+    started_us_ = now_us();
+  }
   while (std::ssize(threads_) < count_) threads_.emplace_back([this] { run(); });
 }
 
 std::size_t LateWriter::unwritten_bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (const auto& work : queue_) bytes += work->unwritten_bytes();
+  for (const auto& work : works_) bytes += work->unwritten_bytes();
   return bytes;
 }
 
@@ -41,13 +53,17 @@ void LateWriter::run() {
   setpriority(PRIO_PROCESS, 0, kNice);  // Linux: only this thread
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    wake_.wait(lock, [&] { return stopping_ || next_ < works_.size(); });
     if (stopping_) return;
-    const std::shared_ptr<LateWork> work = queue_.front();
+    const std::size_t index = next_;
+    const std::shared_ptr<LateWork> work = works_[index];
     lock.unlock();
     const bool more = work->write_some();
     lock.lock();
-    if (!more && !queue_.empty() && queue_.front() == work) queue_.pop_front();
+    if (more || next_ != index) continue;
+    if (++next_ == works_.size())
+      log_info("the last matrices of the file are converted {:.1f} s after the model was loaded",
+               static_cast<double>(now_us() - started_us_) * 1e-6);
   }
 }
 

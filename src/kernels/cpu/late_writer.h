@@ -3,7 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,8 +21,8 @@ class LateWork {
   virtual std::size_t unwritten_bytes() const = 0;
 };
 
-// The threads process matrices in the order of add(). Their priority is low, so that they delay neither the
-// rest of the start nor steps.
+// From start() on, the threads process matrices in the order of add(). Their priority is low, so that they
+// delay neither the rest of the start nor steps.
 class LateWriter {
  public:
   explicit LateWriter(int threads) : count_(threads) {}
@@ -31,6 +31,8 @@ class LateWriter {
   LateWriter& operator=(const LateWriter&) = delete;
 
   void add(std::shared_ptr<LateWork> work);
+  // Does nothing if there is no work.
+  void start();
   std::size_t unwritten_bytes() const;
 
  private:
@@ -39,8 +41,11 @@ class LateWriter {
   const int count_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::shared_ptr<LateWork>> queue_;
+  std::vector<std::shared_ptr<LateWork>> works_;
+  std::size_t next_ = 0;  // index of the first work that may have parts to begin
+  bool started_ = false;
   bool stopping_ = false;
+  std::int64_t started_us_ = 0;
   std::vector<std::thread> threads_;
 };
 

@@ -1,5 +1,5 @@
-// Converts quantised weights from the blocks of the checkpoint to panels. A server is ready when all
-// matrices are converted, so this code is as fast as memory.
+// Converts quantised weights from the blocks of the checkpoint to panels. Starts and the first steps wait for
+// it, so this code is as fast as memory.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -38,10 +38,10 @@ void for_late_panels(CpuStream& stream, const QuantBand& band, LatePanels& late,
   const std::int64_t bytes = band.layout.panel_bytes();
   stream.pool().for_units(band.layout.panels(), [&](int rank, std::int64_t panel) {
     QuantPanels panels = band.panels();
-    if (!late.ready(band, panel, first_panel + panel)) {
+    if (const auto file = late.ready(band, panel, first_panel + panel) ? nullptr : late.file(); file) {
       std::byte* const copy = stream.scratch(rank, static_cast<std::size_t>(bytes));
       band.write(panel, copy);
-      late.check_file();
+      late.end_read(*file, band, panel);
       panels.data = copy - panel * bytes;
     }
     for (std::int64_t row = 0; row < rows; row += unit_rows)

@@ -154,9 +154,9 @@ void QuantWeight::read(std::int64_t row, std::int64_t column, std::int64_t count
   while (row < band->first_row) --band;
   const QuantLayout& layout = band->layout;
   row -= band->first_row;
-  if (!written()) {
+  if (const auto file = written() ? nullptr : late_->file(); file) {
     read_blocks(*band, row, column, count, out);
-    return late_->check_file();
+    return LatePanels::check_file(*file);
   }
   const RowOf at{layout, row % layout.width};
   const std::byte* const panel = band->panel(row / layout.width);
@@ -184,6 +184,12 @@ void QuantBand::write(std::int64_t i, std::byte* panel) const {
 
 QuantWeight::~QuantWeight() {
   if (late_) late_->stop();
+}
+
+std::int64_t QuantWeight::panels() const {
+  std::int64_t all = 0;
+  for (const QuantBand& band : bands_) all += band.layout.panels();
+  return all;
 }
 
 std::size_t QuantWeight::panel_bytes() const {

@@ -79,6 +79,7 @@ class QuantWeight final : public CpuWeight {
   void write(ThreadPool& pool);
   // Lets the caller write the panels while products already use the matrix. `file` has all parts.
   std::shared_ptr<LatePanels> write_late(std::shared_ptr<const MappedFile> file);
+  std::int64_t panels() const;
   std::size_t panel_bytes() const;  // of the largest panel
   void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
