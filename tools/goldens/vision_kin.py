@@ -175,7 +175,7 @@ def cases(base):
     glm_vision = dict(depth=2, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=2, patch_size=6, image_size=30)
     qwen_videos = dict(processor_of=lambda images, tokenizer, template: transformers.Qwen2VLProcessor(
         images, tokenizer, transformers.Qwen2VLVideoProcessor(patch_size=6), chat_template=template))
-    qwen25_vision = dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=4, patch_size=6, window_size=24,
+    qwen25_vision = dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=3, patch_size=6, window_size=24,
                          fullatt_block_indexes=[1])
     plain = dict(drop=("mm_token_type_ids",), images=transformers.Qwen2VLImageProcessorPil, sizes=sizes)
     omni = qwen_chat(base, "<|IMAGE|>", "<|VIDEO|>", ("<|vision_bos|>", "<|vision_eos|>"), **qwen_videos, **plain, publish=publish_omni("Qwen2_5OmniModel", "qwen2_5_omni"),
@@ -199,7 +199,7 @@ def cases(base):
             processor_of=lambda images, tokenizer, template: transformers.PaddleOCRVLProcessor(images, tokenizer, chat_template=template)),
         "exaone4_5": qwen_chat(base, **qwen_videos, **plain, model=transformers.Exaone4_5_ForConditionalGeneration, config=transformers.Exaone4_5_Config,
                                text=text | dict(model_type="exaone4", head_dim=24, sliding_window=None, layer_types=["full_attention"] * 2),
-                               vision=qwen25_vision | dict(num_key_value_heads=2)),
+                               vision=qwen25_vision | dict(num_heads=6, num_key_value_heads=2)),
         "hyperclovax_vision": qwen_chat(base, "<|IMAGE_PAD|>", "<|VIDEO_PAD|>", ("<|image_start|>", "<|image_end|>"), **qwen_videos, **plain,
                                         model=transformers.HyperCLOVAXVisionV2ForConditionalGeneration, config=transformers.HyperCLOVAXVisionV2Config,
                                         text=text | dict(model_type="hyperclovax", head_dim=24),
