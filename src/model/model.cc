@@ -138,7 +138,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
         "patch_size",
         "the image processor's patch_size times merge_size is {}, but config.json has {}: both must be equal",
         unit, input.unit());
-  if (config.video && (config.video->size.unit != unit || config.video->frames != input.frames))
+  if (config.video && (config.video->size.unit != unit || config.video->frames != std::max(1, input.frames)))
     return invalid("temporal_patch_size",
                    "the video processor's patches have {} x {} pixels in {} frames, but config.json has {} x "
                    "{} in {}: both must be equal",

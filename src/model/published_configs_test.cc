@@ -482,7 +482,9 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
 
 // The defaults of some families describe no model, because their config.json needs lists or a pooling method.
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
-  const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM", "InternVLChatModel",
+  const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM", "Glm46VForConditionalGeneration",
+                                               "Glm4vForConditionalGeneration",
+                                               "Glm4vMoeForConditionalGeneration", "InternVLChatModel",
                                                "Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel",
                                                "Qwen3OmniMoeForConditionalGeneration",
                                                "SkyworkR1VChatModel",

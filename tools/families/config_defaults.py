@@ -132,7 +132,7 @@ CLASSES = {
     "InternLM2ForRewardModel": ("llama", "LlamaConfig"),
     "InternLM3ForCausalLM": ("internlm3", "InternLM3Config"),
     "InternLMForCausalLM": ("llama", "LlamaConfig"),
-    "InternS1ForConditionalGeneration": ("qwen3", "Qwen3Config"),
+    "InternS1ForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "InternS2PreviewForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "InternVLChatModel": None,
     "InternVLForConditionalGeneration": ("qwen2", "Qwen2Config"),
@@ -282,7 +282,8 @@ CLASSES = {
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
 # Nested configurations of language models have the defaults of their architecture.
-GIVEN = {"InternVLChatModel": {}, "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "Qwen3OmniMoeForConditionalGeneration": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
+GIVEN = {"ColBERTLfm2Model": {"hidden_act": "silu"}, "Cohere2VisionForConditionalGeneration": {"model_type": "cohere2"}, "InternVLChatModel": {},
+         "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "Qwen3OmniMoeForConditionalGeneration": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          # as in the configuration of the whole model
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},

@@ -1223,7 +1223,7 @@ CASES = {
     "granite_moe_swa": ("GraniteMoeSWA", dict(SMALL, num_hidden_layers=3, sliding_window=7, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40,
                                               embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
     "hy_v3": ("HYV3", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, num_shared_experts=2), dict(weights=biased_routers)),
-    "flint": ("Flint", dict(SMALL, num_hidden_layers=4, head_dim=24, moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5,
+    "flint": ("Flint", dict(SMALL, num_hidden_layers=4, head_dim=24, moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=3,
                             num_experts_per_tok=2, sliding_window=9, mlp_only_layers=[0],
                             layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"]), dict(weights=decided_routers)),
     "mellum": ("Mellum", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, sliding_window=9,

@@ -489,6 +489,10 @@ def save_model(directory, case, config):
                 buffer.copy_(0.3 + torch.rand_like(buffer))
             elif name.endswith("std_bias"):
                 buffer.copy_(3 * torch.randn_like(buffer))
+    for name, bias in model.state_dict().items():
+        # These biases decide which experts are selected, so that bf16 does not change the selection.
+        if case.get("decided") and name.endswith("e_score_correction_bias"):
+            bias.copy_(torch.linspace(-1, 1, len(bias)))
     with torch.no_grad():
         model.lm_head.weight.mul_(case.get("output", 1))
         for name, p in model.named_parameters():

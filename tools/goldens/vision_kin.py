@@ -106,6 +106,11 @@ def publish_dots(directory):
         json.dump(flat, file, indent=2)
 
 
+def publish_qianfan(directory):
+    """transformers writes "encoder." into the names of the language model's layers, too."""
+    rewrite(directory, lambda name: name.replace("language_model.model.encoder.", "language_model.model."), lambda config: config)
+
+
 def cohere_processor(images, tokenizer, template):
     processor = transformers.Cohere2VisionProcessor(images, tokenizer, chat_template=template)
     processor.patch_size = 2  # tokens on a side of a tile
@@ -175,7 +180,7 @@ def cases(base):
     glm_vision = dict(depth=2, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=2, patch_size=6, image_size=30)
     qwen_videos = dict(processor_of=lambda images, tokenizer, template: transformers.Qwen2VLProcessor(
         images, tokenizer, transformers.Qwen2VLVideoProcessor(patch_size=6), chat_template=template))
-    qwen25_vision = dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=4, patch_size=6, window_size=24,
+    qwen25_vision = dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=3, patch_size=6, window_size=24,
                          fullatt_block_indexes=[1])
     plain = dict(drop=("mm_token_type_ids",), images=transformers.Qwen2VLImageProcessorPil, sizes=sizes)
     omni = qwen_chat(base, "<|IMAGE|>", "<|VIDEO|>", ("<|vision_bos|>", "<|vision_eos|>"), **qwen_videos, **plain, publish=publish_omni("Qwen2_5OmniModel", "qwen2_5_omni"),
@@ -186,7 +191,7 @@ def cases(base):
                                              max_source_positions=20))
     return {
         "glm4v": glm | dict(model=transformers.Glm4vForConditionalGeneration, config=transformers.Glm4vConfig, text=glm_text, vision=glm_vision),
-        "glm4v_moe": glm | dict(model=transformers.Glm4vMoeForConditionalGeneration, config=transformers.Glm4vMoeConfig, vision=glm_vision,
+        "glm4v_moe": glm | dict(decided=True, model=transformers.Glm4vMoeForConditionalGeneration, config=transformers.Glm4vMoeConfig, vision=glm_vision,
                                 text=glm_text | dict(head_dim=24, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=40, n_shared_experts=1,
                                                      first_k_dense_replace=1, n_group=1, topk_group=1)),
         "glm_ocr": glm | dict(model=transformers.GlmOcrForConditionalGeneration, config=transformers.GlmOcrConfig, text=glm_text, vision=glm_vision,
@@ -199,7 +204,7 @@ def cases(base):
             processor_of=lambda images, tokenizer, template: transformers.PaddleOCRVLProcessor(images, tokenizer, chat_template=template)),
         "exaone4_5": qwen_chat(base, **qwen_videos, **plain, model=transformers.Exaone4_5_ForConditionalGeneration, config=transformers.Exaone4_5_Config,
                                text=text | dict(model_type="exaone4", head_dim=24, sliding_window=None, layer_types=["full_attention"] * 2),
-                               vision=qwen25_vision | dict(num_key_value_heads=2)),
+                               vision=qwen25_vision | dict(num_heads=6, num_key_value_heads=2)),
         "hyperclovax_vision": qwen_chat(base, "<|IMAGE_PAD|>", "<|VIDEO_PAD|>", ("<|image_start|>", "<|image_end|>"), **qwen_videos, **plain,
                                         model=transformers.HyperCLOVAXVisionV2ForConditionalGeneration, config=transformers.HyperCLOVAXVisionV2Config,
                                         text=text | dict(model_type="hyperclovax", head_dim=24),
@@ -214,13 +219,14 @@ def cases(base):
             template=CHAT.format(image="<|IMG_PATCH|>"), options=dict(alignment_intermediate_size=56),
             special=tokens_of("<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>"),
             names=dict(image_token="<|IMG_PATCH|>", boi_token="<|START_OF_IMG|>", eoi_token="<|END_OF_IMG|>", img_line_break_token="<|IMG_LINE_BREAK|>"),
-            text=base.TEXT | dict(model_type="cohere2", layer_types=["full_attention"] * 2),
+            # transformers does not scale the logits of this class; vLLM does.
+            text=base.TEXT | dict(model_type="cohere2", layer_types=["full_attention"] * 2, logit_scale=1.0),
             vision=dict(model_type="siglip_vision_model", hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=32,
                         patch_size=8, vision_use_head=False),
             processor_of=cohere_processor),
         "internvl_chat": base.CASES["internvl"] | dict(publish=publish_internvl_chat, sizes=base.CASES["internvl"]["sizes"] | dict(
             image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])),
-        "qianfan_ocr": base.CASES["internvl"] | dict(model=transformers.QianfanOCRForConditionalGeneration, config=transformers.QianfanOCRConfig,
+        "qianfan_ocr": base.CASES["internvl"] | dict(publish=publish_qianfan, model=transformers.QianfanOCRForConditionalGeneration, config=transformers.QianfanOCRConfig,
                                                      text=base.TEXT | dict(model_type="qwen3", head_dim=24),
                                                      vision=base.CASES["internvl"]["vision"] | dict(use_qk_norm=False)),
         "opencua": qwen_chat(base, "<|media_placeholder|>", "<|video_pad|>", ("<|media_begin|>", "<|media_end|>"), **qwen_videos, **plain, model=OpenCua,

@@ -168,6 +168,7 @@ static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
   Config text = given.value_or(Config());
   text.set_defaults(field_defaults("Qwen3MoeForCausalLM"));
   TRY(ModelSpec spec, describe_qwen3_moe(text));
+  TRY(spec.logits.tied, thinker->boolean("tie_word_embeddings", spec.logits.tied));
   for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
   TRY_VOID(set_axes(spec, text, kSections));

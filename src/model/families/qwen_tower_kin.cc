@@ -112,6 +112,7 @@ static Result<ModelSpec> describe_qwen2_5_omni(const Config& config) {
   Config text = given.value_or(Config());
   text.set_defaults(field_defaults("Qwen2ForCausalLM"));
   TRY(ModelSpec spec, describe_qwen2(text));
+  TRY(spec.logits.tied, thinker->boolean("tie_word_embeddings", spec.logits.tied));
   TRY_VOID(set_axes(spec, text, {.absent = {16, 24, 24}}));
   TRY(spec, with_qwen_tower(std::move(spec), *thinker, describe_qwen2_5_tower, "out_hidden_size"));
   TRY(spec.media.token, thinker->integer("image_token_index", {0, kMaxVocab}, 151655));
