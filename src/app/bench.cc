@@ -339,7 +339,7 @@ CLI::App* add_command(CLI::App& bench, const char* name, const char* help, Bench
 void take_layout(BenchCommand& c, const CLI::App& command) {
   const EngineOptions& engine = c.runtime.engine;
   if (engine.parallel.rank_layout().size() * engine.parallel.data_parallel_size > 1)
-    c.runtime.engine_command = engine_process_command(command);
+    c.runtime.program.command = engine_process_command(command);
 }
 
 // The engine's queue must hold all requests.
@@ -347,7 +347,7 @@ void take_queue(BenchCommand& c) {
   int& most = c.runtime.engine.max_queued;
   if (c.dataset.num_prompts <= most) return;
   most = c.dataset.num_prompts;
-  std::vector<std::string>& process = c.runtime.engine_command;
+  std::vector<std::string>& process = c.runtime.program.command;
   if (!process.empty()) process.push_back(fmt::format("--max-num-queued-reqs={}", most));
 }
 

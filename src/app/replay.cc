@@ -146,7 +146,7 @@ class Replay {
 
 Result<> replay_here(ReplayCommand& c, RecordReader reader) {
   RuntimeOptions& options = c.engine.runtime;
-  options.engine_command = engine_command(options.engine);
+  options.program.command = engine_command(options.engine);
   TRY_VOID(find_models(options.engine, options.hub));
   const EngineOptions engine = options.engine;
   TRY(const auto runtime, start_runtime(std::move(options)));

@@ -139,7 +139,7 @@ Result<ModelSource> source_of(const ListedModel& listed, const ServeCommand& ser
   if (runtime.serve.keep_alive_us == 0) runtime.serve.keep_alive_us = kKeepAliveUs;
   runtime.serve.access = server.runtime.serve.access;
   runtime.serve.observe.tracer = server.runtime.serve.observe.tracer;
-  runtime.engine_command = engine_command(runtime.engine, flags);
+  runtime.program.command = engine_command(runtime.engine, flags);
   source.options = std::move(runtime);
   return source;
 }

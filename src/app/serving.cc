@@ -88,8 +88,8 @@ Result<Serving> start_serving(ServeCommand& c) {
   TRY(c.runtime.serve.observe.tracer, start_tracer(c.otlp_traces_endpoint, "octavo"));
   TRY(auto registration, plan_registration(c));
   if (c.engine_process) {
-    c.runtime.engine_command = engine_command(c.runtime.engine);
-    c.runtime.late_matrices = true;
+    c.runtime.program.command = engine_command(c.runtime.engine);
+    c.runtime.program.late_matrices = true;
   }
   Serving serving;
   const std::vector<std::string> api_keys = c.runtime.serve.access.api_keys;

@@ -141,12 +141,13 @@ Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>&
       options.engines.elsewhere == 0)
     return {};
   TRY(std::string program, octavo_program());
-  options.engine_program = std::move(program);
-  options.engine_command = {"octavo", "serve"};
-  options.engine_command.insert(options.engine_command.end(), words.begin(), words.end());
+  options.program.path = std::move(program);
+  options.program.command = {"octavo", "serve"};
+  options.program.command.insert(options.program.command.end(), words.begin(), words.end());
   if (!engine.device.processors.empty())
-    options.engine_command.insert(options.engine_command.end(), {kProcessorsFlag, engine.device.processors});
-  options.engine_command.emplace_back(kRunEngineFlag);
+    options.program.command.insert(options.program.command.end(),
+                                   {kProcessorsFlag, engine.device.processors});
+  options.program.command.emplace_back(kRunEngineFlag);
   return {};
 }
 

@@ -241,10 +241,10 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
                                                    const Runtime& runtime, const GenerationConfig& generation,
                                                    const std::function<Result<>()>& load_text) {
   const std::string title = "loading " + named;
-  if (!options.engine_command.empty()) {
+  if (!options.program.command.empty()) {
     ProgressBar bar(title, "GB", 1e9);
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
-    std::vector<std::string> command = options.engine_command;
+    std::vector<std::string> command = options.program.command;
     // Overrides the model's name with the path that was found.
     command.insert(command.end(), {"--model", options.engine.model.dir});
     const int engines = options.engine.parallel.data_parallel_size;
@@ -270,9 +270,9 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     const auto start =
         [&](int index, const std::function<Result<>()>& meanwhile) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
-      one.program = options.engine_program;
+      one.program = options.program.path;
       if (index == first_here) one.progress = progress;
-      if (options.late_matrices && all_engines == 1) one.first_flag = kLateFlag;
+      if (options.program.late_matrices && all_engines == 1) one.first_flag = kLateFlag;
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
       one.wanted = options.events.requested;

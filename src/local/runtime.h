@@ -70,6 +70,14 @@ struct RuntimeEvents {
 };
 
 // Options of a subcommand that runs a model.
+// The program that an engine process runs.
+struct EngineProgram {
+  std::vector<std::string> command{};  // command line; empty: the engine runs in this process
+  std::string path = "/proc/self/exe";
+  // whether the first engine process may start before all matrices are converted
+  bool late_matrices = false;
+};
+
 struct RuntimeOptions {
   EngineOptions engine;  // the model has the name that the user gave
   HubFlags hub;
@@ -84,11 +92,7 @@ struct RuntimeOptions {
   ReasoningConfig reasoning_config;
   std::vector<LoraModule> lora_modules;
   LoraFolder lora_folder{};
-  // command line of the engine process; empty: the engine runs in this process
-  std::vector<std::string> engine_command;
-  std::string engine_program = "/proc/self/exe";
-  // whether the first engine process may start before all matrices are converted
-  bool late_matrices = false;
+  EngineProgram program{};
   RuntimeEvents events{};
   EngineGroup engines;
   // whether the engine in this process supports sleep

@@ -15,8 +15,8 @@ using testing::HasSubstr;
 ModelSource endless(const std::string& name) {
   ModelSource source{.names = {name}, .rules = {.weight_bytes = 10}};
   source.options.engine.model.dir = "models/demo";
-  source.options.engine_program = "/bin/sh";
-  source.options.engine_command = {"sh", "-c", "exec sleep 1000"};
+  source.options.program.path = "/bin/sh";
+  source.options.program.command = {"sh", "-c", "exec sleep 1000"};
   return source;
 }
 

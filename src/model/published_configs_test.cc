@@ -90,7 +90,6 @@ TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
   ASSERT_TRUE(gemma2.has_value()) << gemma2.error().message;
   EXPECT_EQ(gemma2->logits.soft_cap, 30);
   EXPECT_EQ(gemma2->layers[0].attention().scores.soft_cap, 50);
-  // Gemma 3's config.json has the field, but the model ignores it.
   const auto gemma3 = spec_of(R"({"architectures": ["Gemma3ForCausalLM"], "attn_logit_softcapping": 50.0})");
   ASSERT_TRUE(gemma3.has_value()) << gemma3.error().message;
   EXPECT_EQ(gemma3->layers[0].attention().scores.soft_cap, 0);
@@ -235,8 +234,7 @@ TEST(PublishedConfigs, CompressedAttentionKeepsEntriesOfSeveralTokens) {
   const CacheLayout layout = cache_layout(spec, {});
   EXPECT_EQ(layout.block_size, 128);
   ASSERT_TRUE(check_support(spec, {}, backend).has_value());
-  // A block of 128 tokens has 32 entries in each of the 21 layers with indexers. No other group needs a
-  // larger block.
+  // A block of 128 tokens has 32 entries in each of the 21 layers with indexers. Other groups need less.
   EXPECT_EQ(layout.block_bytes(backend.ops), 21 * 32 * (512 + 128) * 2);
   EXPECT_EQ(layout.bytes_per_token(backend.ops), 2 * 21 * 32 * (512 + 128) * 2 / 128.0);
   EXPECT_EQ(layout.state_floats, 21 * 2 * 3 * (512 + 128) + 20 * 3 * 512);
