@@ -166,6 +166,13 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer,
     serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
     serve.rules.special_tokens = openai::special_tokens(tokenizer);
   }
+  if (serve.rules.tool_dialect && serve.rules.tool_dialect->name != "hermes" && chat_template &&
+      !chat_template->habits().reads_tools)
+    log_warning(
+        "the chat template does not print the tools of requests: --tool-call-parser {} reads calls, but the model "
+        "knows only tools that its messages describe; use a template with tools (--chat-template) or "
+        "--tool-call-parser hermes",
+        parsers.tool);
   const std::string_view own = openai::own_reasoning_parser(tokenizer);
   if (const std::string_view parser = parsers.reasoning.empty() ? own : parsers.reasoning; !parser.empty()) {
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));

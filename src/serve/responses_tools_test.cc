@@ -79,8 +79,13 @@ TEST_F(ResponsesToolsTest, CallsThatAClientHasRunAreCallsOfFunctions) {
       {"type":"apply_patch_call","call_id":"3","operation":{"type":"delete_file","path":"a"},"status":"completed"},
       {"type":"apply_patch_call_output","call_id":"3","status":"completed"}]})");
   EXPECT_EQ(engine_->last_request.prompt,
-            bytes_of("user: A\nassistant: \ntool: x\nassistant: \ntool: [{\"stdout\":\"y\"}]\nassistant: \ntool: \n"
+            bytes_of("user: A\nassistant: \ntool: x\nassistant: \ntool: [{\"stdout\":\"y\"}]\nassistant: \ntool: "
+                     "completed\n"
                      "assistant: "));
+  reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
+      {"type":"tool_search_call","call_id":null,"execution":"server","arguments":{"query":"q"}},
+      {"type":"tool_search_output","call_id":null,"execution":"server","tools":[{"type":"custom","name":"a"}]}]})");
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\n[1 tools]assistant: "));
   EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"shell_call_output","output":"x"}]})").body,
               HasSubstr("input[0].call_id"));
 }

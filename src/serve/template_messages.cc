@@ -81,8 +81,12 @@ bool is_unusual(const json::value& message) {
 Result<std::string> messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                           const ContentRules& rules) {
   const TemplateHabits& habits = chat_template.habits();
-  const bool tools = rules.write_tools && !habits.reads_tools && (prompt.calls || !prompt.tools.empty());
-  if (prompt.plain && !tools && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
+  const bool writes = rules.write_tools && !habits.reads_tools;
+  const ToolTexts texts{.tools = writes && prompt.tools_as_text ? prompt.tools : std::string_view(),
+                        .calls = writes && prompt.calls && !habits.reads_calls,
+                        .takes_system = habits.takes_system};
+  const bool changes = texts.calls || !texts.tools.empty();
+  if (prompt.plain && !changes && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
   const ContentFormat format = rules.format;
   const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
   boost::system::error_code ignored;  // cannot fail, because the server wrote this text
@@ -96,7 +100,7 @@ Result<std::string> messages_for_template(const ChatTemplate& chat_template, con
     else if (content.is_array())
       content = as_text(rules, content.get_array());
   }
-  if (tools) TRY_VOID(write_tools(prompt.tools, habits.takes_system, all.get_array()));
+  if (changes) TRY_VOID(write_tools(texts, all.get_array()));
   return exact_json_text(all);
 }
 

@@ -19,8 +19,8 @@ enum class ContentFormat : std::uint8_t { automatic, string, parts };
 struct ContentRules {
   ContentFormat format{};
   bool media = false;
-  // true: the messages contain the tools as text if the template does not read tools (tool_texts.h)
-  bool write_tools = true;
+  // true: messages contain tools and calls as text if the template does not print them (tool_texts.h)
+  bool write_tools = false;
   // Returns the placeholder text of a kind of media. Null: media have no placeholders.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
@@ -31,7 +31,7 @@ struct ContentRules {
 // - A list of parts becomes one string, with one line per part, if the template does not read parts.
 //   Placeholders such as "<image>" precede the text.
 // - All contents become lists of parts if the model supports media and the template reads parts.
-// - Tools, calls and results become text if the template does not read tools.
+// - Tools, calls and results become text if the template does not print them, and `rules` say so.
 Result<std::string> messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                           const ContentRules& rules);
 

@@ -24,13 +24,17 @@ constexpr std::string_view kParts =
     "}}{%- endfor %}";
 
 std::string rendered(std::string_view source, std::string_view messages, ContentFormat format = {},
-                     std::string_view tools = {}) {
+                     std::string_view tools = {}, std::string_view choice = {}) {
   const ChatTemplate chat_template = ChatTemplate::compile(source, {}).value();
   boost::json::object body{{"messages", boost::json::parse(messages)}};
   if (!tools.empty()) body["tools"] = boost::json::parse(tools);
+  if (!choice.empty()) body["tool_choice"] = choice;
   openai::Fields fields(body);
-  const openai::ChatPrompt prompt = openai::read_chat_prompt(fields, {}).value();
-  const std::string fitted = messages_for_template(chat_template, prompt, {.format = format}).value();
+  openai::RequestRules rules;
+  rules.tool_dialect = grammar::tool_dialect("hermes");
+  const openai::ChatPrompt prompt = openai::read_chat_prompt(fields, rules).value();
+  const std::string fitted =
+      messages_for_template(chat_template, prompt, {.format = format, .write_tools = true}).value();
   const auto text = chat_template.render({.messages = fitted, .add_generation_prompt = false});
   return text ? *text : text.error().message;
 }
@@ -115,6 +119,17 @@ TEST(TemplateMessages, AListOfPartsHasTheToolsAsAPart) {
   EXPECT_EQ(rendered(kParts, R"([{"role":"system","content":[{"type":"text","text":"A"}]},{"role":"user","content":"hi"}])",
                      {}, kNow),
             "<system>A\n\n" + kDefinitions + "\n<user>hi\n");
+}
+
+TEST(TemplateMessages, WithoutCallsTheToolsAreNotWritten) {
+  constexpr std::string_view kHi = R"([{"role":"user","content":"hi"}])";
+  EXPECT_EQ(rendered(kDrops, kHi, {}, kNow, "none"), "<user>hi\n");
+}
+
+TEST(TemplateMessages, ATemplateThatPrintsCallsKeepsThem) {
+  const std::string prints = "{%- for m in messages %}{{ '<' + m.role + '>' + m.content }}{{ m.tool_calls | length if "
+                             "m.tool_calls else '' }}{%- endfor %}";
+  EXPECT_EQ(rendered(prints, kCalls), "<user>time?<assistant>Wait.2<tool>12:00<tool>no<user>and?");
 }
 
 TEST(TemplateMessages, ATemplateThatReadsToolsGetsThem) {

@@ -35,7 +35,7 @@ To call one, write its name and arguments as JSON:
 {%- endfor %}
 {%- endfor %})";
 
-const ChatTemplate& texts() {
+const ChatTemplate& text_template() {
   static const ChatTemplate compiled = ChatTemplate::compile(kTexts, {}).value();
   return compiled;
 }
@@ -91,15 +91,13 @@ void join(json::value& content, json::value next) {
 
 Result<> write_calls(json::object& message) {
   const std::string alone = exact_json_text(json::array{message});
-  TRY(const std::string text, texts().render({.messages = alone}));
+  TRY(const std::string text, text_template().render({.messages = alone}));
   append(message["content"], text, "\n");
   message.erase("tool_calls");
   return {};
 }
 
-}  // namespace
-
-Result<> write_tools(std::string_view tools, bool takes_system, json::array& messages) {
+Result<> rewrite_calls(json::array& messages) {
   json::array written;
   bool joins = false;  // whether the last message has the result of a tool
   for (json::value& message : messages) {
@@ -118,9 +116,16 @@ Result<> write_tools(std::string_view tools, bool takes_system, json::array& mes
     }
   }
   messages = std::move(written);
-  if (tools.empty()) return {};
-  TRY(const std::string text, texts().render({.messages = "[]", .tools = tools}));
-  define_tools(text, takes_system, messages);
+  return {};
+}
+
+}  // namespace
+
+Result<> write_tools(const ToolTexts& texts, json::array& messages) {
+  if (texts.calls) TRY_VOID(rewrite_calls(messages));
+  if (texts.tools.empty()) return {};
+  TRY(const std::string text, text_template().render({.messages = "[]", .tools = texts.tools}));
+  define_tools(text, texts.takes_system, messages);
   return {};
 }
 

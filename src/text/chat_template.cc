@@ -28,7 +28,8 @@ TemplateHabits habits_of(const ChatTemplate& chat_template, std::string_view sou
           .knows_developer = source.contains("'developer'") || source.contains("\"developer\""),
           .system_anywhere = shows(kSystem),
           .takes_system = shows(kBegin),
-          .reads_tools = without && with_tool ? *without != *with_tool : source.contains("tools")};
+          .reads_tools = without && with_tool ? *without != *with_tool : source.contains("tools"),
+          .reads_calls = source.contains("tool_calls")};
 }
 
 }  // namespace

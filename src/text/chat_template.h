@@ -58,6 +58,7 @@ struct TemplateHabits {
   bool system_anywhere = false;  // whether system messages may follow the first message
   bool takes_system = false;     // whether the first message may be a system message
   bool reads_tools = false;
+  bool reads_calls = false;  // calls in messages of the assistant
 };
 
 // A compiled template. It is immutable; several threads may render with it at the same time.

@@ -32,6 +32,9 @@ struct ChatPrompt {
   // accepts such messages
   bool plain = true;
   bool calls = false;  // whether messages have calls or results of tools
+  // whether the answer may have calls that this server reads, so that a template without tools gets them as
+  // text (serve/tool_texts.h)
+  bool tools_as_text = false;
   std::string tools;
   std::string documents;
   std::string kwargs;

@@ -8,7 +8,6 @@
 
 #include "base/exact_json.h"
 #include "base/hash.h"
-#include "base/quoted_text.h"
 #include "serve/openai/stored_items.h"
 
 namespace octavo::openai {
@@ -116,20 +115,10 @@ Result<json::array> ResponseStore::input(const std::string& id) const {
   });
 }
 
-Result<json::value> ResponseStore::item(const std::string& id) const {
-  std::string response;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = by_item_.find(id);
-    if (found == by_item_.end())
-      return field_failure("id", ErrorCode::not_found,
-                           "no stored response has the item {}: send the item itself", quoted_text(id));
-    response = found->second->response;
-  }
-  const json::value stored = parsed(response);
-  for (const json::value& item : stored.at("output").as_array())
-    if (id_of(item) == id) return item;
-  return field_failure("id", ErrorCode::not_found, "the item {} is not in its response", quoted_text(id));
+std::string ResponseStore::response_with(const std::string& item) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_item_.find(item);
+  return found == by_item_.end() ? "" : found->second->id;
 }
 
 Result<> ResponseStore::forget(const std::string& id) {

@@ -3,7 +3,6 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/value.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,8 +44,8 @@ class ResponseStore {
   // Returns all items before the response, oldest first: the items of earlier responses, then the items of
   // the request. Each item has an id that never changes.
   Result<boost::json::array> input(const std::string& id) const;
-  // Returns the output item with this id of a finished response.
-  Result<boost::json::value> item(const std::string& id) const;
+  // Returns the id of the finished response whose output has this item; "" if it is not stored.
+  std::string response_with(const std::string& item) const;
   Result<> forget(const std::string& id);
   // Ends the response's generation. Returns not_found for an unknown response, and invalid_argument if the
   // response is not generated in the background.

@@ -1,10 +1,10 @@
 #include "serve/openai/responses_request.h"
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "base/exact_json.h"
+#include "serve/openai/item_references.h"
 
 namespace octavo::openai {
 
@@ -56,7 +56,7 @@ class Conversation {
     if (type == "mcp_call") return add_server_call(fields);
     if (type.starts_with("mcp_")) return {};  // lists of tools, and approvals
     if (const ClientTool* tool = client_tool(type))
-      return type == tool->call ? add_client_call(fields, *tool) : add_client_output(fields);
+      return type == tool->call ? add_client_call(fields, *tool) : add_client_output(fields, *tool);
     if (type == "additional_tools") return add_tools(fields);
     if (is_hosted_call(type)) {
       ignored_.push_back("input.type=" + type);
@@ -190,6 +190,10 @@ class Conversation {
   Result<> add_client_call(Fields& fields, const ClientTool& tool) {
     std::string id;
     TRY_VOID(fields.text("call_id", id));
+    if (id.empty() && tool.function == "tool_search") {  // OpenAI's server has run the search
+      ignored_.push_back("input.type=tool_search_call");
+      return {};
+    }
     const json::value* arguments = fields.any(tool.arguments);
     json::object call{{"call_id", id},
                       {"name", tool.function},
@@ -198,14 +202,17 @@ class Conversation {
     return add_call(called, "function_call");
   }
 
-  // Adds the result of such a call. A text stays, and other results are shown as JSON.
-  Result<> add_client_output(Fields& fields) {
+  // Adds the result of such a call. A text stays, and other results are shown as JSON. A result may have only a
+  // status.
+  Result<> add_client_output(Fields& fields, const ClientTool& tool) {
     std::string id;
     TRY_VOID(fields.text("call_id", id));
-    if (id.empty()) TRY_VOID(fields.text("id", id));  // local_shell_call_output
     TRY_VOID(add_tools(fields));
     const json::value* output = fields.any("output");
     if (!output) output = fields.any("tools");
+    if (!output) output = fields.any("status");
+    if (id.empty() && tool.function == "tool_search") return {};
+    if (id.empty()) TRY_VOID(fields.text("id", id));  // local_shell_call_output
     json::object result{{"call_id", id}, {"output", ""}};
     if (output) result["output"] = output->is_string() ? *output : json::value(exact_json_text(*output));
     Fields answered(result, fields.full_name(""));
@@ -266,23 +273,6 @@ class Conversation {
   bool has_text_ = false;  // whether the current turn contains text
   bool unfinished_ = false;
 };
-
-// Replaces references to items of stored responses with these items.
-Result<> resolve_references(json::array& items, std::size_t first, const ResponseStore& stored) {
-  for (std::size_t i = first; i < items.size(); ++i) {
-    const json::object* item = items[i].if_object();
-    const json::value* type = item ? item->if_contains("type") : nullptr;
-    if (!type || *type != "item_reference") continue;
-    const std::string at = fmt::format("input[{}].", i - first);
-    Fields fields(*item, at);
-    std::string id;
-    TRY_VOID(fields.text("id", id));
-    auto found = stored.item(id);
-    if (!found) return invalid(at + "id", "{}", found.error().message);
-    items[i] = *std::move(found);
-  }
-  return {};
-}
 
 // Appends the request's items to the items of the previous response, and converts all items to chat
 // messages. As in vLLM, the answer continues an unfinished message. Returns the lists of tools in the items.

@@ -69,9 +69,12 @@ class ToolConverter {
 
  private:
   Result<> push(Fields& fields, json::object function, ResponsesTool tool) {
-    if (functions_.size() >= kToolsMax) return invalid("tools", "must contain at most {} tools", kToolsMax);
     std::string flat = flat_tool_name(tool.name_space, tool.name);
-    if (replaces_) remove(flat);
+    if (replaces_) {
+      if (++replaced_ > kToolsMax) return invalid("input", "must add at most {} tools", kToolsMax);
+      remove(flat);
+    }
+    if (functions_.size() >= kToolsMax) return invalid("tools", "must contain at most {} tools", kToolsMax);
     if (tool.custom || !tool.name_space.empty()) {
       function["name"] = flat;
       if (!tools_.emplace(std::move(flat), std::move(tool)).second)
@@ -148,6 +151,7 @@ class ToolConverter {
   json::array functions_;
   ResponsesTools tools_;
   bool replaces_ = false;
+  std::size_t replaced_ = 0;  // number of tools after replace(); limited, because each one is searched for
 };
 
 // Reads {"type", "name", "namespace"} of tool_choice. Returns the function's flat name, or "" for a hosted
