@@ -87,8 +87,6 @@ struct RuntimeOptions {
   // command line of the engine process; empty: the engine runs in this process
   std::vector<std::string> engine_command;
   std::string engine_program = "/proc/self/exe";
-  // whether the first engine process may start before all matrices are converted
-  bool late_matrices = false;
   RuntimeEvents events{};
   EngineGroup engines;
   // whether the engine in this process supports sleep
