@@ -89,7 +89,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   TRY(auto registration, plan_registration(c));
   if (c.engine_process) {
     c.runtime.program.command = engine_command(c.runtime.engine);
-    c.runtime.program.late_matrices = true;
+    c.runtime.engine.model.late = true;
   }
   Serving serving;
   const std::vector<std::string> api_keys = c.runtime.serve.access.api_keys;

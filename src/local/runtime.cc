@@ -279,7 +279,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       remote::EngineProcessOptions one = process_options(command, options.engine, index - first_here);
       one.program = options.program.path;
       if (index == first_here) one.progress = progress;
-      if (options.program.late_matrices && all_engines == 1) one.first_flag = kLateFlag;
+      if (options.engine.model.late && all_engines == 1) one.first_flag = kLateFlag;
       one.on_several_hosts = options.engine.parallel.nodes.count > 1 || options.engine.parallel.mpi;
       take_other_weights(options, one);
       one.wanted = options.events.requested;

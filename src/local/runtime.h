@@ -74,8 +74,6 @@ struct RuntimeEvents {
 struct EngineProgram {
   std::vector<std::string> command{};  // command line; empty: the engine runs in this process
   std::string path = "/proc/self/exe";
-  // whether the first engine process may start before all matrices are converted
-  bool late_matrices = false;
 };
 
 struct RuntimeOptions {

@@ -65,7 +65,7 @@ struct EngineProcessOptions {
   std::stop_token stop{};
   // Called, on any thread, when a request or command arrives while the engine is unloaded or unloads.
   std::function<void()> wanted{};
-  // Flag of the first process only: processes after a crash or reload_weights() do not get it.
+  // Flag of the first process only: processes that start after an engine was ready do not get it.
   std::string first_flag{};
   // Flag in `command` that sets the folder of weights; "": reload_weights() returns an error.
   std::string weights_flag{};

@@ -104,7 +104,7 @@ Result<ChildProcess> EngineProcess::begin_process() {
     weights = shared_.weights.path();
   }
   if (!weights.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights));
-  if (const std::string flag = std::exchange(options_.first_flag, {}); !flag.empty()) command.push_back(flag);
+  if (info_.architecture.empty() && !options_.first_flag.empty()) command.push_back(options_.first_flag);
   if (!options_.keeps_cache) return ChildProcess::start(command, options_.program);
   if (kept_.fd() < 0) TRY_VOID(open_kept());
   static_assert(kKeptMemory == kChildSocket + 1);
