@@ -79,6 +79,8 @@ def test_a_request_or_a_picker_without_tls(log, certificate):  # noqa: F811
         assert refused.value.code == 400 and "use https://" in json.load(refused.value)["error"]["message"]
         with running(picker("--endpoints", f"127.0.0.1:{port}"), ready="/metrics"):
             assert log.has(f"127.0.0.1:{port}: the metrics cannot be read", "scheme: https")
+        with running(f"{ROUTE} http://127.0.0.1:{port}", ready="/liveness"):
+            assert log.has("the health check failed: status 400", "use https://")
 
 
 def test_a_router_that_gets_events_without_a_tokenizer(log):

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/observe/model_cards.h"
 #include "fleet/relay/refusal.h"
@@ -42,7 +43,12 @@ const EngineMetrics& worker_metrics() {
 }
 
 std::string failure_of(const Result<http::Response>& answer) {
-  return answer ? fmt::format("status {}", answer->status) : answer.error().message;
+  constexpr std::size_t kReasonBytesMax = 200;
+  if (!answer) return answer.error().message;
+  // The reason of a 400 is a mistake in the URL, such as http:// for a port with TLS.
+  if (answer->status == 400)
+    return fmt::format("status 400, {}", quoted_text(answer->body.substr(0, kReasonBytesMax)));
+  return fmt::format("status {}", answer->status);
 }
 
 }  // namespace
