@@ -220,7 +220,8 @@ constexpr ServeFlag kLogFlags[] = {
      flag::range(0.1, 86'400.0),
      {.environment = "VLLM_LOG_STATS_INTERVAL"}},
     {"--enable-log-requests", flag::to<observe_of, &ObserveOptions::log_requests>,
-     "Log one line per accepted request and per error response; --log-level debug adds the prompt"},
+     "Log one line per accepted request, and per request that was read and failed; --log-level debug adds "
+     "the prompt"},
     {"--max-log-len", flag::to<observe_of, &ObserveOptions::max_log_len>,
      "Maximum number of bytes of a prompt in the log (default: no limit)", flag::range(0, 1 << 30)},
     {"--log-format", flag::parsed<take_log_format>,

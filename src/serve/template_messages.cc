@@ -1,9 +1,13 @@
 #include "serve/template_messages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/exact_json.h"
 #include "base/quoted_text.h"
@@ -69,12 +73,15 @@ void fit_roles(const ContentRules& rules, const TemplateHabits& habits, json::ar
 
 // Templates print messages of the usual roles, or raise an exception.
 bool is_unusual(const json::value& message) {
-  constexpr std::string_view kUsual[] = {"system", "developer", "user", "assistant", "tool", "function"};
+  constexpr std::string_view kUsual[] = {"system", "developer", "user", "assistant", "tool"};
   const json::value& content = message.at("content");
   const bool empty = content.is_string() ? content.get_string().empty() : content.is_null();
-  return !empty &&
-         std::ranges::find(kUsual, std::string_view(message.at("role").get_string())) == std::end(kUsual);
+  const std::string_view role = message.at("role").get_string();
+  return !empty && std::ranges::find(kUsual, role) == std::end(kUsual);
 }
+
+// A text that no template contains, for the role with this index.
+std::string marker(std::size_t index) { return fmt::format("octavo-role-{}-of-message", index); }
 
 }  // namespace
 
@@ -105,20 +112,47 @@ Result<std::string> messages_for_template(const ChatTemplate& chat_template, con
 }
 
 Result<> check_roles(const ChatTemplate& chat_template, ChatInput input, std::string_view text) {
-  boost::system::error_code ignored;  // cannot fail, because the server wrote this text
+  constexpr std::size_t kRendersMax = 8;  // bounds the work of a request with many roles
+  boost::system::error_code ignored;      // cannot fail, because the server wrote this text
   const json::value all = parse_exact_json(input.messages, ignored);
-  const auto found = std::ranges::find_if(all.get_array(), is_unusual);
-  if (found == all.get_array().end()) return {};
-  json::array others;
-  std::ranges::remove_copy_if(all.get_array(), std::back_inserter(others), is_unusual);
-  const std::string rest = exact_json_text(others);
-  input.messages = rest;
-  const auto without = chat_template.render(input);
-  if (!without || *without != text) return {};
-  return invalid(
-      "messages",
-      "the model's chat template prints nothing for the role {}: use system, user, assistant or tool",
-      quoted_text(found->at("role").get_string()));
+  // The contents of each unusual role are replaced by a marker. A role whose marker is not printed has no
+  // effect, or one that does not depend on its text, so its messages are then left out.
+  std::vector<std::string> roles;
+  json::value marked = all;
+  for (json::value& message : marked.get_array()) {
+    if (!is_unusual(message)) continue;
+    const std::string role(message.at("role").get_string());
+    const auto at = std::ranges::find(roles, role) - roles.begin();
+    if (at == std::ssize(roles)) roles.push_back(role);
+    json::value& content = message.at("content");
+    const json::string printed(marker(static_cast<std::size_t>(at)));
+    content = content.is_array() ? json::value(as_parts(printed)) : json::value(printed);
+  }
+  if (roles.empty()) return {};
+  const auto rendered = [&](const json::value& messages) {
+    const std::string given = exact_json_text(messages);
+    input.messages = given;
+    return chat_template.render(input);
+  };
+  const auto with_markers = rendered(marked);
+  if (!with_markers) return {};
+  std::size_t renders = 0;
+  for (std::size_t i = 0; i < roles.size() && renders < kRendersMax; ++i) {
+    if (with_markers->contains(marker(i))) continue;
+    json::array others;
+    for (const json::value& message : all.get_array())
+      if (std::string_view(message.at("role").get_string()) != roles[i]) others.push_back(message);
+    ++renders;
+    if (!others.empty()) {
+      const auto without = rendered(others);
+      if (!without || *without != text) continue;
+    }
+    return invalid(
+        "messages",
+        "the model's chat template prints nothing for the role {}: use system, user, assistant or tool",
+        quoted_text(roles[i]));
+  }
+  return {};
 }
 
 }  // namespace octavo

@@ -57,19 +57,35 @@ TEST(TemplateMessages, SystemMessagesBetweenTurnsAreNotLost) {
 }
 
 TEST(TemplateMessages, ARoleThatTheTemplateDoesNotPrintIsRefused) {
-  const auto error = [](const std::string& source, const std::string& role) {
+  const auto error = [](const std::string& source, const std::string& messages) {
     const ChatTemplate chat_template = ChatTemplate::compile(source, {}).value();
-    const std::string messages = R"([{"role":"user","content":"hi"},{"role":")" + role +
-                                 R"(","content":"LOST"},{"role":"user","content":"go"}])";
     const ChatInput input{.messages = messages, .add_generation_prompt = false};
     const auto checked = check_roles(chat_template, input, chat_template.render(input).value());
     return checked ? "" : checked.error().message;
   };
-  EXPECT_EQ(
-      error(kDrops, "bot"),
-      "the model's chat template prints nothing for the role \"bot\": use system, user, assistant or tool");
-  EXPECT_EQ(error(kDrops, "assistant"), "");
-  EXPECT_EQ(error(kDeveloper, "bot"), "");
+  const auto message = [](const std::string& role) {
+    return R"({"role":")" + role + R"(","content":"TEXT"})";
+  };
+  const std::string user = message("user");
+  const auto among = [&](const std::string& role) {
+    return "[" + user + "," + message(role) + "," + user + "]";
+  };
+  const std::string refused =
+      "the model's chat template prints nothing for the role \"bot\": use system, user, "
+      "assistant or tool";
+  EXPECT_EQ(error(kDrops, among("bot")), refused);
+  EXPECT_NE(error(kDrops, among("function")), "");
+  EXPECT_EQ(error(kDrops, among("assistant")), "");
+  EXPECT_EQ(error(kDeveloper, among("bot")), "");
+  EXPECT_EQ(error(kDrops, "[" + message("bot") + "]"), refused) << "no other message";
+  // one role is printed, the other one is not
+  const std::string two =
+      "{%- for m in messages %}{%- if m.role in ['user', 'critic'] %}" + kBody + "{%- endif %}{%- endfor %}";
+  EXPECT_EQ(error(two, "[" + message("critic") + "," + message("bot") + "]"), refused);
+  // a role whose presence changes the prompt, although its text is not printed
+  const std::string control = "{%- for m in messages %}{%- if m.role == 'control' %}THINK{%- else %}" +
+                              kBody + "{%- endif %}{%- endfor %}";
+  EXPECT_EQ(error(control, among("control")), "");
 }
 
 TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {

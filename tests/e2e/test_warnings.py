@@ -65,7 +65,7 @@ def test_router_and_picker_without_the_replicas_key(log):
             assert log.has(f"{replica}: the metrics cannot be read", "status 401", "without --api-key")
         with running(f"{ROUTE} {replica} --api-key secret-1"):
             assert log.has(f"{replica} is available")
-        assert log.count("so the router does not know the load") == 2, "once for each router"
+        assert log.count("so the router cannot read this page") == 2, "once for each router"
         assert log.count("the metrics cannot be read") == 1
 
 
@@ -79,12 +79,18 @@ def test_a_request_or_a_picker_without_tls(log, certificate):  # noqa: F811
         assert refused.value.code == 400 and "use https://" in json.load(refused.value)["error"]["message"]
         with running(picker("--endpoints", f"127.0.0.1:{port}"), ready="/metrics"):
             assert log.has(f"127.0.0.1:{port}: the metrics cannot be read", "scheme: https")
+        with running(f"{ROUTE} http://127.0.0.1:{port}", ready="/liveness"):
+            assert log.has("the health check failed: status 400", "use https://")
 
 
 def test_a_router_that_gets_events_without_a_tokenizer(log):
     events = free_port()
     config = json.dumps({"enable_kv_cache_events": True, "endpoint": f"tcp://*:{events}"})
     with running(serve_command("--kv-events-config", config)) as (_, replica):
+        # No events arrive from a wrong port.
+        with running(f"{ROUTE} {replica} --policy kv_aware --kv-events tcp://127.0.0.1:{free_port()}") as (_, router):
+            assert status(router + "/v1/completions", body=b'{"prompt": "Hugo the smith woke up early.", "max_tokens": 1}') == 200
+        assert log.count("without --tokenizer-path") == 0
         with running(f"{ROUTE} {replica} --policy kv_aware --kv-events tcp://127.0.0.1:{events}") as (_, router):
             asked = itertools.count()  # each prompt is new, so that its blocks are stored and reported
 

@@ -26,6 +26,22 @@ bool has_port_of_own(const FleetView& view, const Member& member) {
   });
 }
 
+// Returns "" for statuses that a server may return for a short time.
+std::string_view advice_on(int status) {
+  switch (status) {
+    case 400:
+      return "if the endpoint uses TLS, set scheme: https in the parameters of metrics-data-source";
+    case 401:
+    case 403:
+      return "the picker has no key for endpoints: start the endpoint without --api-key, and let the gateway "
+             "check keys";
+    case 404:
+      return "set the path of the metrics in the parameters of metrics-data-source";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 Scraper::Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages)
@@ -63,28 +79,26 @@ const std::string& Scraper::metrics_query(const Endpoint& endpoint) {
 }
 
 // Logs once for each reason why an endpoint's metrics cannot be read. An available endpoint may miss single
-// reads, so errors count only while the endpoint is not available.
+// reads, and a starting server answers 503, so other failures count only while the endpoint is not available.
 void Scraper::note_failure(const Member& polled, const Result<http::Response>& page) {
   const std::string& name = polled.endpoint->name;
   if (page && page->status == 200) return void(failures_.erase(name));
-  std::string reason, advice;
-  if (!page) {
-    const Member* member = balancer_.view()->find(polled.id);
+  const auto view = balancer_.view();
+  std::string reason;
+  if (page) {
+    const std::string_view advice = advice_on(page->status);
+    if (advice.empty()) return;
+    reason = fmt::format("status {}: {}", page->status, advice);
+  } else {
+    const Member* member = view->find(polled.id);
     const auto now = member ? member->state.availability : Availability::unprobed;
     if (now != Availability::starting && now != Availability::unhealthy) return;
-    reason = page.error().message;
-  } else {
-    reason = fmt::format("status {}", page->status);
+    reason = fmt::format("{}: check the address, and the scheme of metrics-data-source (https for TLS)",
+                         page.error().message);
   }
-  if (page && (page->status == 401 || page->status == 403))
-    advice =
-        "the picker has no key for endpoints: start the endpoint without --api-key, and let the gateway "
-        "check keys";
-  else
-    advice = "if the endpoint uses TLS, set scheme: https in the parameters of metrics-data-source";
   if (std::exchange(failures_[name], reason) == reason) return;
-  log_warning("{}: the metrics cannot be read, so the load counts as 0: {} ({})", polled.endpoint->label(),
-              reason, advice);
+  std::erase_if(failures_, [&](const auto& failure) { return !view->find(failure.first); });
+  log_warning("{}: the metrics cannot be read, so the load is unknown: {}", polled.endpoint->label(), reason);
 }
 
 void Scraper::metrics_read(const Member& polled, const Result<http::Response>& page) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/observe/model_cards.h"
 #include "fleet/relay/refusal.h"
@@ -43,6 +44,13 @@ const EngineMetrics& worker_metrics() {
 
 std::string failure_of(const Result<http::Response>& answer) {
   return answer ? fmt::format("status {}", answer->status) : answer.error().message;
+}
+
+// The reason of a 400 is a mistake in the URL, such as http:// for a port with TLS.
+std::string details_of(const Result<http::Response>& answer) {
+  constexpr std::size_t kBytesMax = 200;
+  if (!answer || answer->status != 400) return "";
+  return fmt::format(", {}", quoted_text(answer->body.substr(0, kBytesMax)));
 }
 
 }  // namespace
@@ -118,7 +126,7 @@ void Monitor::probe(const Member& member) {
     const bool well = ready || pause_s;
     if (pause_s) balancer_.pause(*member.endpoint, *pause_s);
     if (const auto known = known_.find(member.endpoint->name); known != known_.end()) {
-      note_failure(member, known->second, well ? "" : failure_of(answer));
+      note_failure(member, known->second, well ? "" : failure_of(answer), details_of(answer));
       if (!ready)
         known->second.probed_us =
             now_us() - std::int64_t{1000} *
@@ -129,28 +137,29 @@ void Monitor::probe(const Member& member) {
 }
 
 // Logs a reason only when it changes, because some failures persist, such as an untrusted certificate.
-void Monitor::note_failure(const Member& member, Known& known, std::string failure) {
+void Monitor::note_failure(const Member& member, Known& known, std::string failure,
+                           std::string_view details) {
   if (!failure.empty() && failure != known.failure)
-    log_warning("{}: the health check failed: {}", member.endpoint->label(), failure);
+    log_warning("{}: the health check failed: {}{}", member.endpoint->label(), failure, details);
   known.failure = std::move(failure);
 }
 
 // Logs once for each worker that it refuses the router's key. The health check may succeed nevertheless,
-// because /health needs no key.
-void Monitor::note_key(const Member& member, std::string_view target, const Result<http::Response>& answer) {
+// because /health needs no key. `page` is a constant. Some engines guard only one of the pages.
+void Monitor::note_key(const Member& member, std::string_view page, const Result<http::Response>& answer) {
   const auto known = known_.find(member.endpoint->name);
   if (!answer || known == known_.end()) return;
-  const bool refused = answer->status == 401 || answer->status == 403;
-  if (!refused) {
-    if (answer->status == 200) known->second.refused_key = false;
-    return;
-  }
-  if (std::exchange(known->second.refused_key, true)) return;
-  log_warning(
-      "{}: GET {} got status {}, so the router does not know the load and the models of this worker: {}",
-      member.endpoint->label(), target, answer->status,
-      options_.api_keys.empty() ? "start the router with --api-key KEY, a key of this worker"
-                                : "the first --api-key of the router must also be a key of this worker");
+  std::set<std::string_view>& refused = known->second.refused_pages;
+  if (answer->status == 200) refused.erase(page);
+  if (answer->status != 401 && answer->status != 403) return;
+  const bool first = refused.empty();
+  refused.insert(page);
+  if (!first) return;
+  log_warning("{}: GET {} got status {}, so the router cannot read this page of the worker: {}",
+              member.endpoint->label(), page, answer->status,
+              options_.api_keys.empty()
+                  ? "start the router with --api-key KEY, a key of this worker"
+                  : "the first --api-key of the router must also be a key of this worker");
 }
 
 void Monitor::read_metrics(const Member& polled, const http::Response& answer) {

@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -41,15 +43,16 @@ class Monitor {
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
     bool has_no_page = false;  // GET /metrics was answered with 404
-    bool refused_key = false;  // the worker answered a read with 401 or 403, which was logged
+    // pages that the worker refuses with 401 or 403
+    std::set<std::string_view> refused_pages = {};
     std::string failure = {};  // reason why the last probe failed; "": it succeeded
   };
 
   void tick();
   void visit(const Member& member, std::int64_t now_us);
   void probe(const Member& member);
-  void note_failure(const Member& member, Known& known, std::string failure);
-  void note_key(const Member& member, std::string_view target, const Result<http::Response>& answer);
+  void note_failure(const Member& member, Known& known, std::string failure, std::string_view details);
+  void note_key(const Member& member, std::string_view page, const Result<http::Response>& answer);
   void read_metrics(const Member& polled, const http::Response& answer);
   void request_models(const Member& member, std::function<void()> then);
   void models_refreshed();

@@ -99,6 +99,9 @@ http::Response limited(const Tenant::Answer& answer, std::string_view path) {
   return response;
 }
 
+// Returns false for the event by which the subscriber itself reports that the engine's blocks are unknown.
+bool is_of_engine(const CacheEvent& event) { return event.kind != CacheEvent::Kind::lost; }
+
 http::Response no_websocket() {
   http::Response response = openai::error_response(
       426, "octavo route does not forward WebSocket connections: use HTTP, or connect to a worker directly");
@@ -188,7 +191,7 @@ struct Router::State {
             [this, warned = false](const Member& member, std::span<const CacheEvent> events,
                                    const CachePosition& position) mutable {
               metrics->cache_changed(member.endpoint->label(), events.size());
-              if (!tokens && !std::exchange(warned, true))
+              if (!tokens && std::ranges::any_of(events, is_of_engine) && !std::exchange(warned, true))
                 log_warning(
                     "{} sends KV events, but without --tokenizer-path they match only prompts of token ids: "
                     "for "
