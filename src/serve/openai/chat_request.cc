@@ -389,10 +389,6 @@ Result<> refuse_chat_only(Fields& f) {
 
 }  // namespace
 
-MediaKind media_kind(std::string_view type) {
-  return type == "video" ? MediaKind::video : type == "audio" ? MediaKind::sound : MediaKind::image;
-}
-
 int omit_images(const RequestRules& rules, json::array& messages, std::vector<std::string>& names) {
   if (rules.images_max > 0) return 0;
   std::size_t last = messages.size();  // index of the last user message; images before it are in earlier
@@ -418,27 +414,6 @@ int omit_images(const RequestRules& rules, json::array& messages, std::vector<st
     }
   }
   return omitted;
-}
-
-Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind) {
-  struct Kind {
-    std::string_view taken, counted;
-    int most;
-  };
-  const Kind kinds[] = {{"images", "image(s)", rules.images_max},
-                        {"videos", "video(s)", rules.videos_max},
-                        {"sound", "audio(s)", rules.sounds_max}};
-  const auto& [wanted, counted, most] = kinds[static_cast<std::size_t>(kind)];
-  if (most == 0) {
-    std::string takes;
-    for (const Kind& one : kinds)
-      if (one.most > 0) takes += fmt::format("{}{}", takes.empty() ? "takes " : " and ", one.taken);
-    return invalid(name, "{} {}", rules.model_names.empty() ? "this" : rules.model_names[0],
-                   takes.empty() ? "is not a multimodal model: send text only, or use another model"
-                                 : fmt::format("{} and no {}", takes, wanted));
-  }
-  if (before >= most) return invalid(name, "At most {} {} may be provided in one prompt", most, counted);
-  return {};
 }
 
 // Returns whether the answer may have calls in the form of the dialect `hermes`, or calls that are forced.
