@@ -57,6 +57,8 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
 bool tools_unused(Fields& fields);
+// Returns whether the answer may have calls in the form of the dialect `hermes`, or calls that are forced.
+bool may_call(Fields& fields, const grammar::ToolDialect* dialect);
 
 // Reads the list that tool_choice `required` produces. `calls` are the complete calls, and `rest` is the
 // text outside of the list and its calls. The list may be incomplete.
