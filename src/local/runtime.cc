@@ -147,7 +147,8 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
     if (!parser.name.empty()) found += fmt::format(" (it has {})", parser.mark);
     return parser.name;
   };
-  if (finds_tool) chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer, chat_template));
+  if (finds_tool)
+    chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer, chat_template));
   if (finds_reasoning)
     chosen.reasoning =
         note("--reasoning-parser", openai::find_reasoning_parser(text, tokenizer, chosen.tool));
@@ -169,7 +170,8 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer,
   if (serve.rules.tool_dialect && serve.rules.tool_dialect->name != "hermes" && chat_template &&
       !chat_template->habits().reads_tools)
     log_warning(
-        "the chat template does not print the tools of requests: --tool-call-parser {} reads calls, but the model "
+        "the chat template does not print the tools of requests: --tool-call-parser {} reads calls, but the "
+        "model "
         "knows only tools that its messages describe; use a template with tools (--chat-template) or "
         "--tool-call-parser hermes",
         parsers.tool);

@@ -231,8 +231,9 @@ TEST_F(ResponsesTest, AReferenceIsTheItemOfAStoredResponse) {
   serve_text("Hello");
   const std::string id(respond(R"("input":"Hi")").at("output").at(0).at("id").as_string());
   const auto after = [&](const std::string& item) {
-    return post("/v1/responses", R"({"input":[{"role":"user","content":"Hi"},{"type":"item_reference","id":")" + item +
-                                     R"("},{"role":"user","content":"And?"}]})");
+    return post("/v1/responses",
+                R"({"input":[{"role":"user","content":"Hi"},{"type":"item_reference","id":")" + item +
+                    R"("},{"role":"user","content":"And?"}]})");
   };
   EXPECT_EQ(after(id).status, 200);
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\nassistant: Hello\nuser: And?\nassistant: "));

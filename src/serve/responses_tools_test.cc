@@ -78,10 +78,11 @@ TEST_F(ResponsesToolsTest, CallsThatAClientHasRunAreCallsOfFunctions) {
       {"type":"shell_call_output","call_id":"2","output":[{"stdout":"y"}]},
       {"type":"apply_patch_call","call_id":"3","operation":{"type":"delete_file","path":"a"},"status":"completed"},
       {"type":"apply_patch_call_output","call_id":"3","status":"completed"}]})");
-  EXPECT_EQ(engine_->last_request.prompt,
-            bytes_of("user: A\nassistant: \ntool: x\nassistant: \ntool: [{\"stdout\":\"y\"}]\nassistant: \ntool: "
-                     "completed\n"
-                     "assistant: "));
+  EXPECT_EQ(
+      engine_->last_request.prompt,
+      bytes_of("user: A\nassistant: \ntool: x\nassistant: \ntool: [{\"stdout\":\"y\"}]\nassistant: \ntool: "
+               "completed\n"
+               "assistant: "));
   reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
       {"type":"tool_search_call","call_id":null,"execution":"server","arguments":{"query":"q"}},
       {"type":"tool_search_output","call_id":null,"execution":"server","tools":[{"type":"custom","name":"a"}]}]})");
@@ -92,9 +93,12 @@ TEST_F(ResponsesToolsTest, CallsThatAClientHasRunAreCallsOfFunctions) {
 
 TEST_F(ResponsesToolsTest, ItemsOfTheInputAddTools) {
   serve_text(call_of("functions__exec", R"({"input":"ls"})"));
-  const json::value call = reply("/v1/responses", R"({"input":[{"type":"additional_tools","role":"developer","tools":[
+  const json::value call =
+      reply("/v1/responses", R"({"input":[{"type":"additional_tools","role":"developer","tools":[
       {"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]},
-      {"role":"user","content":"A"}],"tool_choice":"required"})").at("output").at(0);
+      {"role":"user","content":"A"}],"tool_choice":"required"})")
+          .at("output")
+          .at(0);
   EXPECT_EQ(call.at("type"), "custom_tool_call");
   EXPECT_EQ(call.at("name"), "exec");
   EXPECT_EQ(call.at("namespace"), "functions");
@@ -107,11 +111,14 @@ TEST_F(ResponsesToolsTest, AToolOfTheInputReplacesOneWithItsName) {
   reply("/v1/responses", fmt::format(R"({{"input":[{{"role":"user","content":"A"}},
       {{"type":"tool_search_call","call_id":"1","arguments":{{"query":"q"}}}},
       {{"type":"tool_search_output","call_id":"1","tools":[{{"type":"custom","name":"apply_patch"}},
-       {{"type":"function","name":"close"}},{{"type":"function","name":"open"}}]}}],{}}})", kTools));
+       {{"type":"function","name":"close"}},{{"type":"function","name":"open"}}]}}],{}}})",
+                                     kTools));
   const std::string prompt(engine_->last_request.prompt.begin(), engine_->last_request.prompt.end());
   EXPECT_THAT(prompt, HasSubstr("[4 tools]"));
   EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"additional_tools","tools":[{"type":"x"}]},
-      {"role":"user","content":"A"}]})").body, HasSubstr("input[0].tools[0].type"));
+      {"role":"user","content":"A"}]})")
+                  .body,
+              HasSubstr("input[0].tools[0].type"));
 }
 
 TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {

@@ -93,7 +93,8 @@ Result<std::string> messages_for_template(const ChatTemplate& chat_template, con
                         .calls = writes && prompt.calls && !habits.reads_calls,
                         .takes_system = habits.takes_system};
   const bool changes = texts.calls || !texts.tools.empty();
-  if (prompt.plain && !changes && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
+  if (prompt.plain && !changes && !rules.media && rules.format != ContentFormat::parts)
+    return prompt.messages;
   const ContentFormat format = rules.format;
   const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
   boost::system::error_code ignored;  // cannot fail, because the server wrote this text

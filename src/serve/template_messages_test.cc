@@ -98,7 +98,8 @@ TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {
 }
 
 // A conversation with a tool whose answers contain a call and its result.
-constexpr std::string_view kNow = R"([{"type":"function","function":{"name":"now","parameters":{"type":"object"}}}])";
+constexpr std::string_view kNow =
+    R"([{"type":"function","function":{"name":"now","parameters":{"type":"object"}}}])";
 constexpr std::string_view kCalls =
     R"([{"role":"user","content":"time?"},{"role":"assistant","content":"Wait.","tool_calls":[
         {"id":"1","type":"function","function":{"name":"now","arguments":"{\"zone\": \"UTC\"}"}},
@@ -112,10 +113,11 @@ const std::string kDefinitions =
     "\n</tools>\n\nTo call one, write its name and arguments as JSON:\n<tool_call>\n"
     R"({"name": <function-name>, "arguments": <args-json-object>})"
     "\n</tool_call>";
-const std::string kTurns = "<assistant>Wait.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n"
-                           "</tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}\n</tool_call>\n"
-                           "<user><tool_response>\n12:00\n</tool_response>\n<tool_response>\nno\n</tool_response>\n"
-                           "and?\n";
+const std::string kTurns =
+    "<assistant>Wait.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n"
+    "</tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}\n</tool_call>\n"
+    "<user><tool_response>\n12:00\n</tool_response>\n<tool_response>\nno\n</tool_response>\n"
+    "and?\n";
 
 TEST(TemplateMessages, ToolsAndCallsAreTextIfTheTemplateReadsNoTools) {
   const std::string user = "<user>time?\n";
@@ -126,15 +128,20 @@ TEST(TemplateMessages, ToolsAndCallsAreTextIfTheTemplateReadsNoTools) {
 }
 
 TEST(TemplateMessages, ToolsAreInTheUsersMessageIfTheTemplateHasNoSystemMessages) {
-  const std::string source = "{%- for m in messages %}{%- if m.role == 'system' %}{{ raise_exception('no system') }}{%- "
-                             "endif %}" + kBody + "{%- endfor %}";
-  EXPECT_EQ(rendered(source, R"([{"role":"user","content":"hi"}])", {}, kNow), "<user>" + kDefinitions + "\n\nhi\n");
+  const std::string source =
+      "{%- for m in messages %}{%- if m.role == 'system' %}{{ raise_exception('no system') }}{%- "
+      "endif %}" +
+      kBody + "{%- endfor %}";
+  EXPECT_EQ(rendered(source, R"([{"role":"user","content":"hi"}])", {}, kNow),
+            "<user>" + kDefinitions + "\n\nhi\n");
 }
 
 TEST(TemplateMessages, AListOfPartsHasTheToolsAsAPart) {
-  EXPECT_EQ(rendered(kParts, R"([{"role":"system","content":[{"type":"text","text":"A"}]},{"role":"user","content":"hi"}])",
-                     {}, kNow),
-            "<system>A\n\n" + kDefinitions + "\n<user>hi\n");
+  EXPECT_EQ(
+      rendered(kParts,
+               R"([{"role":"system","content":[{"type":"text","text":"A"}]},{"role":"user","content":"hi"}])",
+               {}, kNow),
+      "<system>A\n\n" + kDefinitions + "\n<user>hi\n");
 }
 
 TEST(TemplateMessages, WithoutCallsTheToolsAreNotWritten) {
@@ -143,8 +150,9 @@ TEST(TemplateMessages, WithoutCallsTheToolsAreNotWritten) {
 }
 
 TEST(TemplateMessages, ATemplateThatPrintsCallsKeepsThem) {
-  const std::string prints = "{%- for m in messages %}{{ '<' + m.role + '>' + m.content }}{{ m.tool_calls | length if "
-                             "m.tool_calls else '' }}{%- endfor %}";
+  const std::string prints =
+      "{%- for m in messages %}{{ '<' + m.role + '>' + m.content }}{{ m.tool_calls | length if "
+      "m.tool_calls else '' }}{%- endfor %}";
   EXPECT_EQ(rendered(prints, kCalls), "<user>time?<assistant>Wait.2<tool>12:00<tool>no<user>and?");
 }
 

@@ -59,7 +59,8 @@ void append(json::value& content, std::string_view text, std::string_view separa
 
 void prepend(json::value& content, std::string_view text, std::string_view separator) {
   if (content.is_array())
-    content.get_array().insert(content.get_array().begin(), part_of(std::string(text) + std::string(separator)));
+    content.get_array().insert(content.get_array().begin(),
+                               part_of(std::string(text) + std::string(separator)));
   else
     content = std::string(text) + std::string(separator) + std::string(content.get_string());
 }
@@ -70,8 +71,9 @@ void define_tools(std::string_view text, bool takes_system, json::array& message
   if (!takes_system)
     for (json::value& message : messages)
       if (has_role(message, "user")) return prepend(message.at("content"), text, "\n\n");
-  json::value content = messages.front().at("content").is_array() ? json::value(json::array{part_of(std::string(text))})
-                                                                  : json::value(text);
+  json::value content = messages.front().at("content").is_array()
+                            ? json::value(json::array{part_of(std::string(text))})
+                            : json::value(text);
   messages.insert(messages.begin(),
                   json::object{{"role", takes_system ? "system" : "user"}, {"content", std::move(content)}});
 }

@@ -18,7 +18,8 @@ struct ToolTexts {
 // the dialect `hermes`:
 // - The system message lists the tools and the form of calls. If the template has no system messages, the
 //   first message of the user does.
-// - With `calls`, calls are at the end of the assistant's content, and results are messages of the user, which
+// - With `calls`, calls are at the end of the assistant's content, and results are messages of the user,
+// which
 //   are joined with the next one.
 Result<> write_tools(const ToolTexts& texts, boost::json::array& messages);
 

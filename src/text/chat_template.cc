@@ -17,9 +17,11 @@ TemplateHabits habits_of(const ChatTemplate& chat_template, std::string_view sou
     const auto text = chat_template.render({.messages = messages});
     return text && text->contains("octavo") && !text->contains("'type'") && !text->contains("\"type\"");
   };
-  constexpr std::string_view kBegin = R"([{"role": "system", "content": "octavo"}, {"role": "user", "content": "a"}])";
+  constexpr std::string_view kBegin =
+      R"([{"role": "system", "content": "octavo"}, {"role": "user", "content": "a"}])";
   constexpr std::string_view kPlain = R"([{"role": "user", "content": "a"}])";
-  constexpr std::string_view kTool = R"([{"type": "function", "function": {"name": "octavo", "description": "b",
+  constexpr std::string_view kTool =
+      R"([{"type": "function", "function": {"name": "octavo", "description": "b",
       "parameters": {"type": "object", "properties": {}, "required": []}}}])";
   const auto now = std::chrono::system_clock::now();
   const auto without = chat_template.render({.messages = kPlain, .now = now});

@@ -63,7 +63,8 @@ Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request
   const auto& chat_template = prompt.tools.empty() ? plain_ : with_tools_;
   if (!chat_template) return invalid("messages", "the model has no chat template");
   if (!chat_template->habits().reads_tools && (prompt.calls || !prompt.tools.empty()))
-    return invalid("tools", "the template reads no tools, and the replica decides in which form it shows them");
+    return invalid("tools",
+                   "the template reads no tools, and the replica decides in which form it shows them");
   TRY(const std::string messages, messages_for_template(*chat_template, prompt, {}));
   TRY(const std::string text,
       chat_template->render({.messages = messages,

@@ -416,13 +416,6 @@ int omit_images(const RequestRules& rules, json::array& messages, std::vector<st
   return omitted;
 }
 
-// Returns whether the answer may have calls in the form of the dialect `hermes`, or calls that are forced.
-static bool may_call(Fields& fields, const RequestRules& rules) {
-  if (rules.tool_dialect) return rules.tool_dialect->name == "hermes" && !tools_unused(fields);
-  const json::value* choice = fields.any("tool_choice");
-  return choice && (choice->is_object() || *choice == "required");
-}
-
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, bool add_generation_prompt) {
   ChatPrompt prompt{.messages = {},
                     .plain = true,
@@ -439,7 +432,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
     return invalid("mm_processor_kwargs", "needs a model for images, and this model accepts none");
   if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));
-  prompt.tools_as_text = may_call(fields, rules);
+  prompt.tools_as_text = may_call(fields, rules.tool_dialect);
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) prompt.documents = exact_json_text(*documents);
   TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));

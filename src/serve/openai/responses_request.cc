@@ -202,8 +202,8 @@ class Conversation {
     return add_call(called, "function_call");
   }
 
-  // Adds the result of such a call. A text stays, and other results are shown as JSON. A result may have only a
-  // status.
+  // Adds the result of such a call. A text stays, and other results are shown as JSON. A result may have only
+  // a status.
   Result<> add_client_output(Fields& fields, const ClientTool& tool) {
     std::string id;
     TRY_VOID(fields.text("call_id", id));

@@ -207,6 +207,12 @@ bool tools_unused(Fields& fields) {
   return choice && *choice == "none";
 }
 
+bool may_call(Fields& fields, const grammar::ToolDialect* dialect) {
+  if (dialect) return dialect->name == "hermes" && !tools_unused(fields);
+  const json::value* choice = fields.any("tool_choice");
+  return choice && (choice->is_object() || *choice == "required");
+}
+
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer) {
   std::vector<std::string> names;
   for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)

@@ -58,6 +58,8 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
 bool tools_unused(Fields& fields);
+// Returns whether the answer may have calls in the form of the dialect `hermes`, or calls that are forced.
+bool may_call(Fields& fields, const grammar::ToolDialect* dialect);
 
 // Reads the list of calls that an answer with tool_choice `required` consists of. calls: names and arguments
 // of the complete calls. rest: text that belongs to no complete call. The list may be incomplete.
