@@ -191,13 +191,17 @@ PYTHON
 }
 # In every layout, the answer is that of one rank.
 ranks() {
-  local layout one found flags
+  local layout one found flags gpus need
+  gpus=$(nvidia-smi -L | wc -l)
   one=$(answer | grep '^answer:') || return
   for layout in '-tp 2' '-pp 2' '-tp 2 -pp 2' '-dp 2'; do
     read -ra flags <<<"$layout"
-    found=$(answer "${flags[@]}" | grep '^answer:') || return
+    found=$(answer "${flags[@]}" 2>"$out/rank_server.log" | grep '^answer:') || { cat "$out/rank_server.log"; return 1; }
+    cat "$out/rank_server.log"
     echo "$layout: $found"
     [ "$found" = "$one" ] || return
+    case $layout in '-dp 2') continue ;; '-tp 2 -pp 2') need=4 ;; *) need=2 ;; esac
+    [ "$gpus" -lt "$need" ] || grep -q 'exchange values on their GPUs' "$out/rank_server.log" || return
   done
 }
 # The card; the program runs on it without compiling PTX.
@@ -219,7 +223,7 @@ number_times() {
 sleeps() {
   local one found
   one=$(answer | grep '^answer:') || return
-  found=$(ASK='complete(); print("awake:", used_mib()); send("/sleep?level=1"); print("asleep:", used_mib()); send("/wake_up"); complete()' \
+  found=$(ASK='complete(); awake = used_mib(); send("/sleep?level=1"); asleep = used_mib(); print("MiB:", awake, asleep); assert sum(map(int, asleep)) < sum(map(int, awake)); send("/wake_up"); complete()' \
     answer --server-dev-mode --enable-sleep-mode) || return
   echo "$found"
   [ "$(echo "$found" | grep '^answer:')" = "$one"$'\n'"$one" ]
@@ -242,11 +246,16 @@ refusals() {
 }
 # A mixture of experts with experts in host memory has the same answer; the times.
 host_experts() {
-  local layers one found
-  one=$(MODEL=models/demo-moe answer | grep '^answer:') || return
+  local layers dtype one found
+  local ask='prompt *= 3; complete()'  # more than 128 tokens
+  for dtype in float32 bfloat16; do
+    one=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype | grep '^answer:') || return
+    for layers in 1 2 1000; do
+      found=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype --n-cpu-moe $layers | grep '^answer:') || return
+      [ "$found" = "$one" ] || return
+    done
+  done
   for layers in 1 2 1000; do
-    found=$(MODEL=models/demo-moe answer --n-cpu-moe $layers | grep '^answer:') || return
-    [ "$found" = "$one" ] || return
     "$bin/octavo" bench latency models/demo-moe --device cuda --n-cpu-moe $layers --batch-size 1 --input-len 512 --output-len 64 \
       --num-iters-warmup 2 --num-iters 3
   done
@@ -331,7 +340,7 @@ for part in "${expanded[@]}"; do
       step refusals 60 bash -c refusals
       ;;
     host_experts)
-      step host_experts 150 bash -c host_experts
+      step host_experts 240 bash -c host_experts
       ;;
     transfer)
       step stores 120 bash -c stores
