@@ -16,7 +16,7 @@
 #   numbers        products with quantised weights and KV caches in 8 bits: goldens, and their times
 #   refused        sleep mode; models that this backend refuses, with the reason
 #   host_experts   experts in host memory: the same answer, and the times with more and more layers there
-#   transfer       KV blocks from ranks to a store and to one rank, and from one server to another
+#   transfer       KV blocks from ranks to a store and to one rank
 #   guesses        draft tokens of every kind change no answer; their gain
 #   ops            times of every operator
 #   decode         times of a decoding step and its bytes, over batches and contexts, for a Llama-3-8B shape
