@@ -31,13 +31,13 @@ class CudaNcclDevice final : public NcclDevice {
   std::vector<Buffer> memory_;  // CUDA graphs contain addresses of all buffers
 };
 
-// The groups over NCCL: all except the group of all ranks, which exchanges no values of devices. A stage first
-// meets the stage before it, so the stages meet one after the other.
+// The groups over NCCL: all except the group of all ranks, which exchanges no values of devices. A stage
+// first meets the stage before it, so the stages meet one after the other.
 constexpr auto kOverNccl = {&RankGroups::tensor, &RankGroups::from_stage_before,
                             &RankGroups::to_stage_behind};
 
-// Returns the first error. After an error, it still creates the other groups, because the other ranks of those
-// groups wait for this rank.
+// Returns the first error. After an error, it still creates the other groups, because the other ranks of
+// those groups wait for this rank.
 Result<> create_nccl_groups(Backend& backend, const RankGroups& host,
                             const std::shared_ptr<const NcclLibrary>& nccl, RankGroups& groups) {
   Result<> first;
@@ -85,8 +85,7 @@ Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, boo
   TRY(const bool all_work, all_agree(host, created.has_value()));
   if (!all_work) {
     abort_nccl_groups(groups);
-    return over_host(backend, host,
-                     created ? "NCCL does not work on another rank" : created.error().message);
+    return over_host(backend, host, created ? "NCCL does not work on another rank" : created.error().message);
   }
   return DeviceGroups{.groups = std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
 }

@@ -1,8 +1,8 @@
 // A library with NCCL's functions, for tests. Its ranks are threads or processes of one host, and exchange
 // values over shared memory. NCCL does not define the order of addition, so sums begin with different ranks.
 //
-// As with NCCL, a rank that dies is not noticed: the others wait until they call ncclCommAbort. No communicator
-// can be created if the environment variable NCCL_STAND_IN_FAILS is set.
+// As with NCCL, a rank that dies is not noticed: the others wait until they call ncclCommAbort. No
+// communicator can be created if the environment variable NCCL_STAND_IN_FAILS is set.
 //
 // Operations run in the stream's order if the program has the emulated GPU (octavo_emulated_enqueue), and
 // otherwise during the call.

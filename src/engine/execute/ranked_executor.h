@@ -105,8 +105,8 @@ class RankedExecutor final : public Executor,
   std::unique_ptr<LocalExecutor> own_;
   std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
-  std::deque<Batch> waiting_;  // batches that are in earlier stages, oldest first
-  std::atomic<int> steps_ = 0;            // steps that have begun and not ended
+  std::deque<Batch> waiting_;   // batches that are in earlier stages, oldest first
+  std::atomic<int> steps_ = 0;  // steps that have begun and not ended
   // Number of begun and ended calls that may wait for the ranks. Odd: a call is running.
   std::atomic<std::uint64_t> calls_ = 0;
   std::jthread looking_;  // checks the ranks; destroyed before ranks_
