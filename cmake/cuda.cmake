@@ -5,8 +5,8 @@ elseif(EXISTS /usr/local/cuda/bin/nvcc)
   set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
 endif()
 # Machine code for Ampere, Ada, Hopper and Blackwell, and PTX for what comes later. Architectures with an `a` have special
-# instructions. Only those of Hopper are used (wgmma.h).
-set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real;100a-real;103a-real;120a-real;90-virtual"
+# instructions, and their code runs on no other architecture. Only those of Hopper are used (wgmma.h).
+set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real;100-real;103-real;120-real;90-virtual"
     CACHE STRING "CUDA architectures")
 # The runtime is part of the program: a machine needs a driver and no toolkit.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)

@@ -1,6 +1,7 @@
 #include "dist/nccl_group.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace octavo {
 namespace {
@@ -41,21 +42,26 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::create(std::shared_ptr<const NcclL
   std::vector<NcclLibrary::Code> codes(static_cast<std::size_t>(host.size()));
   host.all_gather(std::as_bytes(std::span(&code, 1)), std::as_writable_bytes(std::span(codes)));
   TRY_VOID(host.status());
-  for (const NcclLibrary::Code each : codes) TRY_VOID(group->nccl_->check(each, "ncclCommInitRank"));
+  for (const NcclLibrary::Code each : codes) group->call(each, "ncclCommInitRank");
   // Allocates the memory now, because CUDA graphs contain its address.
-  if (host.size() > 2) TRY_VOID(group->device_->scratch(scratch_bytes(host.size())));
+  if (!group->failure_ && host.size() > 2)
+    if (const auto scratch = group->device_->scratch(scratch_bytes(host.size())); !scratch)
+      group->note(std::unexpected(scratch.error()));
+  if (group->failure_) return std::unexpected(*group->failure_);
   return group;
 }
 
-// Aborts if the group has failed, because ncclCommDestroy would wait for a dead rank.
 NcclGroup::~NcclGroup() {
-  if (comm_ == nullptr) return;
-  works() ? nccl_->comm_destroy(comm_) : nccl_->comm_abort(comm_);
+  if (!works()) abort();
+}
+
+void NcclGroup::abort() {
+  if (comm_ != nullptr) nccl_->comm_abort(std::exchange(comm_, nullptr));
 }
 
 const std::optional<Error>& NcclGroup::failure() const {
   if (failure_) return failure_;
-  if (host_.failure()) return host_.failure();
+  if (host_.failure() || comm_ == nullptr) return host_.failure();
   NcclLibrary::Code code = NcclLibrary::kSuccess;
   nccl_->comm_get_async_error(comm_, &code);
   if (const Result<> fine = nccl_->check(code, "a collective operation"); !fine) failure_ = fine.error();

@@ -38,7 +38,12 @@ class NcclGroup final : public ProcessGroup {
   // error if NCCL fails on any rank, or an error of NcclDevice.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
                                                    std::unique_ptr<NcclDevice> device, ProcessGroup& host);
+  // Aborts if the group has failed. A communicator that works stays until the process ends: ncclCommDestroy
+  // may wait for all ranks, and ranks end at different times.
   ~NcclGroup() override;
+
+  // Frees the communicator without the other ranks. The group must not be used afterwards.
+  void abort();
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }

@@ -17,7 +17,6 @@ Result<std::shared_ptr<const NcclLibrary>> NcclLibrary::open(const std::string& 
   find(nccl->get_version, "ncclGetVersion");
   find(nccl->get_unique_id, "ncclGetUniqueId");
   find(nccl->comm_init_rank, "ncclCommInitRank");
-  find(nccl->comm_destroy, "ncclCommDestroy");
   find(nccl->comm_abort, "ncclCommAbort");
   find(nccl->comm_get_async_error, "ncclCommGetAsyncError");
   find(nccl->get_error_string, "ncclGetErrorString");

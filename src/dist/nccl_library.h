@@ -32,7 +32,6 @@ struct NcclLibrary {
   Code (*get_version)(int*);
   Code (*get_unique_id)(UniqueId*);
   Code (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank);
-  Code (*comm_destroy)(Comm);
   Code (*comm_abort)(Comm);
   Code (*comm_get_async_error)(Comm, Code*);
   const char* (*get_error_string)(Code);

@@ -31,16 +31,30 @@ class CudaNcclDevice final : public NcclDevice {
   std::vector<Buffer> memory_;  // CUDA graphs contain addresses of all buffers
 };
 
-// Creates the groups over NCCL, except the group of all ranks, which exchanges no values of devices.
-Result<RankGroups> nccl_groups(Backend& backend, const RankGroups& host,
-                               const std::shared_ptr<const NcclLibrary>& nccl) {
-  RankGroups groups;
-  // A stage first meets the stage before it, so the stages meet one after the other.
-  for (const auto group : {&RankGroups::tensor, &RankGroups::from_stage_before, &RankGroups::to_stage_behind})
-    if (host.*group) {
-      TRY(groups.*group, NcclGroup::create(nccl, std::make_unique<CudaNcclDevice>(backend), *(host.*group)));
-    }
-  return groups;
+// The groups over NCCL: all except the group of all ranks, which exchanges no values of devices. A stage
+// first meets the stage before it, so the stages meet one after the other.
+constexpr auto kOverNccl = {&RankGroups::tensor, &RankGroups::from_stage_before,
+                            &RankGroups::to_stage_behind};
+
+// Returns the first error. After an error, it still creates the other groups, because the other ranks of
+// those groups wait for this rank.
+Result<> create_nccl_groups(Backend& backend, const RankGroups& host,
+                            const std::shared_ptr<const NcclLibrary>& nccl, RankGroups& groups) {
+  Result<> first;
+  for (const auto group : kOverNccl) {
+    if (!(host.*group)) continue;
+    auto created = NcclGroup::create(nccl, std::make_unique<CudaNcclDevice>(backend), *(host.*group));
+    if (created)
+      groups.*group = *std::move(created);
+    else if (first)
+      first = std::unexpected(created.error());
+  }
+  return first;
+}
+
+void abort_nccl_groups(RankGroups& groups) {
+  for (const auto group : kOverNccl)
+    if (groups.*group) static_cast<NcclGroup&>(*(groups.*group)).abort();
 }
 
 // Returns whether `mine` is true on all ranks.
@@ -66,14 +80,14 @@ Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, boo
     if (!own_device) return over_host(backend, host, "several ranks share a GPU");
     return over_host(backend, host, nccl ? "NCCL is not available to all ranks" : nccl.error().message);
   }
-  auto groups = nccl_groups(backend, host, *nccl);
-  TRY(const bool all_work, all_agree(host, groups.has_value()));
+  RankGroups groups;
+  const Result<> created = create_nccl_groups(backend, host, *nccl, groups);
+  TRY(const bool all_work, all_agree(host, created.has_value()));
   if (!all_work) {
-    std::string why = groups ? "NCCL does not work on another rank" : groups.error().message;
-    groups = RankGroups();
-    return over_host(backend, host, std::move(why));
+    abort_nccl_groups(groups);
+    return over_host(backend, host, created ? "NCCL does not work on another rank" : created.error().message);
   }
-  return DeviceGroups{.groups = *std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
+  return DeviceGroups{.groups = std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
 }
 
 }  // namespace octavo

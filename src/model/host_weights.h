@@ -16,6 +16,7 @@ struct HostWeights {
   int expert_layers = 0;
   // Minimum size in bytes of further matrices in host memory: experts first, then other matrices of layers.
   std::int64_t bytes = 0;
+  int ranks = 1;  // ranks on this host, each with such weights
 
   bool any() const { return expert_layers != 0 || bytes > 0; }
 };

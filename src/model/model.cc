@@ -62,6 +62,7 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   LoadOptions plain = options;
   plain.quantization = Encoding::plain;
   plain.progress = {};
+  plain.host_weights = {};  // concern only the language model's weights
   // Options of the KV cache concern only the language model's cache, so encoders get the defaults.
   plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/host_memory.h"
 #include "base/thread_pool.h"
 #include "kernels/cuda_host_weights.h"
 #include "model/host_weights.h"
@@ -82,11 +83,13 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   if (!parameter.kept_rows.empty()) stored = rows_of(stored, parameter.row, parameter.kept_rows);
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
-  const std::int64_t rows = parameter.row > 0 ? parameter.size / parameter.row : 1, row = std::ssize(stored) / rows;
+  const std::int64_t rows = parameter.row > 0 ? parameter.size / parameter.row : 1,
+                     row = std::ssize(stored) / rows;
   for (std::int64_t begin = 0; begin < rows * row; begin += row)
     for (const RowRange& range : parameter.order)
       for (std::int64_t i = 0; i < range.count; ++i)
-        ordered.push_back(range.begin < 0 ? 0 : stored[static_cast<std::size_t>(begin + range.begin + i * range.step)]);
+        ordered.push_back(
+            range.begin < 0 ? 0 : stored[static_cast<std::size_t>(begin + range.begin + i * range.step)]);
   return ordered;
 }
 
@@ -171,6 +174,7 @@ class Loader {
   // Returns an error if memory does not suffice. Without this check, the system might kill the process while
   // it loads.
   Result<> check_room() const {
+    TRY_VOID(check_host_room());
     const auto available = static_cast<double>(backend_.device->available_bytes());  // 0: unknown
     const double wanted = bytes_with(options_.quantization);
     if (available == 0 || wanted <= available) return {};
@@ -181,6 +185,22 @@ class Loader {
                    smallest < wanted
                        ? fmt::format("; with --quantization int4 they need {:.1f} GB", smallest * 1e-9)
                        : "");
+  }
+
+  // Returns an error if the host's memory does not suffice for the weights that the GPU reads there.
+  Result<> check_host_room() const {
+    if (on_host_.empty()) return {};
+    double each = 0;
+    for (const MatrixParameter* matrix : parameters_.matrices)
+      if (on_host_.contains(matrix)) each += bytes_with(options_.quantization, *matrix);
+    const double wanted = each * options_.host_weights.ranks;
+    const auto available = static_cast<double>(host_memory().available);  // 0: unknown
+    if (available == 0 || wanted <= available) return {};
+    return failure(
+        ErrorCode::resource_exhausted,
+        "the weights in host memory need {:.1f} GB for {} ranks, but only {:.1f} GB are available: "
+        "lower --n-cpu-moe or --cpu-offload-gb",
+        wanted * 1e-9, options_.host_weights.ranks, available * 1e-9);
   }
 
   // Approximate size of all matrices on the device in bytes.

@@ -8,10 +8,11 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, at_once, eventually, running, tiny
+from conftest import PATIENCE, at_once, eventually, http_client, running, tiny
 from test_engine_process import processes
 from test_tensor_parallel import client_of, ranks
 
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.skipif(not Path(PROGRAM).exists(), reason="this build h
 
 
 @contextlib.contextmanager
-def on_gpus(*flags, nccl=False):
-    environment = ["env", f"LD_LIBRARY_PATH={NCCL}"] if nccl else []
+def on_gpus(*flags, nccl=False, variables=()):
+    environment = ["env", f"LD_LIBRARY_PATH={NCCL}", *variables] if nccl else []
     command = shlex.join([*environment, PROGRAM, "serve", *FLAGS, *flags])
     with running(command + " --port {port}") as (process, base):
         yield base
@@ -80,7 +81,7 @@ expected_of = {}  # answers of each layout, with any exchange of values
 
 @pytest.mark.parametrize(("layout", "nccl"), [
     ("-tp 2", False), ("-pp 2", False), ("-tp 2 -pp 2", False), ("-tp 2 -ep", False), ("-dp 2", False),
-    ("-tp 2", True), ("-pp 2", True), ("-tp 2 -pp 2", True), ("-tp 2 -ep", True), ("-tp 4", True),
+    ("-tp 4", False), ("-tp 2", True), ("-pp 2", True), ("-tp 2 -pp 2", True), ("-tp 2 -ep", True), ("-tp 4", True),
 ])
 def test_layouts_answer_as_one_gpu_and_survive_the_death_of_a_process(layout, nccl, model, one, capfd):
     with on_gpus(model, *layout.split(), *(ALONE if "-dp" in layout else ()), nccl=nccl) as base:
@@ -117,6 +118,30 @@ def test_a_rank_that_hangs_is_replaced_although_its_peers_wait_on_their_devices(
 
         assert [answer(base, PROMPTS[0], stop_once)] == nearly(one[:1])
         assert rank not in ranks(base)
+
+
+@pytest.mark.parametrize("layout", ["-pp 3", "-tp 2 -pp 2"])
+def test_ranks_without_a_communicator_exchange_values_through_the_host(layout, model, one, capfd):
+    with on_gpus(model, *layout.split(), nccl=True, variables=["NCCL_STAND_IN_FAILS=1"]) as base:
+        assert "exchange values through host memory, so steps run without CUDA graphs: NCCL: ncclCommInitRank" in capfd.readouterr().err
+        assert answers(base) == (nearly(one) if "-tp" in layout else one)
+
+
+def test_a_pause_may_be_longer_than_the_time_of_a_step(model, one):
+    seconds = 20
+    with on_gpus(model, "-pp", "2", "--distributed-timeout-seconds", str(seconds), "--server-dev-mode", nccl=True) as base:
+        (rank,) = ranks(base)
+        paused = []
+
+        def pause_once():
+            if not paused:
+                paused.append(http_client.post(base + "/pause?mode=keep").status_code)
+                time.sleep(seconds + 2)  # the time itself is tested
+                paused.append(http_client.post(base + "/resume").status_code)
+
+        assert answer(base, PROMPTS[0], pause_once) == one[0]
+        assert paused == [200, 200]
+        assert ranks(base) == [rank], "no rank was replaced"
 
 
 def test_ranks_of_one_gpu_have_the_logprobs_of_a_cpu(model, one):

@@ -1,7 +1,8 @@
 // A library with NCCL's functions, for tests. Its ranks are threads or processes of one host, and exchange
 // values over shared memory. NCCL does not define the order of addition, so sums begin with different ranks.
 //
-// As with NCCL, a rank that dies is not noticed: the others wait until they call ncclCommAbort.
+// As with NCCL, a rank that dies is not noticed: the others wait until they call ncclCommAbort. No
+// communicator can be created if the environment variable NCCL_STAND_IN_FAILS is set.
 //
 // Operations run in the stream's order if the program has the emulated GPU (octavo_emulated_enqueue), and
 // otherwise during the call.
@@ -14,8 +15,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,6 +52,8 @@ struct ncclComm {
   World* world;
   int size, rank;
   std::atomic<int> error = 0;
+
+  ncclComm(World* shared, int ranks, int own) : world(shared), size(ranks), rank(own) {}
 };
 
 namespace {
@@ -212,6 +218,7 @@ int ncclGetUniqueId(ncclUniqueId* id) {
 
 int ncclCommInitRank(ncclComm** comm, int ranks, ncclUniqueId id, int rank) {
   if (rank < 0 || rank >= ranks || ranks > kRanksMax) return kInvalidUsage;
+  if (std::getenv("NCCL_STAND_IN_FAILS") != nullptr) return kSystemError;
   const int memory = open(id.internal, O_RDWR | O_CLOEXEC);
   if (memory < 0) return kSystemError;
   void* pages = mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
@@ -220,17 +227,16 @@ int ncclCommInitRank(ncclComm** comm, int ranks, ncclUniqueId id, int rank) {
   auto* world = static_cast<World*>(pages);
   ++world->joined;
   while (world->joined < ranks) sched_yield();
-  *comm = new ncclComm{world, ranks, rank};
-  return 0;
-}
-int ncclCommDestroy(ncclComm* comm) {
-  munmap(comm->world, sizeof(World));
-  delete comm;
+  static std::mutex mutex;
+  static std::deque<ncclComm> all;  // until the process ends
+  const std::lock_guard lock(mutex);
+  *comm = &all.emplace_back(world, ranks, rank);
   return 0;
 }
 int ncclCommAbort(ncclComm* comm) {
   comm->world->aborted = true;
-  return ncclCommDestroy(comm);
+  munmap(comm->world, sizeof(World));
+  return 0;
 }
 int ncclCommGetAsyncError(ncclComm* comm, int* code) {
   *code = comm->error;

@@ -183,6 +183,17 @@ TEST(ExecutorOnADevice, WeightsInHostMemoryAreNotOnTheDevice) {
   EXPECT_EQ(used({.expert_layers = -1}).second, 0u) << "the device has enough memory for everything";
 }
 
+// An encoder stays on the device: the options concern the language model.
+TEST(ExecutorOnADevice, WeightsOfAnEncoderAreNotInHostMemory) {
+  Backend backend = make_cuda_backend().value();
+  const auto model = Model::load("tests/data/vision/qwen3_vl", backend,
+                                 {.threads = 2, .host_weights = {.bytes = std::int64_t{1} << 30}})
+                         .value();
+  ASSERT_TRUE(model->tower);
+  EXPECT_GT(model->host_weight_bytes, 0u);
+  EXPECT_EQ(model->tower->host_weight_bytes, 0u);
+}
+
 // When the cache size is chosen, all late allocations have happened, except CUDA graphs, whose size is
 // known.
 TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {

@@ -110,16 +110,17 @@ void RankedExecutor::look_on(const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;
   const bool device_waits = own_->device_waits_for_ranks();
   const std::chrono::milliseconds most(ranks_->step_timeout_ms());
-  std::uint64_t ended = 0;
-  Clock::time_point since = Clock::now();  // last time when no step ran or a step had ended
+  std::uint64_t calls = 0;
+  Clock::time_point since = Clock::now();  // last time when no call ran, or another call had begun
   while (pause(stop)) {
     if (steps_ > 0 && !device_waits) continue;
     if (const Result<> status = ranks_->check(); !status) end_for(status.error());
-    const std::uint64_t now_ended = ended_;
-    if (steps_ == 0 || std::exchange(ended, now_ended) != now_ended) since = Clock::now();
+    // Steps that have begun may rest between two calls, as long as the engine is paused.
+    const std::uint64_t now_calls = calls_;
+    if (now_calls % 2 == 0 || std::exchange(calls, now_calls) != now_calls) since = Clock::now();
     if (Clock::now() - since > most)
       end_for({ErrorCode::unavailable,
-               fmt::format("no step has ended for {} ms: a rank does not respond", most.count()),
+               fmt::format("a part of a step has not ended for {} ms: a rank does not respond", most.count()),
                {}});
   }
 }
@@ -156,6 +157,7 @@ Result<BlockFormat> RankedExecutor::block_format() const {
 
 RankedExecutor::~RankedExecutor() {
   looking_ = {};
+  memory_.reset();  // closes the blocks of the other ranks before these ranks free them
   if (!ranks_ || !ranks_->groups().status()) return;
   if (broadcast<order::End>()) own_->leave();
 }
@@ -176,9 +178,16 @@ Result<> RankedExecutor::or_end(Result<> done) const {
   return done;
 }
 
-Result<> RankedExecutor::forward(const Batch& batch) { return or_end(begin(batch)); }
+RankedExecutor::Call::Call(std::atomic<std::uint64_t>& calls) : calls_(calls) { ++calls_; }
+RankedExecutor::Call::~Call() { ++calls_; }
+
+Result<> RankedExecutor::forward(const Batch& batch) {
+  const Call call(calls_);
+  return or_end(begin(batch));
+}
 
 Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  const Call call(calls_);
   return or_end(finish(tokens, rows));
 }
 
@@ -190,11 +199,11 @@ bool RankedExecutor::is_called(ArrivalWatch& watch) {
 }
 
 Result<> RankedExecutor::assist() {
+  const Call call(calls_);
   ++steps_;
   Result<> done = broadcast<order::Assist>();
   if (done) done = own_->assist();
   --steps_;
-  ++ended_;
   return or_end(std::move(done));
 }
 
@@ -219,19 +228,19 @@ Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<
 }
 
 Result<std::span<SampledToken>> RankedExecutor::collect() {
+  const Call call(calls_);
   ++steps_;
   auto tokens = own_->collect();
   --steps_;
-  ++ended_;
   if (!tokens) TRY_VOID(or_end(std::unexpected(tokens.error())));
   return tokens;
 }
 
 Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t> starts,
                                                     std::span<const std::uint8_t> heads) {
+  const Call call(calls_);
   auto vectors = own_->pool(starts, heads);
   --steps_;
-  ++ended_;
   return vectors;
 }
 
@@ -249,11 +258,13 @@ void RankedExecutor::drop_adapter(int slot) {
 
 // All ranks encode the part, because the steps of all ranks use the result.
 Result<> RankedExecutor::begin_media(int slot, const MediaPart& part) {
+  const Call call(calls_);
   TRY_VOID(or_end(broadcast<order::BeginMedia>(slot, part)));
   return own_->media_encoder()->begin_media(slot, part);
 }
 
 bool RankedExecutor::advance_media(int rows) {
+  const Call call(calls_);
   // If sending the command fails, the next step reports the error.
   (void)or_end(broadcast<order::AdvanceMedia>(rows));
   return own_->media_encoder()->advance_media(rows);

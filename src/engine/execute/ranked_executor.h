@@ -81,6 +81,17 @@ class RankedExecutor final : public Executor,
   }
 
  private:
+  // A call on the engine thread that may wait for the ranks.
+  class Call {
+   public:
+    explicit Call(std::atomic<std::uint64_t>& calls);
+    ~Call();
+    Call(const Call&) = delete;
+
+   private:
+    std::atomic<std::uint64_t>& calls_;
+  };
+
   RankedExecutor() = default;
   Result<> open_caches(const RankCaches& caches, std::int64_t blocks);
   void look_on(const std::stop_token& stop);
@@ -94,9 +105,10 @@ class RankedExecutor final : public Executor,
   std::unique_ptr<LocalExecutor> own_;
   std::optional<RankedKvMemory> memory_;
   std::vector<std::byte> message_;
-  std::deque<Batch> waiting_;  // batches that are in earlier stages, oldest first
-  std::atomic<int> steps_ = 0;            // steps that have begun and not ended
-  std::atomic<std::uint64_t> ended_ = 0;  // number of ended steps
+  std::deque<Batch> waiting_;   // batches that are in earlier stages, oldest first
+  std::atomic<int> steps_ = 0;  // steps that have begun and not ended
+  // Number of begun and ended calls that may wait for the ranks. Odd: a call is running.
+  std::atomic<std::uint64_t> calls_ = 0;
   std::jthread looking_;  // checks the ranks; destroyed before ranks_
 };
 

@@ -143,7 +143,8 @@ void report_quantization(const EngineOptions& options, const LoadOptions& load, 
 
 HostWeights host_weights(const EngineOptions& options, bool shares_host_memory, bool is_rank_0) {
   const HostWeights wanted{.expert_layers = options.device.expert_layers_on_host,
-                           .bytes = static_cast<std::int64_t>(options.device.weights_on_host_gb * (1 << 30))};
+                           .bytes = static_cast<std::int64_t>(options.device.weights_on_host_gb * (1 << 30)),
+                           .ranks = options.parallel.ranks_of_host()};
   if (is_rank_0 && shares_host_memory && wanted.any())
     log_warning(
         "cpu_offload_gb and n_cpu_moe have no effect: all weights are in host memory, where this device "
@@ -169,6 +170,9 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
     return std::holds_alternative<Experts>(layer.feed_forward);
   };
   if (std::ranges::none_of(model.spec.layers, has_experts)) {
+    if (options.device.expert_layers_on_host != 0 && (ranks == nullptr || ranks->rank() == 0))
+      log_warning("n_cpu_moe has no effect: {} has no experts; cpu_offload_gb moves other weights",
+                  model.spec.architecture);
     if (options.parallel.expert_balancing.enabled)
       return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
     if (options.parallel.shares_experts())

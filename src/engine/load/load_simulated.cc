@@ -42,6 +42,8 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
     return field_failure("enable_prompt_embeds", ErrorCode::unsupported,
                          "is not supported with a simulated executor, which computes nothing");
 
+  if (options.device.expert_layers_on_host != 0 || options.device.weights_on_host_gb > 0)
+    log_warning("cpu_offload_gb and n_cpu_moe have no effect: a simulated executor has no weights");
   TRY(const Reading reading, reading_of(options));
   TRY(const ModelSpec spec, load_spec(options.model.dir, reading));
   const ModelFigures figures = model_figures(spec);
