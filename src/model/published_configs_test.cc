@@ -458,10 +458,8 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
   EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
   // The 7B model has RoPE.
-  EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)")
-                  .layers[0]
-                  .attention()
-                  .scores.slopes.empty());
+  const ModelSpec small = made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)");
+  EXPECT_TRUE(small.layers[0].attention().scores.slopes.empty());
   EXPECT_FALSE(
       made(
           "BaichuanForCausalLM",
