@@ -53,7 +53,8 @@ TEST(RatioTiles, ImagesFitIntoTheGridsOfCohere) {
   const VisionGolden golden("cohere2_vision");
   for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
     const Image image = golden.image(fmt::format("decoded.{}", picture));
-    const PartGrid parts = ratio_tile_grid(image.width, image.height, {.tile_size = 32, .tiles_max = 4, .fits = true});
+    const PartGrid parts =
+        ratio_tile_grid(image.width, image.height, {.tile_size = 32, .tiles_max = 4, .fits = true});
     EXPECT_EQ(parts.parts(), std::ssize(golden.tiles(fmt::format("tiles.{}", picture)))) << picture;
   }
 }

@@ -434,7 +434,8 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
                                                     const boost::json::object& overrides) {
   if (const auto model = Config::load(directory)) {
     TRY(const std::string type, type_of(*model));
-    if (type == "internvl_chat" || type == "skywork_chat") return read_internvl_chat(directory, *model, overrides);
+    if (type == "internvl_chat" || type == "skywork_chat")
+      return read_internvl_chat(directory, *model, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
   TRY(const Kind* const kind, kind_of(config));

@@ -15,10 +15,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kToken = "<IMG_CONTEXT>";
 
-// Returns whether the chat template writes `text`. Templates for lists of parts write the token of images, and
-// others leave "<image>" to the program.
+// Returns whether the chat template writes `text`. Templates for lists of parts write the token of images,
+// and others leave "<image>" to the program.
 bool template_has(const std::string& directory, std::string_view text) {
-  const fs::path own = fs::path(directory) / "chat_template.jinja", tokenizer = fs::path(directory) / "tokenizer_config.json";
+  const fs::path own = fs::path(directory) / "chat_template.jinja",
+                 tokenizer = fs::path(directory) / "tokenizer_config.json";
   std::error_code ignored;
   if (fs::exists(own, ignored)) {
     std::ifstream file(own);

@@ -177,20 +177,23 @@ TEST_P(PartsTest, PromptsAreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, PartsTest,
-    testing::Values(std::pair("internvl_chat", media::ProcessorConfig{.rule = media::RatioTileRule{.tile_size = 32, .tiles_max = 4},
-                                                                      .filter = media::Filter::bicubic,
-                                                                      .placeholder = "<IMG_CONTEXT>",
-                                                                      .token = "<IMG_CONTEXT>",
-                                                                      .before = "<img>",
-                                                                      .after = "</img>"}),
+    testing::Values(std::pair("internvl_chat",
+                              media::ProcessorConfig{
+                                  .rule = media::RatioTileRule{.tile_size = 32, .tiles_max = 4},
+                                  .filter = media::Filter::bicubic,
+                                  .placeholder = "<IMG_CONTEXT>",
+                                  .token = "<IMG_CONTEXT>",
+                                  .before = "<img>",
+                                  .after = "</img>"}),
                     std::pair("cohere2_vision",
-                              media::ProcessorConfig{.rule = media::RatioTileRule{.tile_size = 32, .tiles_max = 4, .fits = true},
-                                                     .filter = media::Filter::bicubic,
-                                                     .placeholder = "<|IMG_PATCH|>",
-                                                     .token = "<|IMG_PATCH|>",
-                                                     .before = "<|START_OF_IMG|>",
-                                                     .after = "<|END_OF_IMG|>",
-                                                     .row_break = "<|IMG_LINE_BREAK|>"})),
+                              media::ProcessorConfig{
+                                  .rule = media::RatioTileRule{.tile_size = 32, .tiles_max = 4, .fits = true},
+                                  .filter = media::Filter::bicubic,
+                                  .placeholder = "<|IMG_PATCH|>",
+                                  .token = "<|IMG_PATCH|>",
+                                  .before = "<|START_OF_IMG|>",
+                                  .after = "<|END_OF_IMG|>",
+                                  .row_break = "<|IMG_LINE_BREAK|>"})),
     [](const auto& test) { return std::string(test.param.first); });
 
 TEST_F(ImagesTest, StandInFrontOfTheTextWhereTemplatesTakeStrings) {
