@@ -482,20 +482,13 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
 
 // The defaults of some families describe no model, because their config.json needs lists or a pooling method.
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
-  const std::set<std::string_view> say_more = {"DbrxForCausalLM",
-                                               "Qwen2_5OmniModel",
-                                               "DeciLMForCausalLM",
-                                               "InternVLChatModel",
-                                               "Step3p5ForCausalLM",
-                                               "SkyworkR1VChatModel",
-                                               "LlamaBidirectionalModel",
-                                               "Glm4vForConditionalGeneration",
-                                               "Glm46VForConditionalGeneration",
-                                               "Step3p7ForConditionalGeneration",
-                                               "Glm4vMoeForConditionalGeneration",
-                                               "Qwen2_5OmniForConditionalGeneration",
-                                               "Qwen3OmniMoeForConditionalGeneration",
-                                               "LlamaBidirectionalForSequenceClassification"};
+  // clang-format off
+  const std::set<std::string_view> say_more = {
+      "DbrxForCausalLM", "Qwen2_5OmniModel", "DeciLMForCausalLM", "InternVLChatModel", "Step3p5ForCausalLM",
+      "SkyworkR1VChatModel", "LlamaBidirectionalModel", "Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
+      "Step3p7ForConditionalGeneration", "Glm4vMoeForConditionalGeneration", "Qwen2_5OmniForConditionalGeneration",
+      "Qwen3OmniMoeForConditionalGeneration", "LlamaBidirectionalForSequenceClassification"};
+  // clang-format on
   for (const Family& family : families()) {
     if (say_more.contains(family.architecture)) continue;
     const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"]}})", family.architecture));
