@@ -38,5 +38,26 @@ TEST(RatioTiles, GridsOfRealSizes) {
   EXPECT_EQ(grid(1920, 1080, 1), std::pair(0, 0));
 }
 
+// Expected values: get_optimal_tiled_canvas of Cohere2VisionImageProcessor, with tiles of 512 pixels.
+TEST(RatioTiles, ImagesFitIntoTheGridsOfCohere) {
+  const auto grid = [](int width, int height) {
+    const PartGrid g = ratio_tile_grid(width, height, {.tile_size = 512, .tiles_max = 12, .fits = true});
+    return std::pair(g.columns, g.rows);
+  };
+  EXPECT_EQ(grid(512, 512), std::pair(0, 0));
+  EXPECT_EQ(grid(1000, 600), std::pair(2, 2));
+  EXPECT_EQ(grid(600, 1000), std::pair(2, 2));
+  EXPECT_EQ(grid(1920, 1080), std::pair(4, 3));
+  EXPECT_EQ(grid(9000, 300), std::pair(12, 1));
+  EXPECT_EQ(grid(100, 40), std::pair(0, 0));
+  const VisionGolden golden("cohere2_vision");
+  for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
+    const Image image = golden.image(fmt::format("decoded.{}", picture));
+    const PartGrid parts =
+        ratio_tile_grid(image.width, image.height, {.tile_size = 32, .tiles_max = 4, .fits = true});
+    EXPECT_EQ(parts.parts(), std::ssize(golden.tiles(fmt::format("tiles.{}", picture)))) << picture;
+  }
+}
+
 }  // namespace
 }  // namespace octavo::media

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "model/internvl_chat_processor.h"
 #include "model/processor_file.h"
 #include "model/video_processor.h"
 
@@ -39,13 +40,6 @@ Result<int> square_size(const Config& config, int absent) {
   TRY(const int height, size->integer("height", kEdge));
   TRY_VOID(size->integer("width", {height, height}));
   return height;
-}
-
-// Returns an error if the field is false.
-Result<> refuse_false(const Config& config, std::string_view field) {
-  TRY(const bool set, config.boolean(field, true));
-  if (set) return {};
-  return field_failure(field, ErrorCode::unsupported, "{} is false, but only true is supported", config.where(field));
 }
 
 // Ignores crop_to_patches, because InternVL's processor always cuts images into tiles.
@@ -362,34 +356,6 @@ Result<std::string> type_of(const Config& config) {
   return (outer.has("model_type") ? outer : config).text("model_type", "");
 }
 
-// InternVL's first format has these settings in config.json, not in a file of the image processor.
-Result<media::ProcessorConfig> read_internvl_chat(const Config& config, const boost::json::object& overrides) {
-  constexpr Config::Range kTiles{1, 64};
-  media::ProcessorConfig out{.filter = media::Filter::bicubic,
-                             .mean = {0.485F, 0.456F, 0.406F},
-                             .std = {0.229F, 0.224F, 0.225F},
-                             .placeholder = "<image>",
-                             .token = "<IMG_CONTEXT>",
-                             .before = "<img>",
-                             .after = "</img>"};
-  if (!overrides.empty())
-    return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
-                         "the image settings of this model cannot be changed: remove mm_processor_kwargs");
-  media::RatioTileRule rule;
-  TRY(const std::optional<Config> vision, config.object("vision_config"));
-  TRY(rule.tile_size, vision.value_or(Config()).integer("image_size", kEdge, 448));
-  TRY(rule.tiles_min, config.integer("min_dynamic_patch", kTiles, 1));
-  TRY(rule.tiles_max, config.integer("max_dynamic_patch", kTiles, 12));
-  TRY(const bool dynamic, config.boolean("dynamic_image_size", true));
-  if (!dynamic) rule.tiles_min = rule.tiles_max = 1;
-  if (rule.tiles_max > 1) TRY_VOID(refuse_false(config, "use_thumbnail"));
-  if (rule.tiles_min > rule.tiles_max)
-    return invalid("min_dynamic_patch", "{} is {}, but must be at most max_dynamic_patch {}",
-                   config.where("min_dynamic_patch"), rule.tiles_min, rule.tiles_max);
-  out.rule = rule;
-  return out;
-}
-
 // A folder without config.json has the texts of the image processor.
 Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) {
   const auto config = Config::load(directory);
@@ -468,7 +434,8 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
                                                     const boost::json::object& overrides) {
   if (const auto model = Config::load(directory)) {
     TRY(const std::string type, type_of(*model));
-    if (type == "internvl_chat" || type == "skywork_chat") return read_internvl_chat(*model, overrides);
+    if (type == "internvl_chat" || type == "skywork_chat")
+      return read_internvl_chat(directory, *model, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
   TRY(const Kind* const kind, kind_of(config));

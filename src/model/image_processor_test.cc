@@ -38,11 +38,13 @@ TEST(ImageProcessor, InternVLsFirstFormatHasSettingsInItsConfig) {
   const auto rule = std::get<media::RatioTileRule>(config.rule);
   EXPECT_EQ(rule.tile_size, 32);
   EXPECT_EQ(rule.tiles_max, 4);
-  EXPECT_EQ(config.placeholder, "<image>");
+  EXPECT_EQ(config.placeholder, "<IMG_CONTEXT>");  // the template writes it
   EXPECT_EQ(config.token, "<IMG_CONTEXT>");
   EXPECT_FLOAT_EQ(config.mean[0], 0.485F);
 
   const ScratchDirectory folder;
+  folder.write("config.json", R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat"})");
+  EXPECT_EQ(read_image_processor(folder.path().string())->placeholder, "<image>");
   const auto error_with = [&](const std::string& fields) {
     folder.write("config.json", R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", )" + fields + "}");
     return read_image_processor(folder.path().string()).error().message;

@@ -91,7 +91,7 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
 }
 
 // Checks that the image processor's output fits the encoder's input.
-Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input) {
+Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input, bool videos) {
   const auto* tiles = std::get_if<media::TileRule>(&config.rule);
   const auto* any = std::get_if<media::AnySizeRule>(&config.rule);
   const auto* ratio = std::get_if<media::RatioTileRule>(&config.rule);
@@ -139,7 +139,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
         "patch_size",
         "the image processor's patch_size times merge_size is {}, but config.json has {}: both must be equal",
         unit, input.unit());
-  if (config.video && (config.video->size.unit != unit || config.video->frames != std::max(1, input.frames)))
+  if (videos && config.video && (config.video->size.unit != unit || config.video->frames != input.frames))
     return invalid("temporal_patch_size",
                    "the video processor's patches have {} x {} pixels in {} frames, but config.json has {} x "
                    "{} in {}: both must be equal",
@@ -170,7 +170,7 @@ std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.media.tower;
-  TRY_VOID(check_sizes(config, *tower.inputs.image));
+  TRY_VOID(check_sizes(config, *tower.inputs.image, spec.media.video_token >= 0));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions = static_cast<int>(std::max(any->pixels_max / any->weight, video_pixels_max(config)) /
                                            (tower.inputs.image->patch_size * tower.inputs.image->patch_size));

@@ -78,4 +78,11 @@ Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
   return {};
 }
 
+Result<> refuse_false(const Config& config, std::string_view field) {
+  TRY(const bool set, config.boolean(field, true));
+  if (set) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is false, but only true is supported",
+                       config.where(field));
+}
+
 }  // namespace octavo

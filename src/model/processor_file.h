@@ -28,4 +28,7 @@ inline constexpr std::int64_t kPixelsMax = 1 << 26;  // pixels of an image after
 // precedence over `size`. If all are missing, `rule` keeps its limits.
 Result<> read_pixels(const Config& config, media::AnySizeRule& rule);
 
+// Returns an error if the field is false.
+Result<> refuse_false(const Config& config, std::string_view field);
+
 }  // namespace octavo

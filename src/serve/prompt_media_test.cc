@@ -150,6 +150,52 @@ INSTANTIATE_TEST_SUITE_P(Families, TiledImageTest,
                                          std::pair("llava_onevision", onevision_rule())),
                          [](const auto& test) { return std::string(test.param.first); });
 
+// Models for which each tile of an image is a part.
+class PartsTest : public ImagesTest,
+                  public testing::WithParamInterface<std::pair<const char*, media::ProcessorConfig>> {};
+
+TEST_P(PartsTest, PromptsAreThoseOfTransformers) {
+  const auto& [name, config] = GetParam();
+  const VisionGolden golden(name);
+  tokenizer_ = Tokenizer::load(golden.directory).value();
+  template_ = ChatTemplate::compile(media::file_bytes(golden.directory + "/chat_template.jinja"), {}).value();
+  serve([](const Request&, int) { return Script{.tokens = {40, 41, 257}}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
+          options.rules.limits.vocab_size = 288;
+          options.rules.max_model_len = 400;
+          options.rules.images_max = 2;
+          options.media.images = config;
+          options.eos_ids = {257};
+        });
+  reply("/v1/chat/completions",
+        chat({user(json::array{image(url_of("rgb.png")), text("What is in this picture?")}),
+              json::object{{"role", "assistant"}, {"content", "Waves."}},
+              user(json::array{text("And here?"), image(url_of("photo.jpg"))})}));
+  EXPECT_EQ(engine_->last_request.prompt, golden.values<TokenId>("ids"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, PartsTest,
+    testing::Values(std::pair("internvl_chat",
+                              media::ProcessorConfig{
+                                  .rule = media::RatioTileRule{.tile_size = 32, .tiles_max = 4},
+                                  .filter = media::Filter::bicubic,
+                                  .placeholder = "<IMG_CONTEXT>",
+                                  .token = "<IMG_CONTEXT>",
+                                  .before = "<img>",
+                                  .after = "</img>"}),
+                    std::pair("cohere2_vision",
+                              media::ProcessorConfig{
+                                  .rule = media::RatioTileRule{.tile_size = 32, .tiles_max = 4, .fits = true},
+                                  .filter = media::Filter::bicubic,
+                                  .placeholder = "<|IMG_PATCH|>",
+                                  .token = "<|IMG_PATCH|>",
+                                  .before = "<|START_OF_IMG|>",
+                                  .after = "<|END_OF_IMG|>",
+                                  .row_break = "<|IMG_LINE_BREAK|>"})),
+    [](const auto& test) { return std::string(test.param.first); });
+
 TEST_F(ImagesTest, StandInFrontOfTheTextWhereTemplatesTakeStrings) {
   serve_images(false);
   reply("/v1/chat/completions",
