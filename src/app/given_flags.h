@@ -16,7 +16,7 @@ struct GivenFlag {
 // it after parsing.
 std::vector<GivenFlag> given_engine_flags(const CLI::App& command);
 
-// Returns EngineProgram::command for commands other than `octavo serve`.
+// Returns the command line of the engine process of a command other than `octavo serve`.
 std::vector<std::string> engine_process_command(const CLI::App& command);
 
 }  // namespace octavo

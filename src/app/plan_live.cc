@@ -67,7 +67,7 @@ Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   TRY(o.router, http::parse_url(c.options.urls.front()));
   TRY_VOID(read_ports(c.ports, o));
   if (o.last_port - o.first_port + 1 < c.options.rules.scaling.replicas_max)
-    return invalid("ports", "must have a port for each of --max-replicas {} servers",
+    return invalid("ports", "must have at least {} ports: one for each server (--max-replicas)",
                    c.options.rules.scaling.replicas_max);
   return [o](int) { return std::make_unique<fleet::ProcessConnector>(o); };
 }

@@ -62,7 +62,7 @@ std::byte* SharedMemoryGroup::slot(int rank) const {
          (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
 }
 
-// Begins a round. This function and the following ones return false if the group has failed.
+// Begins a round. begin_round() and the waiting functions return false if the group has failed.
 bool SharedMemoryGroup::begin_round() {
   if (failure_ || !wait_all(round_ + 2 - static_cast<std::uint32_t>(options_.slots))) return false;
   ++round_;

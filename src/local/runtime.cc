@@ -393,7 +393,8 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.tasks.default_task == Task::generate) return {};
   if (rules.task && !info.tasks.does(*rules.task))
-    return invalid("pooler_config", "task is not supported by {} models", info.architecture);
+    return invalid("pooler_config", "the task in this field is not supported by {} models",
+                   info.architecture);
   if (rules.dimensions && *rules.dimensions > info.tasks.pooled_size)
     return invalid("pooler_config", "dimensions must be at most {}, got {}", info.tasks.pooled_size,
                    *rules.dimensions);

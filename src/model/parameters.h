@@ -53,7 +53,7 @@ struct MatrixParameter {
   bool sharded = false;
   std::int64_t first_col = 0;  // the matrix has the columns [first_col, first_col + cols) of the tensors
   MatrixUse use = MatrixUse::layer;
-  std::size_t index = 0;  // only for a matrix of an expert: index of the product (LinearParameter::index)
+  std::size_t index = 0;  // only for an expert: index of its product, by which adapters find it
   WeightPtr weight;       // null before loading
 
   std::int64_t elements() const { return rows * cols; }

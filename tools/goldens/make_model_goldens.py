@@ -899,7 +899,7 @@ CASES = {
                                           norm_topk_prob=False), dict(config=legacy)),
     "gpt_oss": ("GptOss", dict(SMALL, head_dim=24, num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2,
                                sliding_window=8, swiglu_limit=1.5, rope_parameters=dict(YARN, truncate=False)), {}),
-    # Two ranks share heads and hidden units evenly, but not tokens.
+    # Heads and hidden units can be divided by two ranks, the vocabulary cannot.
     "gpt_oss-even": ("GptOss", dict(BASE, vocab_size=VOCAB + 1, head_dim=16, intermediate_size=48, num_hidden_layers=1, num_local_experts=3,
                                     num_experts_per_tok=2, rope_parameters=YARN), {}),
     "gpt_oss-mxfp4": ("GptOss", dict(BASE, head_dim=16, intermediate_size=96, num_local_experts=3, num_experts_per_tok=2,

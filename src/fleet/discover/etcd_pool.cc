@@ -13,8 +13,7 @@ namespace {
 
 constexpr int kIntervalMs = 50;
 constexpr int kGlanceMs = 100;  // interval at which a watch checks whether the thread must stop
-// etcd sends a progress notification every ten minutes, so a connection without data for this time is
-// broken.
+// etcd sends a progress notification every ten minutes. A connection without data for 25 minutes is broken.
 constexpr std::int64_t kSilenceUs = 1'500'000'000;
 constexpr std::size_t kLineBytesMax = 16 << 20;
 constexpr std::size_t kQuotedMax = 200;

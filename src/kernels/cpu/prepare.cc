@@ -125,7 +125,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   std::size_t quantised = 0;
   for (const MatrixPart& part : source.parts) {
     CHECK(part.values.rank == 2 && part.cols() == source.parts[0].cols(),
-          "parts of a matrix must have as many columns");
+          "all parts of a matrix must have the same number of columns");
     quantised += part.encoding == Encoding::plain || part.encoding == Encoding::fp8 ? 0 : 1;
   }
   if (quantised == source.parts.size()) return prepare_quantised(static_cast<CpuDevice&>(device), source);

@@ -104,7 +104,7 @@ void check(const AttentionArgs& args) {
   if (args.entry_plan != nullptr)
     CHECK(spec.shared_rows() && args.entries.spec.shared_rows() &&
               args.entries.spec.score_dim() == spec.score_dim() && args.entries.spec.dtype == spec.dtype,
-          "entries of {} beside rows of {}", args.entries.spec.score_dim(), spec.score_dim());
+          "entries have {} values, but cache rows have {}", args.entries.spec.score_dim(), spec.score_dim());
   if (spec.shared_rows()) CHECK(args.causal && args.chunk == 0 && args.soft_cap == 0 && !args.slopes);
   CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",
         args.scale, args.window, args.soft_cap);

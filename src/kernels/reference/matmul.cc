@@ -12,7 +12,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   const std::int64_t cols = source.parts[0].cols();
   std::int64_t rows = 0;
   for (const MatrixPart& part : source.parts) {
-    CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
+    CHECK(part.values.rank == 2 && part.cols() == cols,
+          "all parts of a matrix must have the same number of columns");
     rows += part.rows();
   }
   TRY(Buffer data, device.allocate(static_cast<std::size_t>(rows * cols) * sizeof(float)));

@@ -37,8 +37,8 @@ class LeaseTable {
   // Ends the lease that expires first, because the engine needs its blocks. Returns its owner, or nullopt if
   // there are no leases or threads are reading the blocks of all leases.
   std::optional<std::uint64_t> end_first();
-  // Returns the time in microseconds at which the first lease expires; 0: the blocks of a lease were fetched;
-  // INT64_MAX: there are no leases.
+  // Returns the time in microseconds at which the first lease expires. Returns 0 if a lease can end now,
+  // because its blocks were fetched, and INT64_MAX if there are no leases.
   std::int64_t next_end_us() const;
   // Returns the number of leases that expired before a consumer fetched the blocks.
   std::int64_t expired() const;
