@@ -78,7 +78,7 @@ std::string verdict(const VllmFlag& flag) {
   if (flag.harmless.empty() || flag.takes == Takes::nothing) return "refused";
   std::string values;
   for (const char c : flag.harmless) c == '|' ? values += "`, `" : values += c;
-  return fmt::format("no effect: `{}`", values);
+  return fmt::format("no effect; only `{}`", values);
 }
 
 std::string row(const VllmVariable& variable) {

@@ -168,6 +168,7 @@ TEST_P(SessionMovesOfModels, OutputsHaveTheSameBits) {
   options.cache.mamba_block_size = 16;
   options.schedule.max_num_seqs = 8;
   options.cache.dtype = GetParam().kv_cache_dtype;
+  options.sessions.imports = true;
   const auto from = load_engine(options).value(), to = load_engine(options).value();
   Request first = request_of(8, from->info().vocab_size), second = first;
   first.session = second.session = SessionUse{.key = {"o", "s"}};
