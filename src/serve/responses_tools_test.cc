@@ -83,9 +83,11 @@ TEST_F(ResponsesToolsTest, CallsThatAClientHasRunAreCallsOfFunctions) {
       bytes_of("user: A\nassistant: \ntool: x\nassistant: \ntool: [{\"stdout\":\"y\"}]\nassistant: \ntool: "
                "completed\n"
                "assistant: "));
+  serve_text(call_of("a", R"({"input":"x"})"));
   reply("/v1/responses", R"({"input":[{"role":"user","content":"A"},
       {"type":"tool_search_call","call_id":null,"execution":"server","arguments":{"query":"q"}},
-      {"type":"tool_search_output","call_id":null,"execution":"server","tools":[{"type":"custom","name":"a"}]}]})");
+      {"type":"tool_search_output","call_id":null,"execution":"server","tools":[{"type":"custom","name":"a"}]}],
+      "tool_choice":"required"})");
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\n[1 tools]assistant: "));
   EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"shell_call_output","output":"x"}]})").body,
               HasSubstr("input[0].call_id"));
@@ -107,12 +109,13 @@ TEST_F(ResponsesToolsTest, ItemsOfTheInputAddTools) {
 }
 
 TEST_F(ResponsesToolsTest, AToolOfTheInputReplacesOneWithItsName) {
-  serve_text("fine");
-  reply("/v1/responses", fmt::format(R"({{"input":[{{"role":"user","content":"A"}},
+  serve_text(call_of("open", "{}"));
+  const auto answer = post("/v1/responses", fmt::format(R"({{"input":[{{"role":"user","content":"A"}},
       {{"type":"tool_search_call","call_id":"1","arguments":{{"query":"q"}}}},
       {{"type":"tool_search_output","call_id":"1","tools":[{{"type":"custom","name":"apply_patch"}},
-       {{"type":"function","name":"close"}},{{"type":"function","name":"open"}}]}}],{}}})",
-                                     kTools));
+       {{"type":"function","name":"close"}},{{"type":"function","name":"open"}}]}}],"tool_choice":"required",{}}})",
+                                                        kTools));
+  ASSERT_EQ(answer.status, 200) << answer.body;
   const std::string prompt(engine_->last_request.prompt.begin(), engine_->last_request.prompt.end());
   EXPECT_THAT(prompt, HasSubstr("[4 tools]"));
   EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"additional_tools","tools":[{"type":"x"}]},

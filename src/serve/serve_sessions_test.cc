@@ -101,7 +101,9 @@ TEST_F(SessionRoutes, CommandsAboveTheLimitAreRefused) {
 
 TEST_F(SessionRoutes, UnreadExportsCountInTheBudgetOfBodies) {
   serve([](const Request&, int) { return Script{.tokens = ending("yes")}; },
-        [](ServeOptions&, http::ServerOptions& http) { http.bodies_bytes_max = 42 << 20; });
+        [](ServeOptions&, http::ServerOptions& http) {
+          http.bodies_bytes_max = 84 << 20;
+        });  // half for exports
   // larger than the buffers of a socket
   engine_->sessions.result = std::vector<SessionInfo>{{.part = std::string(40 << 20, 'x')}};
   http::Client slow = client();
