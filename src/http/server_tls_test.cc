@@ -140,20 +140,6 @@ TEST_F(ServerTlsTest, StreamsArriveWholeAndEndWell) {
   EXPECT_TRUE(ended_well_);
 }
 
-TEST_F(ServerTlsTest, PlainHttpIsTurnedAway) {
-  serve();
-  const int socket = connect_to_server();
-  const std::string_view request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-  ASSERT_GT(::send(socket, request.data(), request.size(), 0), 0);
-  char piece[4096];
-  std::string all;
-  for (ssize_t count; (count = ::recv(socket, piece, sizeof piece, 0)) > 0;)
-    all.append(piece, static_cast<std::size_t>(count));
-  ::close(socket);
-  EXPECT_THAT(all, ::testing::Not(HasSubstr("HTTP/1.1")));
-  EXPECT_THAT(get("/after"), HasSubstr("/after"));
-}
-
 TEST_F(ServerTlsTest, ClientsMustShowACertificateWhereThatIsAsked) {
   options_.tls.ca_certs = certfile_;
   options_.tls.cert_reqs = 2;

@@ -298,7 +298,7 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   };
   EXPECT_EQ(field(""), "input");
   EXPECT_EQ(field(R"("input":[])"), "input");
-  EXPECT_EQ(field(R"("input":[{"type":"item_reference","id":"x"}])"), "input[0].type");
+  EXPECT_EQ(field(R"("input":[{"type":"item_reference","id":"x"}])"), "input[0].id");
   EXPECT_EQ(field(R"("input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])"),
             "input[0].content[0].image_url");
   EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");

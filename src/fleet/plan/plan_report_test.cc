@@ -57,7 +57,7 @@ TEST(PlanReport, TellsTheWindowsInWhichTheFleetChanges) {
   EXPECT_THAT(text, ContainsRegex("\n +2-4 "));
   EXPECT_THAT(text, HasSubstr("1: 111  4: 444"));
   EXPECT_THAT(text, ContainsRegex("\n +0 +400 +- +4\n +60 +77 +210 +2\n"));
-  EXPECT_THAT(text, HasSubstr("costs 100.0 % of the replica hours"));
+  EXPECT_THAT(text, HasSubstr("needs 100.0 % of the replica hours"));
   const boost::json::value out(plan_json(plan));
   EXPECT_EQ(out.at_pointer("/scaling/windows").as_array().size(), 3U);
   EXPECT_EQ(out.at_pointer("/scaling/windows/2/start_s"), 60.0);
