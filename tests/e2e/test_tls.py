@@ -62,7 +62,7 @@ def test_https_before_server_and_router_and_between_them(certificate, server):
             assert story(base, verify=context) == expected
             with pytest.raises(openai.APIConnectionError):
                 story(base)  # the client does not trust the certificate's authority
-            with pytest.raises(openai.APIConnectionError):
+            with pytest.raises(openai.BadRequestError, match="use https://"):
                 story(base.replace("https", "http"))
             yield base
 
