@@ -72,7 +72,9 @@ void add_convert(CLI::App& model, Outcome& outcome) {
 }
 
 void add_architectures(CLI::App& model) {
-  model.add_subcommand("architectures", "Print the values of `architectures` in config.json that are supported")
+  model
+      .add_subcommand("architectures",
+                      "Print the values of `architectures` in config.json that are supported")
       ->callback([] {
         for (const Family& family : families())
           fmt::print("{}{}\n", family.architecture, family.text_only ? " (text only)" : "");

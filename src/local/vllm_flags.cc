@@ -20,7 +20,8 @@ constexpr std::string_view kTextOnly =
 constexpr std::string_view kNoCompiler = "all kernels are compiled together with the program";
 constexpr std::string_view kAccessLog = "only --access-log and --enable-log-requests log requests";
 constexpr std::string_view kNoPython = "the server cannot load Python code";
-constexpr std::string_view kNoOffload = "the GPU reads weights in host memory directly; see --cpu-offload-gb and --n-cpu-moe";
+constexpr std::string_view kNoOffload =
+    "the GPU reads weights in host memory directly; see --cpu-offload-gb and --n-cpu-moe";
 constexpr std::string_view kPooling = "the model's files decide its task and pooling; see --runner";
 constexpr std::string_view kNotMeasured = "the server does not have this metric";
 

@@ -33,10 +33,14 @@ TEST(AnySize, GridsOfRealSizes) {
 
 // Expected values: smart_resize of Glm4vImageProcessor (two frames) and PaddleOCRVLImageProcessor.
 TEST(AnySize, SmallImagesGrowFirst) {
-  const AnySizeRule glm{.unit = 28, .pixels_min = 112 * 112, .pixels_max = 28 * 28 * 15000, .weight = 2,
-                        .rounded_weight = 2, .growth = AnySizeRule::Growth::both};
-  const AnySizeRule paddle{.unit = 28, .pixels_min = 384 * 384, .pixels_max = 1536 * 1536,
-                           .growth = AnySizeRule::Growth::in_turn};
+  const AnySizeRule glm{.unit = 28,
+                        .pixels_min = 112 * 112,
+                        .pixels_max = 28 * 28 * 15000,
+                        .weight = 2,
+                        .rounded_weight = 2,
+                        .growth = AnySizeRule::Growth::both};
+  const AnySizeRule paddle{
+      .unit = 28, .pixels_min = 384 * 384, .pixels_max = 1536 * 1536, .growth = AnySizeRule::Growth::in_turn};
   const auto grid = [](int width, int height, const AnySizeRule& rule) {
     const PartGrid g = any_size_grid(width, height, rule).value();
     return std::pair(g.width, g.height);

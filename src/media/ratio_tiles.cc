@@ -14,13 +14,14 @@ struct Grid {
   int rows;
 };
 
-// Selects the grid that enlarges the image least. If all grids shrink it, selects the one that shrinks it least.
+// Selects the grid that enlarges the image least. If all grids shrink it, selects the one that shrinks it
+// least.
 Grid fitting(std::span<const Grid> grids, int width, int height, int size) {
   Grid best{1, 1};
   double chosen = 0;
   for (const Grid& grid : grids) {
-    const double scale =
-        std::min(static_cast<double>(grid.columns * size) / width, static_cast<double>(grid.rows * size) / height);
+    const double scale = std::min(static_cast<double>(grid.columns * size) / width,
+                                  static_cast<double>(grid.rows * size) / height);
     if (chosen < 1 ? scale > chosen : scale >= 1 && scale < chosen) {
       best = grid;
       chosen = scale;

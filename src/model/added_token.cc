@@ -13,7 +13,8 @@ namespace {
 namespace json = boost::json;
 
 std::optional<int> whole_number(const json::value* value) {
-  if (value == nullptr || !value->is_int64() || value->get_int64() < 0 || value->get_int64() > 1 << 28) return {};
+  if (value == nullptr || !value->is_int64() || value->get_int64() < 0 || value->get_int64() > 1 << 28)
+    return {};
   return static_cast<int>(value->get_int64());
 }
 
@@ -62,8 +63,8 @@ Result<int> id_of_added_token(const std::string& directory, std::string_view tex
     if (!tree.is_object()) continue;
     if (const std::optional<int> id = find(tree.get_object(), text)) return *id;
   }
-  return invalid("tokenizer",
-                 "{}: no tokenizer file has the token \"{}\", the placeholder of images", directory, text);
+  return invalid("tokenizer", "{}: no tokenizer file has the token \"{}\", the placeholder of images",
+                 directory, text);
 }
 
 }  // namespace octavo

@@ -15,7 +15,8 @@ TEST(AddedToken, IsInOneOfThreeFiles) {
   const auto write = [&](const char* name, const char* text) { std::ofstream(folder.path() / name) << text; };
   const auto id = [&] { return id_of_added_token(folder.path().string(), "<IMG_CONTEXT>"); };
   EXPECT_THAT(id().error().message, testing::HasSubstr("no tokenizer file has the token \"<IMG_CONTEXT>\""));
-  write("tokenizer.json", R"({"added_tokens": [{"id": 5, "content": "<img>"}, {"id": 7, "content": "<IMG_CONTEXT>"}]})");
+  write("tokenizer.json",
+        R"({"added_tokens": [{"id": 5, "content": "<img>"}, {"id": 7, "content": "<IMG_CONTEXT>"}]})");
   EXPECT_EQ(id().value(), 7);
   write("tokenizer_config.json", R"({"added_tokens_decoder": {"x": {"content": "<IMG_CONTEXT>"},
         "151667": {"content": "<IMG_CONTEXT>"}}})");

@@ -46,7 +46,9 @@ TEST(ImageProcessor, InternVLsFirstFormatHasSettingsInItsConfig) {
   folder.write("config.json", R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat"})");
   EXPECT_EQ(read_image_processor(folder.path().string())->placeholder, "<image>");
   const auto error_with = [&](const std::string& fields) {
-    folder.write("config.json", R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", )" + fields + "}");
+    folder.write(
+        "config.json",
+        R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", )" + fields + "}");
     return read_image_processor(folder.path().string()).error().message;
   };
   EXPECT_THAT(error_with(R"("use_thumbnail": false)"), HasSubstr("use_thumbnail is false, but only true"));

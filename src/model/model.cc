@@ -8,12 +8,12 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "model/added_token.h"
 #include "model/config.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
 #include "model/generation_config.h"
 #include "model/gguf_spec.h"
-#include "model/added_token.h"
 #include "model/image_processor.h"
 #include "model/quantization_config.h"
 #include "model/sentence_transformers.h"
@@ -104,7 +104,8 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
                    : longest != nullptr ? longest->unit
                    : budget != nullptr  ? budget->unit
                                         : 0;
-  if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr && !config.row_break.empty()) ||
+  if ((input.image_size == 0) != (unit > 0) ||
+      input.row_breaks != (longest != nullptr && !config.row_break.empty()) ||
       input.tiled != config.stacked() || input.whole_last != (padded != nullptr))
     return invalid("image_processor_type", "the files of the image processor do not match the model");
   if ((!input.tiled || input.whole_last) && input.image_size % input.unit() != 0)

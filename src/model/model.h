@@ -62,7 +62,7 @@ struct LoadOptions {
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
   HostWeights host_weights = {};  // only for devices with separate memory
-  Shard shard = {};         // tensor and expert parallelism: the part of the model to load
+  Shard shard = {};               // tensor and expert parallelism: the part of the model to load
   bool whole_ends = false;  // load Model::ends
   int stage = 0;            // pipeline stage to load, in [0, stages)
   int stages = 1;

@@ -40,7 +40,8 @@ INSTANTIATE_TEST_SUITE_P(Families, SameNetworks,
                          testing::Values(SameNetwork{"internvl", "InternS1ForConditionalGeneration"},
                                          SameNetwork{"internvl_chat", "SkyworkR1VChatModel"},
                                          SameNetwork{"qwen2_5_omni", "Qwen2_5OmniForConditionalGeneration"},
-                                         SameNetwork{"qwen3_5_moe_vl", "InternS2PreviewForConditionalGeneration"}),
+                                         SameNetwork{"qwen3_5_moe_vl",
+                                                     "InternS2PreviewForConditionalGeneration"}),
                          [](const auto& test) { return std::string(test.param.architecture); });
 
 // Intern-S2 has an encoder of time series beside Qwen3.5's parts.

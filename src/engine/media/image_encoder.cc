@@ -258,11 +258,10 @@ void ImageEncoder::upload_grid() {
   std::vector<float> position_embeddings;
   if (input_.has_positions()) {
     const int down = grid_.rows * input_.merge;
-    position_embeddings =
-        input_.grid.side > 0
-            ? stretched_positions(position_table_, input_.grid.side, tower_.spec.dim, down, across,
-                                  input_.grid.stretch)
-            : added_positions(position_table_, tower_.spec.dim, down, across);
+    position_embeddings = input_.grid.side > 0
+                              ? stretched_positions(position_table_, input_.grid.side, tower_.spec.dim, down,
+                                                    across, input_.grid.stretch)
+                              : added_positions(position_table_, tower_.spec.dim, down, across);
     upload(memory_.position_embeddings, DType::f32, position_embeddings);
   }
   stream.synchronize();

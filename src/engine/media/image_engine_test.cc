@@ -151,9 +151,9 @@ INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                                          "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision",
                                          "phi4_multimodal", "phi4_mm", "mistral3", "pixtral", "glm4v",
                                          "glm4v_moe", "glm_ocr", "paddleocr_vl", "exaone4_5",
-                                         "hyperclovax_vision", "dots_ocr", "lighton_ocr", "llava_next_video", "internvl_chat",
-                                         "qianfan_ocr", "cohere2_vision", "opencua", "qwen2_5_omni",
-                                         "qwen3_omni"),
+                                         "hyperclovax_vision", "dots_ocr", "lighton_ocr", "llava_next_video",
+                                         "internvl_chat", "qianfan_ocr", "cohere2_vision", "opencua",
+                                         "qwen2_5_omni", "qwen3_omni"),
                          image_test_name);
 
 }  // namespace

@@ -39,8 +39,10 @@ struct Conversation {
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
-    constexpr std::string_view kAnySize[] = {"qwen", "gemma4", "glm", "paddleocr", "exaone", "hyperclovax", "dots", "lighton", "opencua"};
-    any_size = row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
+    constexpr std::string_view kAnySize[] = {"qwen",        "gemma4", "glm",     "paddleocr", "exaone",
+                                             "hyperclovax", "dots",   "lighton", "opencua"};
+    any_size =
+        row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
     padded = name.starts_with("phi4");
     tiled = name.starts_with("llava_next") || name == "llava_onevision" || padded;
     unit = name == "pixtral" ? 6 : 12;

@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void add_parts(StreamHandle stream, float* sum, const float* parts, std::int64_t count, int ranks, int own) {
-  launch(stream, row_grid((count + kThreads - 1) / kThreads), kThreads, 0, add_parts_kernel, sum, parts, count,
-         ranks, own);
+  launch(stream, row_grid((count + kThreads - 1) / kThreads), kThreads, 0, add_parts_kernel, sum, parts,
+         count, ranks, own);
 }
 
 }  // namespace cuda

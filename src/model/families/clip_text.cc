@@ -1,5 +1,5 @@
-// CLIP (Radford et al., 2021): the encoder of texts, whose last token's vector is projected to the space that texts
-// and images share. Images are not supported.
+// CLIP (Radford et al., 2021): the encoder of texts, whose last token's vector is projected to the space that
+// texts and images share. Images are not supported.
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -21,7 +21,8 @@ static Result<ModelSpec> describe_clip_text(const Config& config) {
   TRY_VOID(set_activation(config, spec));
   HeadLayer projection{.name = "text_projection", .bias = false};
   const Config outer = config.outer();
-  TRY(projection.outputs, (outer.has("projection_dim") ? outer : config).integer("projection_dim", kDim, 512));
+  TRY(projection.outputs,
+      (outer.has("projection_dim") ? outer : config).integer("projection_dim", kDim, 512));
   spec.head = Head{.pool = Pool::last, .normalise = true, .layers = {std::move(projection)}};
   Names& names = spec.names;
   names.prefixes = {"text_model."};

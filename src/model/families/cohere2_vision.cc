@@ -1,5 +1,5 @@
-// Command A Vision (Cohere, 2025): a SigLIP encoder of square tiles, a projector with pixel shuffle and a gate, and
-// a Command A.
+// Command A Vision (Cohere, 2025): a SigLIP encoder of square tiles, a projector with pixel shuffle and a
+// gate, and a Command A.
 #include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -23,8 +23,12 @@ void set_cohere_names(Names& names, const std::string& prefix) {
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
   names.projector.matrices = {prefix + "multi_modal_projector.linear_1",
                               prefix + "multi_modal_projector.linear_2"};
-  names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*", "*.position_ids",
-                     prefix + "vision_tower.vision_model.head.*", prefix + "vision_tower.head.*"};
+  names.ignorable = {"language_model.*",
+                     "model.language_model.*",
+                     "lm_head.*",
+                     "*.position_ids",
+                     prefix + "vision_tower.vision_model.head.*",
+                     prefix + "vision_tower.head.*"};
 }
 
 }  // namespace

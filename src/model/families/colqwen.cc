@@ -1,5 +1,5 @@
-// Late interaction (ColPali: Faysse et al., 2024) with Qwen3-VL or Qwen3.5: a vector for each token, from a matrix
-// after the language model. Octavo reads the texts; documents that are images are not supported.
+// Late interaction (ColPali: Faysse et al., 2024) with Qwen3-VL or Qwen3.5: a vector for each token, from a
+// matrix after the language model. Octavo reads the texts; documents that are images are not supported.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr Config::Range kVector{1, 1 << 16};
 
-// A vector of length 1 for each token. TomoroAI's files have embed_dim, OpenSearch's dims, ColPali's dim. Without
-// such a field, there is no matrix.
+// A vector of length 1 for each token. TomoroAI's files have embed_dim, OpenSearch's dims, ColPali's dim.
+// Without such a field, there is no matrix.
 Result<Head> read_vectors(const Config& config, bool bias) {
   Head head{.each_token = true, .normalise = true};
   const Config outer = config.outer();
@@ -32,7 +32,8 @@ Result<ModelSpec> as_late_interaction(ModelSpec spec, const Config& config, bool
   spec.predictor.reset();
   spec.names.prefixes = {"vlm.model.language_model.", "model.language_model.", "language_model.",
                          "language_model.model."};
-  for (const char* other : {"vlm.model.visual.*", "model.visual.*", "visual.*", "vlm.lm_head.*", "lm_head.*", "mtp.*"})
+  for (const char* other :
+       {"vlm.model.visual.*", "model.visual.*", "visual.*", "vlm.lm_head.*", "lm_head.*", "mtp.*"})
     spec.names.ignorable.emplace_back(other);
   TRY(spec.head, read_vectors(config, bias));
   return spec;

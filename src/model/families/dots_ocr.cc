@@ -1,5 +1,5 @@
-// dots.ocr (rednote-hilab, 2025): an encoder of images of any size with RoPE for rows and columns, and a Qwen2
-// whose tokens have one position each.
+// dots.ocr (rednote-hilab, 2025): an encoder of images of any size with RoPE for rows and columns, and a
+// Qwen2 whose tokens have one position each.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"

@@ -206,8 +206,8 @@ static Result<ModelSpec> describe_qianfan_ocr(const Config& config) {
   return spec;
 }
 
-// InternVL 2 to 3.5 and Skywork R1V in the first format: llm_config is the config.json of the language model, which may be of
-// any family.
+// InternVL 2 to 3.5 and Skywork R1V in the first format: llm_config is the config.json of the language model,
+// which may be of any family.
 static Result<ModelSpec> describe_internvl_chat(const Config& config) {
   TRY(const std::optional<Config> inner, config.object("llm_config"));
   if (!inner)
@@ -219,8 +219,8 @@ static Result<ModelSpec> describe_internvl_chat(const Config& config) {
   TRY_VOID(support(config, "ps_version", "v2"));
   TRY_VOID(config.integer("select_layer", {-1, -1}, -1));
   TRY(const std::optional<Config> given, config.object("vision_config"));
-  const Config vision =
-      given.value_or(Config()).with_names({{"attention_bias", "qkv_bias"}, {"use_qk_norm", "qk_normalization"}});
+  const Config vision = given.value_or(Config()).with_names(
+      {{"attention_bias", "qkv_bias"}, {"use_qk_norm", "qk_normalization"}});
   TRY(ModelSpec tower, describe_internvl_encoder(vision));
   const int size = tower.inputs.image->image_size;
   TRY_VOID(config.integer("force_image_size", {size, size}, size));

@@ -59,8 +59,8 @@ Result<ModelSpec> describe_lfm2(const Config& config) {
   return spec;
 }
 
-// LFM2-ColBERT (Liquid AI, 2025) has one vector per token. A folder of Sentence Transformers (PyLate) contains the
-// last matrix.
+// LFM2-ColBERT (Liquid AI, 2025) has one vector per token. A folder of Sentence Transformers (PyLate)
+// contains the last matrix.
 static Result<ModelSpec> describe_colbert_lfm2(const Config& config) {
   TRY(ModelSpec spec, describe_lfm2(config));
   spec = as_embedder(std::move(spec));

@@ -89,8 +89,8 @@ static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   return spec;
 }
 
-// ColModernVBERT (Teiletche et al., "ModernVBERT", 2025) has one vector per token. Octavo reads the texts; documents
-// that are images are not supported.
+// ColModernVBERT (Teiletche et al., "ModernVBERT", 2025) has one vector per token. Octavo reads the texts;
+// documents that are images are not supported.
 static Result<ModelSpec> describe_colmodernvbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert_encoder(config, "model.text_model."));
   HeadLayer linear{.name = "model.custom_text_proj"};

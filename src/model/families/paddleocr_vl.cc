@@ -1,5 +1,6 @@
-// PaddleOCR-VL (Cui et al., 2025): a SigLIP encoder of images of any size, whose patches have learned positions
-// and RoPE for rows and columns, and an ERNIE 4.5 whose tokens have positions in time, height and width.
+// PaddleOCR-VL (Cui et al., 2025): a SigLIP encoder of images of any size, whose patches have learned
+// positions and RoPE for rows and columns, and an ERNIE 4.5 whose tokens have positions in time, height and
+// width.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -30,8 +31,9 @@ void set_paddle_names(Names& names, const std::string& tower, const std::string&
   names.prefixes = {tower};
   names.projector.patch_norm = projector + "pre_norm";
   names.projector.matrices = {projector + "linear_1", projector + "linear_2"};
-  for (const char* other : {"model.language_model.*", "model.layers.*", "model.embed_tokens.*", "model.norm.*",
-                            "lm_head.*", "*.packing_position_embedding.*", "*.vision_model.head.*"})
+  for (const char* other :
+       {"model.language_model.*", "model.layers.*", "model.embed_tokens.*", "model.norm.*", "lm_head.*",
+        "*.packing_position_embedding.*", "*.vision_model.head.*"})
     names.ignorable.emplace_back(other);
 }
 

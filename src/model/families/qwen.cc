@@ -149,8 +149,8 @@ static Result<ModelSpec> describe_mellum(const Config& config) {
 static Result<ModelSpec> describe_flint(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
   const int last = static_cast<int>(spec.layers.size()) - 1;
-  TRY_VOID(set_windows(spec, config,
-                       [last](int layer) { return layer >= 2 && layer % 4 != 1 && layer != last; }));
+  TRY_VOID(
+      set_windows(spec, config, [last](int layer) { return layer >= 2 && layer % 4 != 1 && layer != last; }));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "moe_intermediate_size"));
   experts.router.scores = RouterScores::sigmoid;
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));

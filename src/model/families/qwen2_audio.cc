@@ -51,10 +51,11 @@ static Result<ModelSpec> describe_audio_flamingo3(const Config& config) {
   TRY(spec.media.token, config.integer("audio_token_id", {0, kMaxVocab}, 151669));
   TRY_VOID(support(config, "projector_hidden_act", "gelu"));
   TRY(const std::optional<Config> audio, config.object("audio_config"));
-  const Config encoder = audio.value_or(Config()).with_names({{"d_model", "hidden_size"},
-                                                              {"encoder_layers", "num_hidden_layers"},
-                                                              {"encoder_attention_heads", "num_attention_heads"},
-                                                              {"encoder_ffn_dim", "intermediate_size"}});
+  const Config encoder =
+      audio.value_or(Config()).with_names({{"d_model", "hidden_size"},
+                                           {"encoder_layers", "num_hidden_layers"},
+                                           {"encoder_attention_heads", "num_attention_heads"},
+                                           {"encoder_ffn_dim", "intermediate_size"}});
   TRY_VOID(refuse(encoder, "scale_embedding", true));
   TRY(ModelSpec tower, describe_qwen2_audio_tower(encoder, spec.dim));
   Projector& projector = tower.inputs.sound->projector;

@@ -142,7 +142,8 @@ static Result<ModelSpec> describe_qwen3_5_moe_vl(const Config& config) {
   return with_eyes(std::move(spec), config);
 }
 
-// Intern-S2 Preview (Shanghai AI Laboratory, 2026): Qwen3.5 beside an encoder of time series, which is not read.
+// Intern-S2 Preview (Shanghai AI Laboratory, 2026): Qwen3.5 beside an encoder of time series, which is not
+// read.
 static Result<ModelSpec> describe_interns2_preview(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_5_moe_vl(config));
   const auto leave_out_series = [](Names& names) {
@@ -157,8 +158,8 @@ static Result<ModelSpec> describe_interns2_preview(const Config& config) {
   return spec;
 }
 
-// Qwen3-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen3-VL with experts beside an encoder of
-// sound and a speaker.
+// Qwen3-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen3-VL with experts beside an
+// encoder of sound and a speaker.
 static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
   TRY(const std::optional<Config> thinker, config.object("thinker_config"));
   if (!thinker)
@@ -186,7 +187,8 @@ static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
   for (Names* names : {&spec.names, &tower.names})
     for (const char* other : {"thinker.audio_tower.*", "thinker.visual.*", "talker.*", "code2wav.*"})
       names->ignorable.emplace_back(other);
-  for (const char* other : {"thinker.model.*", "thinker.lm_head.*"}) tower.names.ignorable.emplace_back(other);
+  for (const char* other : {"thinker.model.*", "thinker.lm_head.*"})
+    tower.names.ignorable.emplace_back(other);
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

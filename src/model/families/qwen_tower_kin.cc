@@ -1,6 +1,6 @@
-// Other models with Qwen2.5-VL's encoder. Except in Qwen2.5-Omni, all tokens have one position, also those of images.
-// EXAONE 4.5 (LG AI Research, 2026): the encoder's attention is grouped. HyperCLOVA X SEED Think 32B (NAVER,
-// 2026): one more matrix after the projector.
+// Other models with Qwen2.5-VL's encoder. Except in Qwen2.5-Omni, all tokens have one position, also those of
+// images. EXAONE 4.5 (LG AI Research, 2026): the encoder's attention is grouped. HyperCLOVA X SEED Think 32B
+// (NAVER, 2026): one more matrix after the projector.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -14,9 +14,8 @@ namespace {
 // The language model's names, as transformers 5 writes them.
 void set_text_names(Names& names, const std::string& prefix) {
   names.prefixes = {prefix};
-  for (const char* other :
-       {"model.visual.*", "model.vision_model.*", "model.projector.*", "model.vision_projector.*",
-        "model.discrete_vision_model.*", "mtp.*"})
+  for (const char* other : {"model.visual.*", "model.vision_model.*", "model.projector.*",
+                            "model.vision_projector.*", "model.discrete_vision_model.*", "mtp.*"})
     names.ignorable.emplace_back(other);
 }
 
@@ -101,8 +100,8 @@ static Result<ModelSpec> describe_opencua(const Config& config) {
   return spec;
 }
 
-// Qwen2.5-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen2.5-VL beside an encoder of sound and
-// a speaker.
+// Qwen2.5-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen2.5-VL beside an encoder of
+// sound and a speaker.
 static Result<ModelSpec> describe_qwen2_5_omni(const Config& config) {
   TRY(const std::optional<Config> thinker, config.object("thinker_config"));
   if (!thinker)
@@ -126,7 +125,8 @@ static Result<ModelSpec> describe_qwen2_5_omni(const Config& config) {
   for (Names* names : {&spec.names, &tower.names})
     for (const char* other : {"thinker.audio_tower.*", "thinker.visual.*", "talker.*", "token2wav.*"})
       names->ignorable.emplace_back(other);
-  for (const char* other : {"thinker.model.*", "thinker.lm_head.*"}) tower.names.ignorable.emplace_back(other);
+  for (const char* other : {"thinker.model.*", "thinker.lm_head.*"})
+    tower.names.ignorable.emplace_back(other);
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

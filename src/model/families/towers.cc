@@ -51,10 +51,11 @@ Result<ModelSpec> describe_text(const Config& config) {
   if (kind == "qwen3") return describe_qwen3(config);
   if (kind == "qwen3_moe") return describe_qwen3_moe(config);
   if (kind == "cohere2") return describe_cohere2(config);
-  return field_failure("model_type", ErrorCode::unsupported,
-                       "{} is \"{}\", which is not supported: must be cohere2, llama, mistral, qwen2, qwen3 or "
-                       "qwen3_moe",
-                       config.where("model_type"), kind);
+  return field_failure(
+      "model_type", ErrorCode::unsupported,
+      "{} is \"{}\", which is not supported: must be cohere2, llama, mistral, qwen2, qwen3 or "
+      "qwen3_moe",
+      config.where("model_type"), kind);
 }
 
 Names tower_names() {

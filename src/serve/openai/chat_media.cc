@@ -9,7 +9,8 @@ MediaKind media_kind(std::string_view type) {
   return type == "video" ? MediaKind::video : type == "audio" ? MediaKind::sound : MediaKind::image;
 }
 
-Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind) {
+Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before,
+                     MediaKind kind) {
   struct Kind {
     std::string_view taken, counted;
     int most;

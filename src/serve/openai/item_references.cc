@@ -47,7 +47,8 @@ class StoredItems {
         return *item;
       }
     }
-    return invalid(field, "no stored response has the item {}: send the item itself", octavo::quoted_text(id));
+    return invalid(field, "no stored response has the item {}: send the item itself",
+                   octavo::quoted_text(id));
   }
 
  private:
