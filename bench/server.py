@@ -28,17 +28,17 @@ def process_seconds(pid):
 
 
 class Server:
-    """Runs `octavo serve` or another command of `octavo` with these arguments until the end of a `with` block. The constructor returns when
-    the program is ready. `processors` is the set of processors that the program may use; None: all."""
+    """Runs `octavo serve` or another command of `octavo` with these arguments until the end of a `with` block. With command=None, `program` is
+    another server with --port and /health. The constructor returns when the program is ready. `processors` is the set of processors that the program may use; None: all."""
 
     def __init__(self, program, *arguments, command="serve", processors=None):
         self.port = free_port()
         self.base = f"http://127.0.0.1:{self.port}"
-        self.process = subprocess.Popen([program, command, *map(str, arguments), "--port", str(self.port)], stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen([program, *([command] if command else []), *map(str, arguments), "--port", str(self.port)], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, preexec_fn=lambda: processors and os.sched_setaffinity(0, processors))
         while not self.ready():
             if self.process.poll() is not None:
-                sys.exit(f"octavo {command} ended before it was ready")
+                sys.exit(f"{program} {command or ''} ended before it was ready")
             time.sleep(0.1)
 
     def ready(self):

@@ -14,35 +14,14 @@ import os
 import pathlib
 import random
 import statistics
-import subprocess
 import tempfile
 import time
-import urllib.request
 
-from server import PROGRAM, free_port
+from server import PROGRAM, Server
 
 
-class Running:
-    """Runs a server until the end of a `with` block."""
-
-    def __init__(self, *command):
-        port = free_port()
-        self.base = f"http://127.0.0.1:{port}"
-        self.process = subprocess.Popen([*map(str, command), "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while True:
-            try:
-                urllib.request.urlopen(self.base + "/v1/models", timeout=10).close()
-                return
-            except OSError:
-                assert self.process.poll() is None, f"{command} ended before it was ready"
-                time.sleep(0.1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(60)
+class TextServer(Server):
+    """Gets prompts as text, which both servers tokenise."""
 
     def tree(self, pid):
         children = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
@@ -56,9 +35,8 @@ class Running:
         """Returns (seconds to the first token, cached tokens, tokens of the prompt)."""
         body = {"model": model, "prompt": prompt, "max_tokens": 4, "temperature": 0, "ignore_eos": True, "stream": True,
                 "stream_options": {"include_usage": True}}  # fmt: skip
-        request = urllib.request.Request(self.base + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
         began, first, usage = time.perf_counter(), None, {}
-        with urllib.request.urlopen(request, timeout=600) as response:
+        with self.post("/v1/completions", body) as response:
             for line in response:
                 if not line.startswith(b"data: {"):
                     continue
@@ -101,7 +79,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--words", type=int, default=200)
     options = parser.parse_args()
-    threads = str(os.cpu_count())
     with tempfile.TemporaryDirectory(dir=options.models[0].parent) as folder:
         for name, model in zip("ab", options.models, strict=True):
             os.link(model, pathlib.Path(folder) / f"{name}.gguf")
@@ -111,9 +88,9 @@ def main():
         models.write_text(json.dumps({"models": entries}))
         memory = options.models[0].stat().st_size * 3 // 2 + (512 << 20)
         for _ in range(2):
-            with Running(options.server, "serve", "--models", models, "--models-memory", str(memory)) as server:
+            with TextServer(options.server, "--models", models, "--models-memory", memory) as server:
                 measure("octavo", server, options)
-            with Running(options.llama_server, "--models-dir", folder, "--models-max", "1", "-c", "2048", "-np", "1", "-t", threads) as server:
+            with TextServer(options.llama_server, "--models-dir", folder, "--models-max", "1", "-c", "2048", "-np", "1", "-t", os.cpu_count(), command=None) as server:
                 measure("llama.cpp", server, options)
 
 

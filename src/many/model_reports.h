@@ -1,4 +1,4 @@
-// What the server reports about its models: /v1/models, Ollama's lists, and metrics.
+// Reports of the server about its models: /v1/models, Ollama's lists, and metrics.
 #pragma once
 
 #include <boost/json/object.hpp>

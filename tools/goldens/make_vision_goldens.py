@@ -40,7 +40,7 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-import vision_kin
+import similar_vision_cases
 
 TEMPLATE = (
     "<|im_start|>{% for message in messages %}{{message['role'] | capitalize}}{% if message['content'][0]['type'] == 'image' %}{{':'}}"
@@ -632,7 +632,7 @@ def make(directory, case):
 
 
 def main():
-    CASES.update(vision_kin.cases(sys.modules[__name__]))
+    CASES.update(similar_vision_cases.cases(sys.modules[__name__]))
     out, wanted = sys.argv[1], sys.argv[2:] or CASES
     for name in wanted:
         directory = os.path.join(out, name)

@@ -161,19 +161,13 @@ static Result<ModelSpec> describe_interns2_preview(const Config& config) {
 // Qwen3-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen3-VL with experts beside an
 // encoder of sound and a speaker.
 static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
-  TRY(const std::optional<Config> thinker, config.object("thinker_config"));
-  if (!thinker)
-    return invalid("thinker_config", "{} is missing, but must have the configuration of the language model",
-                   config.where("thinker_config"));
-  TRY(const std::optional<Config> given, thinker->object("text_config"));
-  Config text = given.value_or(Config());
-  text.set_defaults(field_defaults("Qwen3MoeForCausalLM"));
-  TRY(ModelSpec spec, describe_qwen3_moe(text));
-  TRY(spec.logits.tied, thinker->boolean("tie_word_embeddings", spec.logits.tied));
+  TRY(const Thinker thinker, read_thinker(config, "Qwen3MoeForCausalLM"));
+  TRY(ModelSpec spec, describe_qwen3_moe(thinker.text));
+  TRY(spec.logits.tied, thinker.config.boolean("tie_word_embeddings", spec.logits.tied));
   for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
-  TRY_VOID(set_axes(spec, text, kSections));
-  TRY(spec, with_qwen_tower(std::move(spec), *thinker, describe_deep_tower, "out_hidden_size"));
+  TRY_VOID(set_axes(spec, thinker.text, kSections));
+  TRY(spec, with_qwen_tower(std::move(spec), thinker.config, describe_deep_tower, "out_hidden_size"));
   spec.media.video_token = -1;
   spec.names.prefixes = {"thinker.model."};
   spec.names.lm_head = "thinker.lm_head";

@@ -33,4 +33,11 @@ Names qwen_tower_names(const std::string& prefix);
 Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim);
 
+// The fields of thinker_config in the config.json of an Omni model.
+struct Thinker {
+  Config config;
+  Config text;  // text_config with the defaults of its architecture
+};
+Result<Thinker> read_thinker(const Config& config, std::string_view text_architecture);
+
 }  // namespace octavo

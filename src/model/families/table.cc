@@ -71,7 +71,7 @@
   X(qwen)                  \
   X(qwen2_audio)           \
   X(qwen3_vl)              \
-  X(qwen_tower_kin)        \
+  X(qwen_towers)           \
   X(qwen_vl)               \
   X(readers)               \
   X(rwkv7)                 \

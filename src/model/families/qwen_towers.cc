@@ -50,6 +50,17 @@ void set_tower_prefix(ModelSpec& tower, const std::string& prefix) {
 
 }  // namespace
 
+Result<Thinker> read_thinker(const Config& config, std::string_view text_architecture) {
+  TRY(std::optional<Config> thinker, config.object("thinker_config"));
+  if (!thinker)
+    return invalid("thinker_config", "{} is missing, but must have the configuration of the language model",
+                   config.where("thinker_config"));
+  TRY(std::optional<Config> text, thinker->object("text_config"));
+  Thinker read{.config = *std::move(thinker), .text = std::move(text).value_or(Config())};
+  read.text.set_defaults(field_defaults(text_architecture));
+  return read;
+}
+
 static Result<ModelSpec> describe_exaone4_5(const Config& config) {
   TRY(ModelSpec spec, describe_exaone4(config));
   TRY_VOID(set_tied(spec, config));
@@ -103,19 +114,13 @@ static Result<ModelSpec> describe_opencua(const Config& config) {
 // Qwen2.5-Omni (Xu et al., 2025): the thinker with texts and images. It is a Qwen2.5-VL beside an encoder of
 // sound and a speaker.
 static Result<ModelSpec> describe_qwen2_5_omni(const Config& config) {
-  TRY(const std::optional<Config> thinker, config.object("thinker_config"));
-  if (!thinker)
-    return invalid("thinker_config", "{} is missing, but must have the configuration of the language model",
-                   config.where("thinker_config"));
-  TRY(const std::optional<Config> given, thinker->object("text_config"));
-  Config text = given.value_or(Config());
-  text.set_defaults(field_defaults("Qwen2ForCausalLM"));
-  TRY(ModelSpec spec, describe_qwen2(text));
-  TRY(spec.logits.tied, thinker->boolean("tie_word_embeddings", spec.logits.tied));
-  TRY_VOID(set_axes(spec, text, {.absent = {16, 24, 24}}));
-  TRY(spec, with_qwen_tower(std::move(spec), *thinker, describe_qwen2_5_tower, "out_hidden_size"));
-  TRY(spec.media.token, thinker->integer("image_token_index", {0, kMaxVocab}, 151655));
-  TRY(spec.media.token, thinker->integer("image_token_id", {0, kMaxVocab}, spec.media.token));
+  TRY(const Thinker thinker, read_thinker(config, "Qwen2ForCausalLM"));
+  TRY(ModelSpec spec, describe_qwen2(thinker.text));
+  TRY(spec.logits.tied, thinker.config.boolean("tie_word_embeddings", spec.logits.tied));
+  TRY_VOID(set_axes(spec, thinker.text, {.absent = {16, 24, 24}}));
+  TRY(spec, with_qwen_tower(std::move(spec), thinker.config, describe_qwen2_5_tower, "out_hidden_size"));
+  TRY(spec.media.token, thinker.config.integer("image_token_index", {0, kMaxVocab}, 151655));
+  TRY(spec.media.token, thinker.config.integer("image_token_id", {0, kMaxVocab}, spec.media.token));
   spec.media.video_token = -1;
   spec.names.prefixes = {"thinker.model."};
   spec.names.lm_head = "thinker.lm_head";
@@ -131,7 +136,7 @@ static Result<ModelSpec> describe_qwen2_5_omni(const Config& config) {
   return spec;
 }
 
-std::span<const Family> qwen_tower_kin_families() {
+std::span<const Family> qwen_towers_families() {
   static constexpr Family kRows[] = {
       {"Exaone4_5_ForConditionalGeneration", describe_exaone4_5},
       {"HCXVisionV2ForCausalLM", describe_hyperclovax_vision},
