@@ -55,7 +55,9 @@ Result<> check_length(std::size_t tokens, std::size_t most, std::string_view fie
   if (tokens <= most) return {};
   return invalid(
       field,
-      "a text has {} tokens, but the model accepts at most {}: shorten it, or set truncate_prompt_tokens",
+      // "Please .. input prompt" are vLLM's words.
+      "a text has {} tokens, but the model accepts at most {}. Please reduce the length of the input prompt, "
+      "or set truncate_prompt_tokens",
       tokens, most);
 }
 
