@@ -99,7 +99,7 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::create(std::shared_ptr<const NcclL
   host.broadcast(std::as_writable_bytes(std::span(&made, 1)));
   TRY_VOID(host.status());
   if (const Result<> fine = group->nccl_->check(made.code, "ncclGetUniqueId"); !fine)
-    return failure(ErrorCode::unsupported, "{}", fine.error().message);
+    return octavo::failure(ErrorCode::unsupported, "{}", fine.error().message);
   const auto connecting = connect(group->nccl_, *group->device_, made.id, host.size(), host.rank());
   TRY_VOID(wait_until_connected(*group->nccl_, *connecting, host, start));
   group->comm_ = connecting->comm;

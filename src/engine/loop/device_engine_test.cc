@@ -101,7 +101,7 @@ TEST_P(DeviceEngineParts, WakesWhenTheCacheHasItsMemory) {
   for (int i = 0; i < 2; ++i) {
     const Result<> refused = wake();
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
     EXPECT_THAT(refused.error().message, testing::HasSubstr("the engine stays asleep"));
     EXPECT_EQ(engine->submit(Request{.prompt = {1, 2, 3}}, nullptr).error().message, "the engine is asleep");
   }

@@ -49,8 +49,8 @@ Result<> Engine::wake(std::span<const Done> wakes) {
   if (waiting_.cache) restored = executor_->restore_cache();
   if (!restored && restored.error().code == ErrorCode::resource_exhausted) {
     const Result<> refused = failure(
-        ErrorCode::resource_exhausted,
-        "the engine stays asleep, because there is no memory for its KV cache ({}): free memory, then wake it again",
+        ErrorCode::unavailable,
+        "the engine stays asleep, because its KV cache gets no memory: {}; free memory, then wake it again",
         restored.error().message);
     for (const Done& done : wakes) done(refused);
     return {};
