@@ -92,7 +92,7 @@ TEST(SleepCycle, AWakeCancelsASleepThatHasNotBegun) {
     ASSERT_TRUE(wake && wake->cancelled);
     EXPECT_EQ(wake->notify_engine, level == 1);
     EXPECT_EQ(wake->waits, level == 1) << "the process may sleep already";
-    if (level == 1) ASSERT_TRUE(cycle.woken({}));
+    EXPECT_EQ(static_cast<bool>(cycle.woken({})), level == 1);
     ASSERT_TRUE(cycle.sleep(1, slept.done()));
     EXPECT_FALSE(cycle.slept(first, {})) << "the response to the cancelled sleep";
     EXPECT_EQ(cycle.due(), 1);

@@ -96,6 +96,8 @@ TEST_P(DeviceEngineParts, WakesWhenTheCacheHasItsMemory) {
   };
   const auto wake = [&] { return wait_for([&](auto done) { engine->wake_up(done); }); };
   const std::vector<CollectedAnswer> expected = answers_of(*engine, 7);
+  Request request;
+  request.prompt = {1, 2, 3};
   ASSERT_TRUE(wait_for([&](auto done) { engine->sleep(1, done); }));
   cuda::emulated::set_memory_full(true);
   for (int i = 0; i < 2; ++i) {
@@ -103,7 +105,7 @@ TEST_P(DeviceEngineParts, WakesWhenTheCacheHasItsMemory) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
     EXPECT_THAT(refused.error().message, testing::HasSubstr("the engine stays asleep"));
-    EXPECT_EQ(engine->submit(Request{.prompt = {1, 2, 3}}, nullptr).error().message, "the engine is asleep");
+    EXPECT_EQ(engine->submit(request, nullptr).error().message, "the engine is asleep");
   }
   cuda::emulated::set_memory_full(false);
   EXPECT_TRUE(wake());
