@@ -20,6 +20,7 @@
 #include "model/shard.h"
 #include "model/sound_processor.h"
 #include "model/support.h"
+#include "model/weight_cache.h"
 #include "model/weight_loader.h"
 #include "weights/dummy.h"
 #include "weights/low_rank.h"
@@ -445,9 +446,15 @@ Result<std::string_view> quantization_method(const std::string& path) {
 }
 
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& backend,
-                                           const LoadOptions& options) {
+                                           const LoadOptions& given) {
   auto model = std::make_unique<Model>();
-  TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
+  TRY(const Checkpoint checkpoint, describe_model(path, given, *model));
+  LoadOptions options = given;
+  std::optional<WeightCache> cache;
+  if (!options.weight_cache_dir.empty()) {
+    cache.emplace(path, options, checkpoint, *backend.device);
+    options.weight_cache = &*cache;
+  }
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   // Checks the files first: a damaged file can be the cause of any error in `loaded`.
   TRY_VOID(checkpoint.intact());
@@ -455,6 +462,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   const bool has_ends = model->spec.shard.size == 1 && model->network.ends->embedding.weight;
   if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model));
+  if (cache) cache->keep(*model);
   backend.device->start_late_work();
   return model;
 }

@@ -18,8 +18,11 @@
 #include "model/spec.h"
 #include "tensor/buffer.h"
 #include "weights/checkpoint.h"
+#include "weights/converted_weights.h"
 
 namespace octavo {
+
+class WeightCache;
 
 // Format of weights and activations (--dtype). `automatic` keeps the checkpoint's format. bfloat16 and
 // float16 convert the matrices. float32 computes in single precision, but matrices in narrower formats keep
@@ -69,11 +72,16 @@ struct LoadOptions {
   // Lets the backend convert matrices in GGUF blocks after load(), while the model is in use. If a file is
   // shortened in the meantime, the process ends.
   bool late = false;
+  // Only for the CPU backend: folder for files with converted matrices (weight_cache.h). If empty, all
+  // matrices are converted.
+  std::string weight_cache_dir = {};
+  WeightCache* weight_cache = nullptr;  // Model::load() sets it
   // Called after each matrix with the number of loaded bytes and the total.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
 struct Model {
+  std::unique_ptr<ConvertedWeights> converted;  // the file of the weight cache that has the matrices; null: none
   ModelSpec spec;
   int max_model_len = 0;
   DType activation = DType::f32;
@@ -89,6 +97,8 @@ struct Model {
   std::unique_ptr<Model> tower;      // image or audio encoder of the model; null: the model has none
   // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.
   std::unique_ptr<Model> ends;
+  // Writes the matrices to the weight cache; null if it has them. Destroyed before the matrices.
+  std::unique_ptr<ConvertedWeightsWriter> converted_writer;
 
   // Returns the embedding and the output matrix of the complete vocabulary.
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }

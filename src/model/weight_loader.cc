@@ -9,6 +9,7 @@
 #include "model/load_matrix.h"
 #include "model/rope.h"
 #include "model/support.h"
+#include "model/weight_cache.h"
 
 namespace octavo {
 namespace {
@@ -312,7 +313,11 @@ class Loader {
                                 .quantization = quantization_of(matrix.use),
                                 .activation = model_.activation,
                                 .late = options_.late};
-    TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
+    if (options_.weight_cache != nullptr) matrix.weight = options_.weight_cache->take(matrix);
+    if (!matrix.weight) {
+      TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
+    }
+    if (options_.weight_cache != nullptr) options_.weight_cache->add(matrix);
     CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
           name(matrix.weight->activation()), name(plain_));
     model_.weight_bytes += matrix.weight->bytes();

@@ -153,6 +153,12 @@ Result<> Checkpoint::intact() const {
   return {};
 }
 
+std::string Checkpoint::identity() const {
+  std::string all;
+  for (const auto& file : files_) all += file->identity() + " ";
+  return all;
+}
+
 std::shared_ptr<const MappedFile> Checkpoint::file_with(const std::byte* bytes) const {
   const auto found = std::ranges::find_if(files_, [&](const auto& file) {
     const auto all = file->bytes();

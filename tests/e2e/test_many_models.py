@@ -119,6 +119,11 @@ def test_requests_that_no_model_can_answer_load_nothing(tmp_path):
         assert http_client.post(base + "/sleep?level=1").status_code == 404, "a route of --server-dev-mode"
         assert http_client.get(base + "/octavo/cost/unknown").json() == {"cost": None}
         assert http_client.get(base + "/api/version").json()["version"]
+        assert http_client.get(base + "/openapi.json").json()["paths"]
+        for path in ("/v1/sessions", "/tokenizer_info"):
+            refused = http_client.get(base + path)
+            assert refused.status_code == 400 and refused.json()["error"]["param"] == "model", path
+        assert http_client.get(base + "/octavo/live").status_code == 503
         assert {model["state"] for model in state(base).values()} == {"unloaded"}
 
 
