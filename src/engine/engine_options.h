@@ -80,8 +80,8 @@ struct ModelOptions {
   std::string convert = "auto";
   bool prompt_embeds = false;
   std::string weight_cache_dir;  // CPUs: folder for converted weights; empty: none
-  bool late = false;         // the engine may start before all matrices are converted (LoadOptions::late)
-  std::string pooling_type;  // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
+  bool late = false;             // the engine may start before all matrices are converted (LoadOptions::late)
+  std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
 };
 
 struct DeviceOptions {

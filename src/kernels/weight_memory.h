@@ -19,6 +19,9 @@ struct WeightMemory {
   std::uint64_t format() const;  // hash of `layout`
 };
 
+// Returns true if the device is the CPU backend's. Only its matrices have a WeightMemory.
+bool has_weight_memory(const Device& device);
+
 // `weight` must be a matrix of the CPU backend.
 WeightMemory memory_of(const Weight& weight);
 

@@ -71,7 +71,8 @@ Result<> read_media_adapters(const boost::json::object& folders, LoraOptions& lo
     const std::string_view name = kind;
     if (name != "image" && name != "video" && name != "audio")
       return invalid("", "{} is not a type of media: must be image, video or audio", name);
-    if (!folder.is_string() || folder.get_string().empty()) return invalid("", "{} must be the path of a folder", name);
+    if (!folder.is_string() || folder.get_string().empty())
+      return invalid("", "{} must be the path of a folder", name);
     lora.by_media[std::string(name)] = std::string(folder.get_string());
   }
   return {};

@@ -146,8 +146,8 @@ void ModelHandler::read_body(const ApiKeys& keys, const ExchangePtr& exchange) {
          : pass_on(keys, exchange, name, route.timeout_s);
 }
 
-// A request without a body names its model in the query. Otherwise it must not load one: it may only be a page
-// that somebody looks at.
+// A request without a body names its model in the query. Otherwise it must not load one: it may only be a
+// page that somebody looks at.
 void ModelHandler::pass_on_without_body(const ApiKeys& keys, const ExchangePtr& exchange,
                                         std::string_view path) {
   const http::Request& request = exchange->request();
@@ -158,9 +158,10 @@ void ModelHandler::pass_on_without_body(const ApiKeys& keys, const ExchangePtr& 
   const auto protocol = openai::protocol_of(path);
   if (path != "/octavo/live")
     return exchange->respond(openai::error_response_in(
-        protocol, {ErrorCode::invalid_argument,
-                   fmt::format("must be in the query, because the server has many models: {}?model=NAME", path),
-                   "model"}));
+        protocol,
+        {ErrorCode::invalid_argument,
+         fmt::format("must be in the query, because the server has many models: {}?model=NAME", path),
+         "model"}));
   if (const auto service = loaded_service()) return route(service, keys, exchange);
   exchange->respond(openai::error_response_in(
       protocol, {ErrorCode::unavailable, "no model is loaded: load one, or add ?model=NAME", "model"}));

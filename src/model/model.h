@@ -22,8 +22,6 @@
 
 namespace octavo {
 
-class WeightCache;
-
 // Format of weights and activations (--dtype). `automatic` keeps the checkpoint's format. bfloat16 and
 // float16 convert the matrices. float32 computes in single precision, but matrices in narrower formats keep
 // their format, because this is exact. Activations are f32 for float32; otherwise the backend selects their
@@ -75,13 +73,13 @@ struct LoadOptions {
   // Only for the CPU backend: folder for files with converted matrices (weight_cache.h). If empty, all
   // matrices are converted.
   std::string weight_cache_dir = {};
-  WeightCache* weight_cache = nullptr;  // Model::load() sets it
   // Called after each matrix with the number of loaded bytes and the total.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
 struct Model {
-  std::unique_ptr<ConvertedWeights> converted;  // the file of the weight cache that has the matrices; null: none
+  // The file of the weight cache that has the matrices; null: none. Destroyed after the matrices.
+  std::unique_ptr<ConvertedWeights> converted;
   ModelSpec spec;
   int max_model_len = 0;
   DType activation = DType::f32;

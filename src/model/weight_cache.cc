@@ -35,7 +35,8 @@ std::string program_identity() {
     std::uintptr_t begin = 0, end = 0;
     char dash = 0;
     std::string rights, offset, device, inode, path;
-    std::istringstream(line) >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode >> path;
+    std::istringstream(line) >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode >>
+        path;
     if (begin <= here && here < end) return fmt::format("{}:{}:{}", device, inode, size_and_time(path));
   }
   return "";
@@ -85,7 +86,8 @@ std::vector<CachedFile> cached_files(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
     const CachedFile file{entry.path(), entry.last_write_time(failed), entry.file_size(failed)};
     if (file.path.extension() == kExtension) files.push_back(file);
-    if (file.path.extension() == kUnfinishedWeights && fs::file_time_type::clock::now() - file.used > kUnfinishedHours)
+    if (file.path.extension() == kUnfinishedWeights &&
+        fs::file_time_type::clock::now() - file.used > kUnfinishedHours)
       fs::remove(file.path, failed);
   }
   std::ranges::sort(files, {}, &CachedFile::used);
@@ -145,7 +147,8 @@ void WeightCache::add(const MatrixParameter& matrix) {
 
 void WeightCache::keep(Model& model) {
   model.converted = std::move(converted_);
-  if (valid_ && model.converted->at_end()) return;
+  if (valid_ && model.converted->at_end())
+    return log_info("weight cache: {} are mapped from {}", size_text(model.converted->bytes()), path_);
   std::error_code failed;
   if (fs::create_directories(folder_, failed)) fs::permissions(folder_, fs::perms::owner_all, failed);
   if (failed) return log_warning("weight cache: cannot create {}: {}", folder_, failed.message());

@@ -1,5 +1,5 @@
-// A folder with converted weights, one file for each model (weights/converted_weights.h). A load takes the matrices
-// from the file of the model, or converts them and then writes the file.
+// A folder with converted weights, one file for each model (weights/converted_weights.h). A load takes the
+// matrices from the file of the model, or converts them and then writes the file.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ namespace octavo {
 class WeightCache {
  public:
   // `path` is the model's path. Maps the file if it exists and is valid.
-  WeightCache(const std::string& path, const LoadOptions& options, const Checkpoint& checkpoint, Device& device);
+  WeightCache(const std::string& path, const LoadOptions& options, const Checkpoint& checkpoint,
+              Device& device);
 
   // Returns a matrix of the file; null if the caller must convert it. Call it once for each matrix.
   WeightPtr take(const MatrixParameter& matrix);
@@ -31,7 +32,7 @@ class WeightCache {
   const std::string path_;
   Device& device_;
   std::unique_ptr<ConvertedWeights> converted_;  // null if there is no file
-  bool valid_ = false;                  // all matrices until now are from the file
+  bool valid_ = false;                           // all matrices until now are from the file
   std::vector<NamedWeight> weights_;
 };
 

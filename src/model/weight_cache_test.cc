@@ -129,7 +129,8 @@ TEST_F(WeightCacheTest, OldUnfinishedFilesAreRemoved) {
   directory_.write("cache/old.octavo-part", "x");
   directory_.write("cache/new.octavo-part", "x");
   directory_.write("cache/other", "x");
-  fs::last_write_time(directory_ / "cache/old.octavo-part", fs::file_time_type::clock::now() - std::chrono::hours(25));
+  fs::last_write_time(directory_ / "cache/old.octavo-part",
+                      fs::file_time_type::clock::now() - std::chrono::hours(25));
   load_and_write(1);
   EXPECT_FALSE(fs::exists(directory_ / "cache/old.octavo-part"));
   EXPECT_TRUE(fs::exists(directory_ / "cache/new.octavo-part"));

@@ -129,8 +129,8 @@ Result<> MappedFile::unchanged() const {
 }
 
 std::string MappedFile::identity() const {
-  return fmt::format("{}:{}:{}:{}.{:09}", identity_.device, identity_.inode, identity_.bytes, identity_.seconds,
-                     identity_.nanoseconds);
+  return fmt::format("{}:{}:{}:{}.{:09}", identity_.device, identity_.inode, identity_.bytes,
+                     identity_.seconds, identity_.nanoseconds);
 }
 
 void MappedFile::prefetch(std::span<const std::byte> part) const {

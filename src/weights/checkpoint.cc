@@ -56,8 +56,8 @@ Result<Opened> open_weights(const fs::path& directory) {
   Opened opened;
   for (const std::string& name : files.names) {
     TRY(MappedFile file, MappedFile::open(directory / name));
-    TRY(std::vector<StoredTensor> tensors,
-        files.torch ? parse_torch_file(file.bytes(), file.path()) : parse_safetensors(file.bytes(), file.path()));
+    TRY(std::vector<StoredTensor> tensors, files.torch ? parse_torch_file(file.bytes(), file.path())
+                                                       : parse_safetensors(file.bytes(), file.path()));
     keep_listed(files, name, tensors);
     opened.files.push_back(std::make_shared<const MappedFile>(std::move(file)));
     std::ranges::move(tensors, std::back_inserter(opened.tensors));

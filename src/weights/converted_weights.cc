@@ -88,8 +88,8 @@ Result<std::unique_ptr<ConvertedWeights>> ConvertedWeights::open(const std::stri
   std::unique_ptr<ConvertedWeights> converted(new ConvertedWeights({static_cast<std::byte*>(data), size}));
   madvise(data, size, MADV_HUGEPAGE);  // the system may ignore it
 #ifdef MADV_POPULATE_READ
-  // Reads the file now, because an unreadable page would later end the process. Older systems do not have this
-  // function and return EINVAL.
+  // Reads the file now, because an unreadable page would later end the process. Older systems do not have
+  // this function and return EINVAL.
   if (madvise(data, size, MADV_POPULATE_READ) != 0 && errno != EINVAL) return io_error("read", path);
 #endif
   TRY_VOID(converted->read_head(path, key));
@@ -137,7 +137,8 @@ Result<WeightPtr> ConvertedWeights::next(Device& device, std::uint64_t name) {
   return weight_in(device, memory);
 }
 
-ConvertedWeightsWriter::ConvertedWeightsWriter(std::string path, Hash128 key, std::span<const NamedWeight> weights)
+ConvertedWeightsWriter::ConvertedWeightsWriter(std::string path, Hash128 key,
+                                               std::span<const NamedWeight> weights)
     : path_(std::move(path)) {
   std::vector<WeightMemory> memories;
   std::size_t count = 3;
@@ -202,7 +203,8 @@ Result<bool> ConvertedWeightsWriter::write(const std::stop_token& stop) const {
 }
 
 // Writes the bytes of the file after `from`, which is a multiple of kWindow.
-Result<bool> ConvertedWeightsWriter::write_data(int file, std::size_t from, const std::stop_token& stop) const {
+Result<bool> ConvertedWeightsWriter::write_data(int file, std::size_t from,
+                                                const std::stop_token& stop) const {
   std::vector<std::byte> window(kWindow);
   auto piece = pieces_.begin();
   for (std::size_t begin = from; begin < bytes_; begin += kWindow) {

@@ -1,9 +1,10 @@
 // A file with the matrices of a model in the layout of this processor. A process maps the file instead of
-// converting a checkpoint. The pages of the file are the weights, so the process needs no new memory for them.
+// converting a checkpoint. The pages of the file are the weights, so the process needs no new memory for
+// them.
 //
-// The file begins with a Head. Its numbers are the key, the number of matrices and, for each matrix: its name,
-// the length of its layout, the layout (weight_memory.h), the number of its pieces, and the offset and the
-// number of bytes of each piece. Pieces are aligned to pages. The first one is aligned to a huge page.
+// The file begins with a Head. Its numbers are the key, the number of matrices and, for each matrix: its
+// name, the length of its layout, the layout (weight_memory.h), the number of its pieces, and the offset and
+// the number of bytes of each piece. Pieces are aligned to pages. The first one is aligned to a huge page.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ namespace octavo {
 // Reads a file. Its matrices must be destroyed before it.
 class ConvertedWeights {
  public:
-  // Maps the file and reads its pages into memory. Returns not_found if the file does not exist, corrupt if it
-  // is not a file for `key`, and io if it cannot be read.
+  // Maps the file and reads its pages into memory. Returns not_found if the file does not exist, corrupt if
+  // it is not a file for `key`, and io if it cannot be read.
   static Result<std::unique_ptr<ConvertedWeights>> open(const std::string& path, Hash128 key);
   ~ConvertedWeights();
   ConvertedWeights(const ConvertedWeights&) = delete;

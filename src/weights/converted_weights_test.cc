@@ -154,7 +154,9 @@ TEST_P(ConvertedWeightsTest, AreContinuedByTheNextWriter) {
   ASSERT_GT(whole.size(), 3 * kWindow);
   // The first writer ends when it is destroyed. It may have written nothing, or everything.
   fs::remove(path);
-  { ConvertedWeightsWriter(path, kKey, named).start(); }
+  {
+    ConvertedWeightsWriter(path, kKey, named).start();
+  }
   if (!fs::exists(path)) write();
   EXPECT_TRUE(read_file(path) == whole);
   // Data that an earlier writer wrote stays. The last bytes before its end may be incomplete.

@@ -9,6 +9,7 @@
 #include "base/size_text.h"
 #include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
+#include "kernels/weight_memory.h"
 #include "model/fingerprint.h"
 #include "model/inspect.h"
 #include "model/rope.h"
@@ -245,8 +246,9 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
 // Several ranks, and devices that are not CPUs, load their weights from the model's files.
 void take_weight_cache(const EngineOptions& options, const Backend& backend, const Ranks* ranks,
                        LoadOptions& load) {
-  if (ranks != nullptr || backend.name != "cpu" || load.dummy)
-    return log_warning("--weight-cache-dir has no effect: it needs a model on a CPU without ranks or dummy weights");
+  if (ranks != nullptr || !has_weight_memory(*backend.device) || load.dummy)
+    return log_warning(
+        "--weight-cache-dir has no effect: it needs a model on a CPU without ranks or dummy weights");
   load.weight_cache_dir = options.model.weight_cache_dir;
   load.late = false;
 }

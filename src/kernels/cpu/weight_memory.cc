@@ -72,7 +72,8 @@ struct MatrixSize {
 namespace cpu {
 
 void PanelWeight::describe(WeightMemory& memory) const {
-  add(memory, {kPanels, static_cast<std::int64_t>(dtype_), layout_.width, scales_.groups, scales_.group_steps});
+  add(memory,
+      {kPanels, static_cast<std::int64_t>(dtype_), layout_.width, scales_.groups, scales_.group_steps});
   add(memory, data_);
   add(memory, scales_.data);
 }
@@ -82,8 +83,8 @@ void QuantWeight::describe(WeightMemory& memory) const {
   add(memory, {kQuantised, std::ssize(bands_)});
   for (const QuantBand& band : bands_) {
     const QuantLayout& layout = band.layout;
-    add(memory,
-        {static_cast<std::int64_t>(layout.kind), band.first_row, layout.rows, layout.width, layout.block_groups});
+    add(memory, {static_cast<std::int64_t>(layout.kind), band.first_row, layout.rows, layout.width,
+                 layout.block_groups});
     add(memory, band.data);
   }
 }
@@ -101,11 +102,11 @@ Result<WeightPtr> panels_in(CpuStream& stream, const MatrixSize& size, MemoryRea
   if (reader.failed()) return nullptr;
   Buffer data = reader.piece(layout.bytes());
   if (scales.groups > 0)
-    scales.data = reader.piece(layout.panels() * scales.groups * layout.width *
-                                std::int64_t{sizeof(float)});
+    scales.data = reader.piece(layout.panels() * scales.groups * layout.width * std::int64_t{sizeof(float)});
   if (!reader.complete()) return nullptr;
   TRY_VOID(stream.reserve_shared(matmul_scratch_bytes(layout.cols)));
-  return std::make_unique<const PanelWeight>(layout, dtype, size.activation, std::move(data), std::move(scales));
+  return std::make_unique<const PanelWeight>(layout, dtype, size.activation, std::move(data),
+                                             std::move(scales));
 }
 
 Result<WeightPtr> bands_in(CpuStream& stream, const MatrixSize& size, MemoryReader& reader) {
@@ -139,6 +140,10 @@ std::uint64_t WeightMemory::format() const {
   for (const std::int64_t number : layout) hash = random_bits(hash, static_cast<std::uint64_t>(number));
   for (const auto& piece : pieces) hash = random_bits(hash, piece.size());
   return hash;
+}
+
+bool has_weight_memory(const Device& device) {
+  return dynamic_cast<const cpu::CpuDevice*>(&device) != nullptr;
 }
 
 WeightMemory memory_of(const Weight& weight) {
