@@ -263,6 +263,20 @@ def test_a_running_stream_waits_for_other_models_and_continues(tmp_path, memory_
         assert metrics(base)['octavo:model_unloads_total{model_name="a"}'] >= 1
 
 
+def test_later_loads_map_the_converted_weights(tmp_path):
+    folder = tmp_path / "weights"
+    with running(serve_command("--models", models_file(tmp_path, "a", "b"), f"--weight-cache-dir={folder}")) as (server, base):
+        converted = complete(base, "a").json()["choices"][0]["text"]
+        assert eventually(lambda: list(folder.glob("*.octavo-weights")))
+        maps = lambda name: Path(f"/proc/{engine_of_model(server, name)}/maps").read_text()
+        assert ".octavo-weights" not in maps("a"), "the first load converts"
+        assert http_client.post(base + "/models/a/unload").status_code == 200
+        for name in ("a", "b"):
+            assert complete(base, name).json()["choices"][0]["text"] == converted
+            assert ".octavo-weights" in maps(name), "both are copies of one model"
+    assert len(list(folder.iterdir())) == 1
+
+
 def test_a_crash_of_one_engine_touches_no_other_model(tmp_path):
     with running(serve_command("--models", models_file(tmp_path, "a", "b"))) as (server, base):
         undisturbed = stream(base, "a", "Once", 300)
