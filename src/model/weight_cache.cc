@@ -53,8 +53,8 @@ std::string folder_identity(const std::string& path) {
   return fmt::format("{}", fmt::join(files, "|"));
 }
 
-Hash128 key_of(const std::string& path, const LoadOptions& options, const Checkpoint& checkpoint,
-               const Device& device) {
+Hash128 cache_key_of(const std::string& path, const LoadOptions& options, const Checkpoint& checkpoint,
+                     const Device& device) {
   // The number of threads, after the comma, does not matter.
   const std::string name = device.name().substr(0, device.name().find(','));
   const Reading& reading = options.reading;
@@ -67,7 +67,7 @@ Hash128 key_of(const std::string& path, const LoadOptions& options, const Checkp
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
 }
 
-std::uint64_t name_of(const MatrixParameter& matrix) {
+std::uint64_t matrix_name(const MatrixParameter& matrix) {
   std::string text = fmt::format("{} {} {}", matrix.rows, matrix.cols, matrix.slice);
   for (const Slot& slot : matrix.parts) text += " " + slot.name;
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0).low;
@@ -121,7 +121,7 @@ bool make_room(const std::string& folder, std::uintmax_t bytes) {
 WeightCache::WeightCache(const std::string& path, const LoadOptions& options, const Checkpoint& checkpoint,
                          Device& device)
     : folder_(options.weight_cache_dir),
-      key_(key_of(path, options, checkpoint, device)),
+      key_(cache_key_of(path, options, checkpoint, device)),
       path_(fs::path(folder_) / fmt::format("{:016x}{:016x}{}", key_.high, key_.low, kExtension)),
       device_(device) {
   auto converted = ConvertedWeights::open(path_, key_);
@@ -134,7 +134,7 @@ WeightCache::WeightCache(const std::string& path, const LoadOptions& options, co
 
 WeightPtr WeightCache::take(const MatrixParameter& matrix) {
   if (!valid_) return nullptr;
-  auto weight = converted_->next(device_, name_of(matrix));
+  auto weight = converted_->next(device_, matrix_name(matrix));
   if (weight) return *std::move(weight);
   log_warning("weight cache: {}: {}: the other matrices are converted again", path_, weight.error().message);
   valid_ = false;
@@ -142,7 +142,7 @@ WeightPtr WeightCache::take(const MatrixParameter& matrix) {
 }
 
 void WeightCache::add(const MatrixParameter& matrix) {
-  weights_.push_back({.name = name_of(matrix), .weight = matrix.weight.get()});
+  weights_.push_back({.name = matrix_name(matrix), .weight = matrix.weight.get()});
 }
 
 void WeightCache::keep(Model& model) {
