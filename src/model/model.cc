@@ -20,6 +20,7 @@
 #include "model/shard.h"
 #include "model/sound_processor.h"
 #include "model/support.h"
+#include "model/weight_cache.h"
 #include "model/weight_loader.h"
 #include "weights/dummy.h"
 #include "weights/low_rank.h"
@@ -53,8 +54,8 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
 
 // Loads the image or audio encoder. Its matrices are never quantised, because they are small and are used
 // once per image.
-Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
-                    Model& model) {
+Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model,
+                    WeightCache* cache) {
   auto tower = std::make_unique<Model>();
   tower->spec = *model.spec.media.tower;
   tower->max_model_len = tower->spec.max_positions;
@@ -66,13 +67,14 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   // Options of the KV cache concern only the language model's cache, so encoders get the defaults.
   plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};
-  TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
+  TRY_VOID(load_weights(checkpoint, backend, plain, *tower, cache));
   model.weight_bytes += tower->weight_bytes;
   model.tower = std::move(tower);
   return {};
 }
 
-Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model) {
+Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model,
+                   WeightCache* cache) {
   auto ends = std::make_unique<Model>();
   ends->spec = model.spec;
   ends->spec.shard = {};
@@ -85,7 +87,7 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
     ends->network.ends->lm_head = std::move(whole.ends->lm_head);
   else
     ends->network.ends->other = model.network.ends.get();  // The last stage has the complete output matrix.
-  TRY_VOID(load_weights(checkpoint, backend, options, *ends));
+  TRY_VOID(load_weights(checkpoint, backend, options, *ends, cache));
   model.ends = std::move(ends);
   return {};
 }
@@ -448,13 +450,17 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
-  const auto loaded = load_weights(checkpoint, backend, options, *model);
+  std::unique_ptr<WeightCache> cache;
+  if (!options.weight_cache_dir.empty())
+    cache = std::make_unique<WeightCache>(path, options, checkpoint, *backend.device);
+  const auto loaded = load_weights(checkpoint, backend, options, *model, cache.get());
   // Checks the files first: a damaged file can be the cause of any error in `loaded`.
   TRY_VOID(checkpoint.intact());
   TRY_VOID(loaded);
-  if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model, cache.get()));
   const bool has_ends = model->spec.shard.size == 1 && model->network.ends->embedding.weight;
-  if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model));
+  if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model, cache.get()));
+  if (cache) cache->keep(*model);
   backend.device->start_late_work();
   return model;
 }
