@@ -843,6 +843,19 @@ def biased_experts_of_laguna(model, generator):
                 p.copy_(torch.randn(p.shape, generator=generator))
 
 
+def bailing_v3(config):
+    """Returns the configuration as in Ling 3's files."""
+    config = sarvam_mla(config)
+    return dict(config, architectures=["BailingMoeV3ForCausalLM"], model_type="bailing_moe_v3", head_dim=config.pop("linear_head_dim"), no_kda_lora=True, kda_safe_gate=True,
+                gated_attention_proj_granularity_type="head_wise", moe_shared_expert_intermediate_size=config["moe_intermediate_size"])
+
+
+def bailing_v3_tensors(tensors):
+    for old, new in (("self_attn.attention.", "attention."), ("self_attn.", "attention."), ("embed_tokens", "word_embeddings"), ("e_score_correction_bias", "expert_bias")):
+        tensors = {name.replace(old, new): t for name, t in tensors.items()}
+    return tensors
+
+
 def domyn_edge(config):
     usual = config["head_dim"]
     return dict(config, per_layer_config={str(i): dict(head_dim=dim) for i, dim in enumerate(config.pop("head_dims")) if dim != usual})
@@ -1299,6 +1312,9 @@ CASES = {
     "telechat2": ("Llama", dict(BASE, attention_bias=True, mlp_bias=True), dict(weights=no_first_biases, config=TELECHAT2[0], tensors=telechat2_tensors)),
     "teleflm": ("Granite", dict(SMALL, head_dim=16, embedding_multiplier=3.0, logits_scaling=2.5, residual_multiplier=1.0, attention_multiplier=0.25), dict(
         config=TELEFLM[0], tensors=TELEFLM[1])),
+    "bailing-v3": ("BailingMoeV3", dict(LATENT, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=24, n_group=2, topk_group=1, routed_scaling_factor=2.5,
+                                        layer_group_size=3, linear_head_dim=16, kda_lower_bound=-4.0, short_conv_kernel_size=4), dict(
+        weights=biased_routers, config=bailing_v3, tensors=bailing_v3_tensors)),
     "beam": ("Beam", dict(SMALL, num_hidden_layers=3, head_dim=24, rms_norm_eps=1e-5, moe_intermediate_size=40, num_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2,
                           routed_scaling_factor=1.5, norm_topk_prob=True, sliding_window=9, final_logit_softcapping=8.0, rope_parameters=dict(rope_type="default", rope_theta=1e4),
                           layer_types=["sliding_attention", "full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "sparse"]), dict(weights=biased_routers)),

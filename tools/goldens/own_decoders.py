@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers import MuseGlimmerTextConfig, MuseGlimmerTextModel, NemotronHConfig, NemotronHForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import DeepseekV3Config, DeepseekV3ForCausalLM, MuseGlimmerTextConfig, MuseGlimmerTextModel, NemotronHConfig, NemotronHForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
 
@@ -271,6 +271,73 @@ class MuseGlimmerForCausalLM(PreTrainedModel):
         return CausalLMOutput(logits=torch.tanh(logits / cap) * cap)
 
 
+class LingDelta(nn.Module):
+    """Kimi delta attention with a strongest decay, whose decays and gates have one matrix each."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.heads, self.dim, self.least = config.num_attention_heads, config.linear_head_dim, config.kda_lower_bound
+        inner, width = self.heads * self.dim, config.short_conv_kernel_size
+        for letter in "qkvfg":
+            setattr(self, letter + "_proj", nn.Linear(config.hidden_size, inner, bias=False))
+        for letter in "qkv":
+            setattr(self, letter + "_conv1d", nn.Conv1d(inner, inner, width, groups=inner, padding=width - 1, bias=False))
+        self.b_proj = nn.Linear(config.hidden_size, self.heads, bias=False)
+        self.A_log = nn.Parameter(torch.zeros(1, 1, self.heads, 1))
+        self.dt_bias = nn.Parameter(torch.zeros(inner))
+        self.o_norm = Norm(self.dim, config.rms_norm_eps)
+        self.o_proj = nn.Linear(inner, config.hidden_size, bias=False)
+
+    def forward(self, hidden_states, **_):
+        x = hidden_states[0]
+        n = x.shape[0]
+        q, k, v = (F.silu(conv(proj(x).T)[:, :n].T).view(n, self.heads, -1) for proj, conv in (
+            (self.q_proj, self.q_conv1d), (self.k_proj, self.k_conv1d), (self.v_proj, self.v_conv1d)))
+        q, k = (y.float() * torch.rsqrt(y.float().square().sum(-1, keepdim=True) + 1e-6) for y in (q, k))
+        rate = (self.f_proj(x).float() + self.dt_bias.float()).view(n, self.heads, -1) * self.A_log.float().exp()[0]
+        decay, beta = torch.exp(self.least * rate.sigmoid()), self.b_proj(x).float().sigmoid()
+        state, out = torch.zeros(self.heads, self.dim, self.dim), []  # [heads, keys, values]
+        for t in range(n):
+            state = state * decay[t][:, :, None]
+            change = beta[t][:, None] * (v[t].float() - torch.einsum("hk,hkv->hv", k[t], state))
+            state = state + k[t][:, :, None] * change[:, None]
+            out.append(torch.einsum("hk,hkv->hv", q[t], state) * self.dim ** -0.5)
+        gated = self.o_norm(torch.stack(out).to(x.dtype)) * torch.sigmoid(self.g_proj(x)).view(n, self.heads, -1)
+        return self.o_proj(gated.reshape(n, -1))[None], None
+
+
+class GatedLatent(nn.Module):
+    """Multiplies the heads of latent attention by gates."""
+
+    def __init__(self, attention, config):
+        super().__init__()
+        self.attention, self.heads, self.dense = attention, config.num_attention_heads, attention.o_proj
+        attention.o_proj = nn.Identity()
+        self.g_proj = nn.Linear(config.hidden_size, self.heads, bias=False)
+
+    def forward(self, hidden_states, **arguments):
+        out, weights = self.attention(hidden_states=hidden_states, **arguments)
+        gate = torch.sigmoid(self.g_proj(hidden_states))[..., None]
+        return self.dense((out.unflatten(-1, (self.heads, -1)) * gate).flatten(-2)), weights
+
+
+BailingMoeV3Config = DeepseekV3Config
+
+
+class BailingMoeV3ForCausalLM(DeepseekV3ForCausalLM):
+    """DeepSeek-V3 with LingDelta in most layers, and gates in the others."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        period = config.layer_group_size
+        for i, layer in enumerate(self.model.layers):
+            delta = (i + 1) % period != 0 and i < config.num_hidden_layers // period * period
+            layer.self_attn = LingDelta(config) if delta else GatedLatent(layer.self_attn, config)
+
+    def _init_weights(self, module):
+        """The caller sets the weights."""
+
+
 NemotronHPuzzleConfig = NemotronHConfig
 
 
@@ -283,5 +350,7 @@ class NemotronHPuzzleForCausalLM(NemotronHForCausalLM):
             own = copy.deepcopy(config)
             for field, value in block.items():
                 setattr(own, field, value)
-            layer.mixer = type(layer.mixer)(own, layer_idx=layer.mixer.layer_idx if hasattr(layer.mixer, "layer_idx") else None)
-        self.post_init()
+            layer.mixer = type(layer.mixer)(own, layer_idx=getattr(layer.mixer, "layer_idx", None))
+
+    def _init_weights(self, module):
+        """The caller sets the weights."""

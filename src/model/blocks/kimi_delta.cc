@@ -27,7 +27,7 @@ class KimiDeltaBlock final : public Block {
         dt_bias_(name.vector({tensor(name, "dt_bias", "ssm_dt.bias")}, {spec.inner()})),
         norm_(name.norm(spec.norm, tensor(name, "o_norm", "ssm_norm"), spec.head_dim)) {
     a_log_.rates = name.names.gguf;
-    if (!spec.flat_rates) a_log_.parts[0].shape = {1, 1, spec.heads, 1};
+    a_log_.parts[0].shape = {1, 1, spec.heads, 1};
     if (!spec.one_matrix)
       low_ = name.linear({tensor(name, "f_a_proj", "ssm_f_a"), tensor(name, "g_a_proj", "ssm_g_a")},
                          std::vector<std::int64_t>(2, spec.head_dim), dim, false);

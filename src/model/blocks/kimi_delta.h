@@ -20,7 +20,6 @@ struct KimiDelta {
   NormSpec norm = {};  // norm of each head's output, before the gate
   bool one_matrix = false;  // decays and gates are computed with one matrix each (Ling 3, 2026)
   float least_log = 0;      // see GatedDeltaArgs::least_log
-  bool flat_rates = false;  // the tensor A_log has the shape [heads]
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 

@@ -14,6 +14,7 @@
   X(afmoe)                 \
   X(apertus)               \
   X(bailing)               \
+  X(bailing_v3)            \
   X(bamba)                 \
   X(bart)                  \
   X(beam)                  \
