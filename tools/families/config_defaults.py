@@ -43,6 +43,7 @@ CLASSES = {
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertForTokenClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
+    "BertSpladeSparseEmbeddingModel": ("bert", "BertConfig"),
     "BgeM3EmbeddingModel": ("xlm_roberta", "XLMRobertaConfig"),
     "BloomForCausalLM": ("bloom", "BloomConfig"),
     "CLIPModel": ("clip", "CLIPTextConfig"),

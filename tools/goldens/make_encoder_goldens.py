@@ -14,6 +14,7 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
     tokens      F32 [n, dim]             ColBERT: vectors of all tokens, with length 1; reward models, token classifiers: logits of the labels
     vectors, weights F32 [n, dim], [n, 1]   BGE-M3: of all tokens; vectors have length 1
     scores      F32 [sequences, labels]  classifiers: logits; rerankers by words: logit of token 7 ("yes") minus logit of token 11 ("no")
+    words       F32 [sequences, vocab]   SPLADE: weights of the vocabulary's tokens
     adapted     F32 [sequences, dim]     for a case with a folder `adapter`: the means with that LoRA adapter
 
 Everything is computed in f32, one sequence at a time. Weights are stored in bf16.
@@ -366,7 +367,7 @@ CASES = {
     "roberta": (transformers.RobertaModel, transformers.RobertaConfig(**ROBERTA)),
     "xlm-roberta-classifier": (transformers.XLMRobertaForSequenceClassification,
                                transformers.XLMRobertaConfig(**ROBERTA, num_labels=5)),
-} | own_readers.cases(DECODER)
+} | own_readers.cases(BERT, DECODER)
 
 
 def move_linear(directory):
@@ -543,6 +544,8 @@ def make(directory, kind, config):
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
         if isinstance(model, (ColBert, ColBertOfLfm2, ColBertOfModernBert, ColQwen, ColQwen35, JinaColBert, OneReward, ProcessReward)):
             rows.setdefault("tokens", []).append(out[0])
+        elif hasattr(kind, "pooled"):
+            rows.setdefault("words", []).append(kind.pooled(out))
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
         elif type(model).__name__.endswith("ForTokenClassification"):

@@ -119,14 +119,24 @@ class EmbeddingGemma2(transformers.EmbeddingGemma2Model):
         return BaseModelOutput(last_hidden_state=super().forward(input_ids=input_ids).last_hidden_state)
 
 
+class Splade(transformers.BertForMaskedLM):
+    def forward(self, **inputs):
+        return super().forward(**inputs).logits[0]
+
+    @staticmethod
+    def pooled(logits):
+        return torch.log1p(torch.relu(logits.max(0).values))
+
+
 # Architectures of these classes.
-ARCHITECTURES = {"JinaV5": "JinaEmbeddingsV5Model", "JinaV5Nano": "JinaEmbeddingsV5Model", "EmbeddingGemma2": "EmbeddingGemma2Model"}
+ARCHITECTURES = {"Splade": "BertSpladeSparseEmbeddingModel", "JinaV5": "JinaEmbeddingsV5Model", "JinaV5Nano": "JinaEmbeddingsV5Model", "EmbeddingGemma2": "EmbeddingGemma2Model"}
 
 
-def cases(decoder):
-    """Returns rows for make_encoder_goldens.py. `decoder` are fields of a small decoder."""
+def cases(bert, decoder):
+    """Returns rows for make_encoder_goldens.py. `bert` and `decoder` are fields of small models."""
     headless = {name: value for name, value in decoder.items() if name != "head_dim"}
     return {
+        "splade": (Splade, transformers.BertConfig(**bert)),
         "lfm2-both-ways": (Lfm2BidirectionalModel, transformers.Lfm2Config(**headless, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False,
                                                                           conv_bias=True, attn_implementation="eager")),
         "deepseek-both-ways": (DeepseekV3BidirectionalModel, transformers.DeepseekV3Config(
