@@ -57,6 +57,7 @@ CLASSES = {
     "ColBERTLfm2Model": ("lfm2", "Lfm2Config"),
     "ColBERTModernBertModel": ("modernbert", "ModernBertConfig"),
     "ColModernVBertForRetrieval": ("modernbert", "ModernBertConfig"),
+    "ColPaliForRetrieval": None,
     "ColQwen3": ("qwen3", "Qwen3Config"),
     "ColQwen3_5": ("qwen3_5", "Qwen3_5TextConfig"),
     "CwmForCausalLM": ("cwm", "CwmConfig"),
@@ -345,7 +346,8 @@ GIVEN = {"ColBERTLfm2Model": {"hidden_act": "silu"}, "Cohere2VisionForConditiona
          "BailingMoeV3ForCausalLM": {"first_k_dense_replace": 1, "head_dim": 128, "layer_group_size": 8, "no_kda_lora": True, "num_nextn_predict_layers": 0,
                                      "short_conv_kernel_size": 4},
          "EmbeddingGemma2Model": {"vocab_size_per_layer_input": 0}, "JinaEmbeddingsV5Model": {"is_decoder": True},
-         # llm_config has the fields
+         # Nested configurations have the fields.
+         "ColPaliForRetrieval": {"embedding_dim": 128, "vlm_config": {"text_config": {}}},
          **dict.fromkeys(("LlamaNemotronVLForSequenceClassification", "LlamaNemotronVLModel"), {"llm_config": {"pooling": "avg"}}),
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
