@@ -127,7 +127,7 @@ class ColPaliText(transformers.GemmaPreTrainedModel):
         return F.normalize(self.embedding_proj_layer(self.model(input_ids=input_ids, use_cache=False).last_hidden_state), dim=-1)
 
     @staticmethod
-    def of_tokens(vectors):
+    def token_rows(vectors):
         return vectors[0]
 
     @staticmethod
