@@ -321,6 +321,7 @@ GIVEN = {"ColBERTLfm2Model": {"hidden_act": "silu"}, "Cohere2VisionForConditiona
          **dict.fromkeys(("SarvamMLAForCausalLM", "SarvamMoEForCausalLM", "Param2MoEForCausalLM"), {
              "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": True, "num_shared_experts": 1, "score_function": "sigmoid"}),
          "PanguUltraMoEForCausalLM": {"n_group": 1, "topk_group": 1, "rope_theta": 10000.0},
+         "LagunaForCausalLM": {"first_k_dense_replace": 1},
          "BeamForCausalLM": {  # of vLLM 0.33
              "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 32768, "moe_intermediate_size": 768, "norm_topk_prob": True,
              "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 24, "num_key_value_heads": 4, "rms_norm_eps": 1e-6,

@@ -1316,9 +1316,9 @@ CASES = {
                                         layer_group_size=3, linear_head_dim=16, kda_lower_bound=-4.0, short_conv_kernel_size=4), dict(
         weights=biased_routers, config=bailing_v3, tensors=bailing_v3_tensors)),
     "beam": ("Beam", dict(SMALL, num_hidden_layers=3, head_dim=24, rms_norm_eps=1e-5, moe_intermediate_size=40, num_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2,
-                          routed_scaling_factor=1.5, norm_topk_prob=True, sliding_window=9, final_logit_softcapping=8.0, rope_parameters=dict(rope_type="default", rope_theta=1e4),
+                          routed_scaling_factor=1.5, norm_topk_prob=True, sliding_window=9, final_logit_softcapping=8.0, rope_parameters=dict(rope_type="default", rope_theta=5e3),
                           layer_types=["sliding_attention", "full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "sparse"]), dict(weights=biased_routers)),
-    "domyn_edge": ("DomynEdge", dict(SMALL, num_hidden_layers=3, head_dim=24, head_dims=[24, 16, 24], rms_norm_eps=1e-5, rope_parameters=dict(rope_type="default", rope_theta=1e4),
+    "domyn_edge": ("DomynEdge", dict(SMALL, num_hidden_layers=3, head_dim=24, head_dims=[24, 16, 24], rms_norm_eps=1e-5, rope_parameters=dict(rope_type="default", rope_theta=5e3),
                                      position_layers=["rope", "rope", "nope"], window_sizes=[[8, 0], [5, 0], [-1, -1]]), dict(config=domyn_edge)),
     "laguna": ("Laguna", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5, num_experts_per_tok=2,
                               num_attention_heads_per_layer=[3, 4, 2], moe_routed_scaling_factor=1.5, sliding_window=9,

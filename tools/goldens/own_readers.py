@@ -67,7 +67,7 @@ def merge_adapter(folder, model):
         a, b = (0.1 * torch.randn(shape, generator=generator) for shape in ((rank, module.in_features), (module.out_features, rank)))
         with torch.no_grad():
             # files have bf16, and so has the sum
-            module.weight.copy_((module.weight + alpha / rank * b @ a).to(torch.bfloat16))
+            module.weight.copy_((module.weight + alpha / rank * (b @ a)).to(torch.bfloat16))
         tensors |= {f"base_model.model.{name}.lora_{which}.weight": t.contiguous() for which, t in (("A", a), ("B", b))}
     os.makedirs(folder)
     save_file(tensors, os.path.join(folder, "adapter_model.safetensors"))

@@ -29,9 +29,12 @@ static Result<ModelSpec> describe_beam(const Config& file) {
   const Config config = file.with_names({{"n_routed_experts", "num_experts"}});
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(set_windows(spec, config, [](int) { return true; }));
-  // rope_parameters has one entry, of the layers with windows.
-  TRY(spec.ropes[0],
-      read_rope(config, {}, spec.layers[0].attention().head_dim, spec.max_positions, "sliding_attention"));
+  // rope_parameters may have an entry for the layers with windows.
+  TRY(const std::optional<Config> ropes, config.object("rope_parameters"));
+  if (ropes && ropes->has("sliding_attention")) {
+    TRY(spec.ropes[0], read_rope(config, {}, spec.layers[0].attention().head_dim, spec.max_positions,
+                                 "sliding_attention"));
+  }
   spec.temperature = {.power = 0.1, .length = 2048, .shift = 1};
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();

@@ -52,6 +52,10 @@ static Result<ModelSpec> describe_laguna(const Config& file) {
       {{"n_routed_experts", "num_experts"}, {"routed_scaling_factor", "moe_routed_scaling_factor"}});
   TRY_VOID(refuse(config, "attention_bias", true));
   TRY_VOID(refuse(config, "moe_apply_router_weight_on_input", true));
+  if (config.has("swa_rope_parameters"))
+    return field_failure("swa_rope_parameters", ErrorCode::unsupported,
+                         "{} is not supported: write rope_parameters with an object for each type of layer",
+                         config.where("swa_rope_parameters"));
   TRY(const float cap, soft_cap(config, "moe_router_logit_softcapping"));
   if (cap > 0)
     return field_failure("moe_router_logit_softcapping", ErrorCode::unsupported,
