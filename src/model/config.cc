@@ -131,6 +131,12 @@ Result<Config> Config::load(const std::string& directory, const boost::json::obj
   return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, overrides);
 }
 
+Config Config::with_fields_of(const Config& other) const {
+  Config config = *this;
+  merge(config.fields_, other.fields_);
+  return config;
+}
+
 Config Config::of(boost::json::object fields, std::string file, Names names) {
   Config config;
   config.fields_ = std::move(fields);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "model/adapter_config.h"
 #include "model/added_token.h"
 #include "model/config.h"
 #include "model/families/families.h"
@@ -427,6 +428,25 @@ Result<Checkpoint> with_last_task(const Config& config, Checkpoint checkpoint) {
   return with_change(checkpoint, std::ssize(tasks) - 1, static_cast<float>(alpha / rank));
 }
 
+// Jina v5 has a folder with an adapter for each task. The field jina_task selects the task, as in vLLM.
+Result<Checkpoint> with_task(const Config& config, const std::string& path, Checkpoint checkpoint) {
+  TRY(const std::vector<std::string> architectures, config.outer().texts("architectures"));
+  if (architectures != std::vector<std::string>{"JinaEmbeddingsV5Model"}) return checkpoint;
+  constexpr std::string_view kTasks[] = {"retrieval", "text-matching", "classification", "clustering"};
+  TRY(const std::string task, config.text("jina_task", std::string(kTasks[0])));
+  if (std::ranges::count(kTasks, task) == 0)
+    return invalid("jina_task", "{} is \"{}\", but must be one of {}", config.where("jina_task"), task,
+                   fmt::join(kTasks, ", "));
+  const std::string folder = path + "/adapters/" + task;
+  if (!std::filesystem::exists(folder)) {
+    log_warning("{} is missing: the model is used without the adapter of its task", folder);
+    return checkpoint;
+  }
+  TRY(const AdapterConfig adapter, load_adapter_config(folder));
+  TRY(const Checkpoint changes, Checkpoint::open(folder + "/adapter_model.safetensors"));
+  return with_adapter(checkpoint, changes, adapter.scale_of(""));
+}
+
 }  // namespace
 
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides,
@@ -436,6 +456,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::o
   TRY(const Config config, Config::load(path, overrides));
   TRY(const PackedFormat packed, packed_format(config));
   TRY(Checkpoint checkpoint, Checkpoint::open(files, packed));
+  TRY(checkpoint, with_task(config, path, std::move(checkpoint)));
   return with_last_task(config, std::move(checkpoint));
 }
 

@@ -248,7 +248,7 @@ class Loader {
     for (const RopeSpec& rope : model_.spec.ropes) {
       floats += padded(rope.rotary_dim / 2);
     }
-    if (model_.spec.temperature.beta != 0) floats += padded(model_.max_model_len);
+    if (model_.spec.temperature.length > 0) floats += padded(model_.max_model_len);
     TRY(model_.vectors, backend_.device->allocate(static_cast<std::size_t>(floats) * sizeof(float)));
     model_.weight_bytes = model_.vectors.bytes();
     model_.checkpoint_bytes = checkpoint_.bytes();
@@ -259,7 +259,7 @@ class Loader {
           row > 0 ? arena_.put(values, {vector->size / row, row}) : arena_.put(values, {vector->size});
     }
     load_ropes();
-    if (model_.spec.temperature.beta != 0)
+    if (model_.spec.temperature.length > 0)
       model_.temperatures =
           arena_.put(temperatures(model_.spec.temperature, model_.max_model_len), {model_.max_model_len});
     return {};

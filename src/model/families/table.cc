@@ -14,8 +14,10 @@
   X(afmoe)                 \
   X(apertus)               \
   X(bailing)               \
+  X(bailing_v3)            \
   X(bamba)                 \
   X(bart)                  \
+  X(beam)                  \
   X(bert)                  \
   X(bloom)                 \
   X(chatglm)               \
@@ -27,6 +29,7 @@
   X(deepseek)              \
   X(deepseek_kin)          \
   X(deepseek_v4)           \
+  X(domyn_edge)            \
   X(dots_ocr)              \
   X(ernie)                 \
   X(falcon)                \
@@ -45,6 +48,7 @@
   X(idefics3)              \
   X(internvl)              \
   X(kimi_linear)           \
+  X(laguna)                \
   X(lfm2)                  \
   X(llama)                 \
   X(llama4)                \
@@ -56,6 +60,7 @@
   X(mistral)               \
   X(modernbert)            \
   X(mpt)                   \
+  X(muse_glimmer)          \
   X(nemotron)              \
   X(nemotron_h)            \
   X(nemotron_nas)          \
@@ -78,6 +83,7 @@
   X(solar)                 \
   X(stablelm)              \
   X(starcoder)             \
+  X(step1)                 \
   X(step3)                 \
   X(step3p5)               \
   X(t5)                    \
