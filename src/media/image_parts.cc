@@ -8,6 +8,7 @@
 #include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
 #include "media/ratio_tiles.h"
+#include "media/split_tiles.h"
 #include "media/square.h"
 #include "media/tiles.h"
 #include "media/token_budget.h"
@@ -32,6 +33,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return pinned_tile_grid(width, height, *tiles);
   if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule))
     return padded_tile_grid(width, height, *tiles);
+  if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
+    return split_tile_grid(width, height, *split);
   if (const auto* budget = std::get_if<TokenBudgetRule>(&config.rule))
     return token_budget_grid(width, height, *budget);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
@@ -47,6 +50,8 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
   if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
     return {stack_pinned_tiles(image, grid, *tiles, config.filter)};
   if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule)) return {stack_padded_tiles(image, grid, *tiles)};
+  if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
+    return cut_split_tiles(image, grid, *split, config.filter);
   return {resize(image, grid.width, grid.height, config.filter)};
 }
 
@@ -57,6 +62,8 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
     return text;
   };
   if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, tokens(tokens_per_part));
+  if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
+    return split_tiles_text(grid, *split, config.token);
   if (const auto* rule = std::get_if<LongestEdgeRule>(&config.rule)) {
     const std::string row = tokens(grid.width / rule->unit);
     std::string all = config.before + row;

@@ -194,6 +194,34 @@ Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
   return read_pixels(config, rule);
 }
 
+// The limits are numbers of tokens; a token has encoder_patch_size times downsample_factor pixels on each side.
+Result<> read_split_tiles(const Config& config, media::ProcessorConfig& out) {
+  constexpr Config::Range kTiles{1, 64};
+  media::SplitTileRule rule;
+  TRY(rule.patch_size, config.integer("encoder_patch_size", {1, 1024}, 16));
+  TRY(const int factor, config.integer("downsample_factor", {1, 64}, 2));
+  rule.whole.unit = rule.patch_size * factor;
+  rule.whole.growth = media::AnySizeRule::Growth::rounded;
+  const std::int64_t token = std::int64_t{rule.whole.unit} * rule.whole.unit;
+  const Config::Range range{1, std::max<std::int64_t>(1, kPixelsMax / token)};
+  TRY(const int least, config.integer("min_image_tokens", range, 64));
+  TRY(const int most, config.integer("max_image_tokens", range, 256));
+  rule.whole.pixels_min = least * token;
+  rule.whole.pixels_max = most * token;
+  TRY(rule.tiles.tile_size, config.integer("tile_size", kEdge, 512));
+  if (rule.tiles.tile_size % rule.whole.unit != 0)
+    return invalid("tile_size", "{} is {}, but must be a multiple of encoder_patch_size {} times downsample_factor {}",
+                   config.where("tile_size"), rule.tiles.tile_size, rule.patch_size, factor);
+  TRY(rule.tolerance, config.number("max_pixels_tolerance", {0, 1e6}, 2));
+  TRY(rule.tiles.tiles_min, config.integer("min_tiles", {2, 64}, 2));
+  TRY(rule.tiles.tiles_max, config.integer("max_tiles", {rule.tiles.tiles_min, 64}, 10));
+  TRY_VOID(refuse_false(config, "use_thumbnail"));
+  TRY(const bool splits, config.boolean("do_image_splitting", true));
+  if (!splits) rule.tiles.tiles_max = 1;
+  out.rule = rule;
+  return {};
+}
+
 // pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
@@ -296,6 +324,7 @@ const Kind kProcessors[] = {
       .after = "</img>"},
      {"min_patches", "max_patches"}},
     {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
+    {"Lfm2VlImageProcessor", read_split_tiles, {.filter = Filter::bilinear}, {}},
     {"LlavaNextImageProcessor",
      read_next_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},

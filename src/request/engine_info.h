@@ -74,6 +74,8 @@ struct EngineInfo {
   int max_logprobs = 20;    // maximum number of logprobs per token; -1: the complete vocabulary
   bool priorities = false;  // whether Request::priority has an effect
   int max_loras = 0;        // maximum number of LoRA adapters in memory; 0: LoRA is disabled
+  // whether all tokens of a prompt attend to each other, so that one step must compute them all
+  bool whole_prompts = false;
   int prompt_embeds = 0;    // width of prompt embeddings; 0: the engine does not accept embeddings
 
   // How images become prompt tokens. `token_id` is the id of all image tokens. With `size` above 0,

@@ -231,6 +231,16 @@ MediaPart source_of(std::span<const TokenId> text) {
           .columns = static_cast<int>(text.size())};
 }
 
+Hash128 with_prompt(Hash128 identity, std::span<const TokenId> prompt, std::span<const MediaPart> media) {
+  const Hash128 ids = hash_bytes(HashAlgorithm::sha256, std::as_bytes(prompt), 0);
+  std::vector<std::uint64_t> all{identity.low, identity.high, ids.low, ids.high};
+  for (const MediaPart& part : media) {
+    all.push_back(part.digest.low);
+    all.push_back(part.digest.high);
+  }
+  return hash_of(all);
+}
+
 Hash128 with_sources(Hash128 identity, std::span<const MediaPart> images) {
   for (const MediaPart& image : images)
     if (image.tokens == 0)

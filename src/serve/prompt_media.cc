@@ -13,6 +13,7 @@
 #include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
 #include "media/sound.h"
+#include "media/split_tiles.h"
 #include "serve/image_overrides.h"
 #include "serve/media_fetch.h"
 #include "serve/read_media.h"
@@ -72,13 +73,16 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   const std::int64_t tokens = rule.tiled      ? tokens_of(tiles, rule)
                               : rule.size > 0 ? rule.tokens
                                               : std::int64_t{columns} * (grid.height / rule.unit);
-  const std::int64_t all = (rule.tiled ? 1 : grid.parts()) * tokens;
+  const auto* const split = std::get_if<media::SplitTileRule>(&config.rule);
+  const std::int64_t all =
+      split ? media::split_tile_tokens(grid, *split) : (rule.tiled ? 1 : grid.parts()) * tokens;
   if (all > tokens_max) return std::unexpected(no_room("image", all, service));
   ReadMedia read{media::parts_text(grid, config, static_cast<int>(tokens)), {}};
   for (const media::Image& part : media::cut_parts(std::move(image), grid, config)) {
-    read.parts.push_back({.tokens = static_cast<int>(tokens),
+    const int across = split ? part.width / rule.unit : columns;
+    read.parts.push_back({.tokens = split ? across * (part.height / rule.unit) : static_cast<int>(tokens),
                           .bytes = {part.pixels.begin(), part.pixels.end()},
-                          .columns = columns,
+                          .columns = across,
                           .row_breaks = rule.row_breaks,
                           .tiles = tiles});
     read.parts.back().digest = digest_of(read.parts.back());

@@ -40,6 +40,7 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+import prefix_vision_cases
 import similar_vision_cases
 
 TEMPLATE = (
@@ -304,7 +305,9 @@ def make_square(directory, case):
                                                **case["options"]))
     images = case["images"](**case["sizes"])
     images.save_pretrained(directory)
-    if case["model"] is transformers.LlavaForConditionalGeneration:
+    if case["model"] is transformers.PaliGemmaForConditionalGeneration:
+        processor = transformers.PaliGemmaProcessor(images, tokenizer, chat_template=case["template"])
+    elif case["model"] is transformers.LlavaForConditionalGeneration:
         processor = transformers.LlavaProcessor(images, tokenizer, patch_size=case["vision"]["patch_size"], num_additional_image_tokens=1,
                                                 vision_feature_select_strategy="default", chat_template=case["template"])
     else:
@@ -570,7 +573,8 @@ def budget_of(image, images, model):
 
 # By a field that only cases of this kind have.
 KINDS = {"padded": (make_padded, padded_of), "scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
-         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of)}
+         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of),
+         "split": (lambda directory, case: prefix_vision_cases.make_split(sys.modules[__name__], directory, case), prefix_vision_cases.split_of)}
 
 
 def make(directory, case):
@@ -632,7 +636,8 @@ def make(directory, case):
 
 
 def main():
-    CASES.update(similar_vision_cases.cases(sys.modules[__name__]))
+    base = sys.modules[__name__]
+    CASES.update(similar_vision_cases.cases(base) | prefix_vision_cases.cases(base))
     out, wanted = sys.argv[1], sys.argv[2:] or CASES
     for name in wanted:
         directory = os.path.join(out, name)

@@ -46,6 +46,7 @@
   X(internvl)              \
   X(kimi_linear)           \
   X(lfm2)                  \
+  X(lfm2_vl)               \
   X(llama)                 \
   X(llama4)                \
   X(llava)                 \
@@ -63,6 +64,7 @@
   X(olmo)                  \
   X(opt)                   \
   X(paddleocr_vl)          \
+  X(paligemma)             \
   X(phi)                   \
   X(phi3)                  \
   X(phi4_multimodal)       \
