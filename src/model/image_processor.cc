@@ -11,6 +11,7 @@
 
 #include "model/internvl_chat_processor.h"
 #include "model/processor_file.h"
+#include "model/split_tile_processor.h"
 #include "model/video_processor.h"
 
 namespace octavo {
@@ -194,34 +195,6 @@ Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
   return read_pixels(config, rule);
 }
 
-// The limits are numbers of tokens; a token has encoder_patch_size times downsample_factor pixels on each side.
-Result<> read_split_tiles(const Config& config, media::ProcessorConfig& out) {
-  constexpr Config::Range kTiles{1, 64};
-  media::SplitTileRule rule;
-  TRY(rule.patch_size, config.integer("encoder_patch_size", {1, 1024}, 16));
-  TRY(const int factor, config.integer("downsample_factor", {1, 64}, 2));
-  rule.whole.unit = rule.patch_size * factor;
-  rule.whole.growth = media::AnySizeRule::Growth::rounded;
-  const std::int64_t token = std::int64_t{rule.whole.unit} * rule.whole.unit;
-  const Config::Range range{1, std::max<std::int64_t>(1, kPixelsMax / token)};
-  TRY(const int least, config.integer("min_image_tokens", range, 64));
-  TRY(const int most, config.integer("max_image_tokens", range, 256));
-  rule.whole.pixels_min = least * token;
-  rule.whole.pixels_max = most * token;
-  TRY(rule.tiles.tile_size, config.integer("tile_size", kEdge, 512));
-  if (rule.tiles.tile_size % rule.whole.unit != 0)
-    return invalid("tile_size", "{} is {}, but must be a multiple of encoder_patch_size {} times downsample_factor {}",
-                   config.where("tile_size"), rule.tiles.tile_size, rule.patch_size, factor);
-  TRY(rule.tolerance, config.number("max_pixels_tolerance", {0, 1e6}, 2));
-  TRY(rule.tiles.tiles_min, config.integer("min_tiles", {2, 64}, 2));
-  TRY(rule.tiles.tiles_max, config.integer("max_tiles", {rule.tiles.tiles_min, 64}, 10));
-  TRY_VOID(refuse_false(config, "use_thumbnail"));
-  TRY(const bool splits, config.boolean("do_image_splitting", true));
-  if (!splits) rule.tiles.tiles_max = 1;
-  out.rule = rule;
-  return {};
-}
-
 // pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
@@ -380,6 +353,8 @@ struct Wording {
   bool breaks = true;      // false: there are no texts before, between and after the rows of an image
 };
 constexpr Wording kWordings[] = {
+    {"Keye", "<|image_pad|>"},
+    {"KeyeVL1_5", "<|image_pad|>"},
     {"dots_ocr", "<|imgpad|>"},
     {"lighton_ocr", "<|image_pad|>", false},
     {"opencua", "<|media_placeholder|>"},
@@ -405,8 +380,10 @@ Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) 
   return {};
 }
 
-Result<const Kind*> kind_of(const Config& config) {
-  TRY(const std::string name, config.text("image_processor_type", ""));
+// `model_type` selects the processor of models whose files have the name of another processor.
+Result<const Kind*> kind_of(const Config& config, std::string_view model_type) {
+  TRY(std::string name, config.text("image_processor_type", ""));
+  if (model_type == "Keye" || model_type == "KeyeVL1_5") name = "PaddleOCRVLImageProcessor";
   for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
   return field_failure("image_processor_type", ErrorCode::unsupported,
@@ -469,13 +446,14 @@ Result<std::array<float, 3>> channels(const Config& config, std::string_view fie
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
+  std::string type;
   if (const auto model = Config::load(directory)) {
-    TRY(const std::string type, type_of(*model));
+    TRY(type, type_of(*model));
     if (type == "internvl_chat" || type == "skywork_chat")
       return read_internvl_chat(directory, *model, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
-  TRY(const Kind* const kind, kind_of(config));
+  TRY(const Kind* const kind, kind_of(config, type));
   TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
     const bool wanted = step != "do_normalize" || kind->normalises;

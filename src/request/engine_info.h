@@ -74,8 +74,6 @@ struct EngineInfo {
   int max_logprobs = 20;    // maximum number of logprobs per token; -1: the complete vocabulary
   bool priorities = false;  // whether Request::priority has an effect
   int max_loras = 0;        // maximum number of LoRA adapters in memory; 0: LoRA is disabled
-  // whether all tokens of a prompt attend to each other, so that one step must compute them all
-  bool whole_prompts = false;
   int prompt_embeds = 0;    // width of prompt embeddings; 0: the engine does not accept embeddings
 
   // How images become prompt tokens. `token_id` is the id of all image tokens. With `size` above 0,
@@ -90,6 +88,7 @@ struct EngineInfo {
     bool row_breaks = false;  // see MediaPart::row_breaks
     // whether an image's tokens attend to each other, so that one step must compute them all
     bool whole = false;
+    bool whole_prompts = false;  // the same for all tokens of a prompt, with or without images
     // whether an image consists of several squares of `size` pixels (MediaPart::Tiles)
     bool tiled = false;
     // Only with `tiled`. If not 0, the complete image comes last: its tokens follow the tokens of the tiles

@@ -233,7 +233,7 @@ void Engine::admit(Submission& submission) {
   const Request& request = accepted->request;
   sessions_.begin(accepted);
   accepted->unfinished = request.answers();
-  if (info_.whole_prompts)
+  if (info_.image.whole_prompts)
     accepted->wholes = {{0, static_cast<int>(request.prompt.size())}};
   else if (info_.image.whole)
     accepted->wholes = media_spans(request.media);
@@ -273,12 +273,12 @@ void Engine::start(AnswerIndex index) {
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
-  if (info_.whole_prompts)
+  if (info_.image.whole_prompts)
     answer.accepted->identity = with_prompt(answer.accepted->identity, request.prompt, request.media);
   // Events can report the identity as the names of adapter and salt, if it contains neither a tenant nor
   // media.
   if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty() &&
-      !info_.whole_prompts)
+      !info_.image.whole_prompts)
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }

@@ -78,8 +78,32 @@ static Result<ModelSpec> describe_paligemma(const Config& config) {
   return with_pali_tower(std::move(spec), config, "", "model.");
 }
 
+// The fields of the language model and its encoder are in vlm_config.
+static Result<ModelSpec> describe_colpali(const Config& config) {
+  TRY(const std::optional<Config> vlm, config.object("vlm_config"));
+  if (!vlm)
+    return invalid("vlm_config", "{} is missing, but must have the configuration of the language model",
+                   config.where("vlm_config"));
+  TRY(const std::optional<Config> text, vlm->object("text_config"));
+  TRY(ModelSpec spec, describe_pali_text(text.value_or(Config())));
+  for (LayerSpec& layer : spec.layers) layer.attention().mask.causal = false;
+  spec = as_embedder(std::move(spec));
+  HeadLayer linear{.name = "embedding_proj_layer"};
+  TRY(linear.outputs, config.integer("embedding_dim", {1, 1 << 16}, 128));
+  spec.head = Head{.each_token = true, .normalise = true, .layers = {std::move(linear)}};
+  TRY(spec, with_pali_tower(std::move(spec), *vlm, "vlm.", "vlm.model."));
+  spec.names.prefixes.emplace_back("vlm.language_model.");
+  ModelSpec tower = *spec.media.tower;
+  for (Names* names : {&tower.names, &*tower.other_names}) names->ignorable.emplace_back("embedding_proj_layer.*");
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> paligemma_families() {
-  static constexpr Family kRows[] = {{"PaliGemmaForConditionalGeneration", describe_paligemma}};
+  static constexpr Family kRows[] = {
+      {"ColPaliForRetrieval", describe_colpali},
+      {"PaliGemmaForConditionalGeneration", describe_paligemma},
+  };
   return kRows;
 }
 
