@@ -57,9 +57,9 @@ struct AnySizeRule {
 
 // Makes one part of any size. Cuts larger images into square tiles first (split_tiles.h).
 struct SplitTileRule {
-  AnySizeRule whole;    // size of the whole image
-  RatioTileRule tiles;  // with tiles_max 1, no image is cut
-  int patch_size = 0;   // pixels
+  AnySizeRule whole;     // size of the whole image
+  RatioTileRule tiles;   // with tiles_max 1, no image is cut
+  int patch_size = 0;    // pixels
   double tolerance = 2;  // images with more than tolerance * whole.pixels_max pixels are cut
 };
 

@@ -1,5 +1,5 @@
-// Preprocessing of images for LFM2-VL (Liquid AI, 2025): one part of any size or, for large images, square tiles
-// and then the whole image at any size. Gives the same pixels as Lfm2VlImageProcessor of transformers.
+// Preprocessing of images for LFM2-VL (Liquid AI, 2025): one part of any size or, for large images, square
+// tiles and then the whole image at any size. Gives the same pixels as Lfm2VlImageProcessor of transformers.
 #pragma once
 
 #include <string>

@@ -178,9 +178,9 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
     tower.max_positions = static_cast<int>(std::max(any->pixels_max / any->weight, video_pixels_max(config)) /
                                            (tower.inputs.image->patch_size * tower.inputs.image->patch_size));
   if (const auto* split = std::get_if<media::SplitTileRule>(&config.rule))
-    tower.max_positions =
-        static_cast<int>(std::max(split->whole.pixels_max, std::int64_t{split->tiles.tile_size} * split->tiles.tile_size) /
-                         (split->patch_size * split->patch_size));
+    tower.max_positions = static_cast<int>(
+        std::max(split->whole.pixels_max, std::int64_t{split->tiles.tile_size} * split->tiles.tile_size) /
+        (split->patch_size * split->patch_size));
   if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
     const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.inputs.image->merge;
     tower.max_positions = side * side;

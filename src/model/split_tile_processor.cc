@@ -20,7 +20,8 @@ Result<> read_split_tiles(const Config& config, media::ProcessorConfig& out) {
   rule.whole.pixels_max = most * token;
   TRY(rule.tiles.tile_size, config.integer("tile_size", {1, 1 << 16}, 512));
   if (rule.tiles.tile_size % rule.whole.unit != 0)
-    return invalid("tile_size", "{} is {}, but must be a multiple of encoder_patch_size {} times downsample_factor {}",
+    return invalid("tile_size",
+                   "{} is {}, but must be a multiple of encoder_patch_size {} times downsample_factor {}",
                    config.where("tile_size"), rule.tiles.tile_size, rule.patch_size, factor);
   TRY(rule.tolerance, config.number("max_pixels_tolerance", {0, 1e6}, 2));
   TRY(rule.tiles.tiles_min, config.integer("min_tiles", {2, 64}, 2));

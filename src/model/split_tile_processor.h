@@ -7,7 +7,8 @@
 
 namespace octavo {
 
-// The limits are numbers of tokens; a token has encoder_patch_size times downsample_factor pixels on each side.
+// The limits are numbers of tokens; a token has encoder_patch_size times downsample_factor pixels on each
+// side.
 Result<> read_split_tiles(const Config& config, media::ProcessorConfig& out);
 
 }  // namespace octavo

@@ -41,7 +41,8 @@ std::size_t max_model_len_of(const Service& service) {
 
 std::size_t longest_text(const Service& service, Task task) {
   const std::size_t most = max_model_len_of(service);
-  return task == Task::embed ? std::max(most, static_cast<std::size_t>(service.options.pooling.longest)) : most;
+  return task == Task::embed ? std::max(most, static_cast<std::size_t>(service.options.pooling.longest))
+                             : most;
 }
 
 Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {

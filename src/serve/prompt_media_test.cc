@@ -36,18 +36,18 @@ class ImagesTest : public ServeTest {
                      : Script{.tokens = {40, 41, 257}};
     };
     serve(script, [&](ServeOptions& options, http::ServerOptions&) {
-            if (vectors) {
-              engine_->described.max_model_len = context;
-              engine_->described.tasks = {.default_task = Task::embed, .pooled_size = 2};
-            }
-            engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
-            options.rules.limits.vocab_size = 288;
-            options.rules.max_model_len = context;
-            options.rules.images_max = 2;
-            options.media.images =
-                media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
-            options.eos_ids = {257};
-          });
+      if (vectors) {
+        engine_->described.max_model_len = context;
+        engine_->described.tasks = {.default_task = Task::embed, .pooled_size = 2};
+      }
+      engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
+      options.rules.limits.vocab_size = 288;
+      options.rules.max_model_len = context;
+      options.rules.images_max = 2;
+      options.media.images =
+          media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
+      options.eos_ids = {257};
+    });
   }
 
   std::string url_of(const std::string& picture) const {
@@ -98,7 +98,8 @@ TEST_F(ImagesTest, AreEmbeddedAsPartsOfAConversation) {
   EXPECT_EQ(cut.status, 400);
   EXPECT_THAT(cut.body, HasSubstr("messages: the conversation has"));
   const http::Response broken = post(
-      "/v1/embeddings", json::serialize(json::object{{"messages", {user(json::array{image("data:image/png;base64,TWFu")})}}}));
+      "/v1/embeddings",
+      json::serialize(json::object{{"messages", {user(json::array{image("data:image/png;base64,TWFu")})}}}));
   EXPECT_EQ(broken.status, 400);
   EXPECT_THAT(broken.body, HasSubstr("messages[0].content[0].image_url"));
 }

@@ -2,8 +2,10 @@
 import json
 import os
 
+import numpy
 import torch
 import transformers
+from safetensors.torch import save_file
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
 import similar_vision_cases
@@ -125,6 +127,38 @@ def split_of(image, images, model):
     return pixels_of(patches, rows, columns, images.encoder_patch_size)[None], patches.float(), torch.cat(features.pooler_output)[None]
 
 
+def make_colpali(base, directory, text, vision):
+    """Makes ColPali, which has a vector of each token in place of logits ("logits": the vectors before normalisation)."""
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    tokenizer = base.write_tokenizer(directory)
+    image_token = tokenizer.convert_tokens_to_ids("<image>")
+    config = transformers.ColPaliConfig(embedding_dim=20, vlm_config=transformers.PaliGemmaConfig(
+        text_config=text, vision_config=vision, image_token_index=image_token, projection_dim=48, hidden_size=48))
+    model = transformers.ColPaliForRetrieval(config).eval()
+    base.randomise(model)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    wide = transformers.ColPaliForRetrieval.from_pretrained(directory, dtype=torch.float32).eval()
+    images = transformers.SiglipImageProcessorPil(size={"height": 32, "width": 32}, resample=3)
+    images.save_pretrained(directory)
+    golden, pictures = {}, {name: base.read_picture(path) for name, path in base.write_pictures(directory, False).items()}
+    for name, picture in pictures.items():
+        pixels = images(picture, return_tensors="pt")["pixel_values"]
+        with torch.no_grad():
+            golden[f"rows.{name}"] = wide.vlm.get_image_features(pixels, return_dict=True).pooler_output
+        golden[f"decoded.{name}"] = torch.from_numpy(numpy.asarray(picture).copy())
+        golden[f"tiles.{name}"] = ((pixels * 0.5 + 0.5) * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
+    words = tokenizer("Describe the image.")["input_ids"]
+    ids = torch.tensor([[image_token] * 16 + words + [image_token] * 16 + words])
+    vectors = []
+    wide.embedding_proj_layer.register_forward_hook(lambda module, args, out: vectors.append(out))
+    with torch.no_grad():
+        wide(input_ids=ids, token_type_ids=torch.zeros_like(ids),
+             pixel_values=images([pictures["rgb.png"], pictures["photo.jpg"]], return_tensors="pt")["pixel_values"])
+    golden |= {"ids": ids[0].to(torch.int32), "answer": torch.zeros(12, dtype=torch.int32), "logits": vectors[0][0], "bf16_kl": torch.zeros(ids.shape[1])}
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, os.path.join(directory, "golden.safetensors"))
+
+
 def cases(base):
     """`base` is the module make_vision_goldens."""
     text = {k: v for k, v in base.TEXT.items() if k not in ("model_type", "pad_token_id")} | dict(pad_token_id=0)
@@ -142,6 +176,7 @@ def cases(base):
     onevision = base.CASES["llava_onevision"]
     split = dict(downsample_factor=2, min_image_tokens=4, max_image_tokens=30, tile_size=24, min_tiles=2, max_tiles=6)
     return {
+        "colpali": dict(make=lambda directory: make_colpali(base, directory, gemma | dict(model_type="gemma"), pali["vision"])),
         "cosmos3": base.QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig, publish=publish_cosmos3),
         "keye": keye | dict(model=Keye, publish=publish_keye("KeyeForConditionalGeneration", "Keye")),
         "keye1_5": keye | dict(model=Keye15, publish=publish_keye("KeyeVL1_5ForConditionalGeneration", "KeyeVL1_5")),

@@ -1,5 +1,5 @@
-// Tests engines that make vectors of conversations with images. The vectors, multiplied by the output matrix of
-// the model, are the logits of transformers (tests/data/vision).
+// Tests engines that make vectors of conversations with images. The vectors, multiplied by the output matrix
+// of the model, are the logits of transformers (tests/data/vision).
 #include <cstring>
 
 #include "engine/testing/encoder_rig.h"
@@ -14,7 +14,8 @@ using image_rig::Conversation;
 // The output matrix, [vocab, dim]. The checkpoint stores the upper halves of floats (bf16).
 std::vector<float> output_matrix(const std::string& directory) {
   const auto file = MappedFile::open(directory + "/model.safetensors").value();
-  const auto halves = values_of<std::uint16_t>(parse_safetensors(file.bytes(), directory).value(), "lm_head.weight");
+  const auto halves =
+      values_of<std::uint16_t>(parse_safetensors(file.bytes(), directory).value(), "lm_head.weight");
   std::vector<float> matrix;
   for (const std::uint16_t half : halves)
     matrix.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16));
@@ -35,7 +36,8 @@ float logits_difference(const Conversation& conversation, std::span<const float>
 }
 
 std::vector<float> vectors_of(const Conversation& conversation, EngineOptions options) {
-  const auto engine = encoder_rig::encoder_engine_of(conversation.golden.directory, {}, "cpu", "auto", options);
+  const auto engine =
+      encoder_rig::encoder_engine_of(conversation.golden.directory, {}, "cpu", "auto", options);
   EXPECT_TRUE(engine.has_value()) << engine.error().message;
   if (!engine) return {};
   Request request{.task = (*engine)->info().tasks.default_task, .prompt = conversation.prompt};
@@ -67,6 +69,14 @@ TEST(ImageVectors, OfTokensAreThoseOfTransformers) {
   ASSERT_EQ(vectors.size(), 48 * conversation.prompt.size());
   const std::size_t rows = conversation.bf16_kl.size();
   EXPECT_LE(logits_difference(conversation, std::span(vectors).last(48 * rows)), 1e-4F);
+}
+
+// ColPali: a vector of each token, which sees all tokens. The golden file has the vectors instead of logits.
+TEST(ImageVectors, OfColPaliAreThoseOfTransformers) {
+  const Conversation conversation("colpali");
+  const std::vector<float> vectors = vectors_of(conversation, {});
+  ASSERT_EQ(vectors.size(), conversation.logits.size());
+  EXPECT_LE(difference(vectors, conversation.logits), 1e-4F);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
 // its last layer, a projector of two matrices, and a Llama, Mistral or Qwen2. Pixtral has the same format
 // with another encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) divide images
-// into tiles. LLaVA-OneVision has a SigLIP encoder. R-4B (Jiang et al., 2025) and Bee (Zhang et al., 2025) have
-// LLaVA-OneVision's format and a norm before the projector.
+// into tiles. LLaVA-OneVision has a SigLIP encoder. R-4B (Jiang et al., 2025) and Bee (Zhang et al., 2025)
+// have LLaVA-OneVision's format and a norm before the projector.
 #include <utility>
 
 #include "kernels/sampling_math.h"

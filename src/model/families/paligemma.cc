@@ -1,6 +1,6 @@
-// PaliGemma (Beyer et al., 2024) and PaliGemma 2 (Steiner et al., 2024): a SigLIP encoder of square images, one
-// matrix, and a Gemma or Gemma 2. All tokens of a prompt see each other. ColPali (Faysse et al., 2024): a vector
-// for each token, from a matrix after the language model.
+// PaliGemma (Beyer et al., 2024) and PaliGemma 2 (Steiner et al., 2024): a SigLIP encoder of square images,
+// one matrix, and a Gemma or Gemma 2. All tokens of a prompt see each other. ColPali (Faysse et al., 2024): a
+// vector for each token, from a matrix after the language model.
 #include <algorithm>
 
 #include "kernels/sampling_math.h"
@@ -44,11 +44,12 @@ Result<ModelSpec> describe_pali_text(Config config) {
 void set_tower_names(Names& names, const std::string& outside, const std::string& inside) {
   names.prefixes = {outside + "vision_tower.vision_model.", outside + "vision_tower."};
   names.projector.matrices = {outside + "multi_modal_projector.linear"};
-  names.ignorable = {inside + "*", "lm_head.*", "*.position_ids", outside + "vision_tower.vision_model.head.*"};
+  names.ignorable = {inside + "*", "lm_head.*", "*.position_ids",
+                     outside + "vision_tower.vision_model.head.*"};
 }
 
-// Adds the encoder. `published` and `saved` are the prefixes of the complete model in published checkpoints and
-// in those that transformers 5 saves.
+// Adds the encoder. `published` and `saved` are the prefixes of the complete model in published checkpoints
+// and in those that transformers 5 saves.
 Result<ModelSpec> with_pali_tower(ModelSpec spec, const Config& config, const std::string& published,
                                   const std::string& saved) {
   TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, 256000));
@@ -94,7 +95,8 @@ static Result<ModelSpec> describe_colpali(const Config& config) {
   TRY(spec, with_pali_tower(std::move(spec), *vlm, "vlm.", "vlm.model."));
   spec.names.prefixes.emplace_back("vlm.language_model.");
   ModelSpec tower = *spec.media.tower;
-  for (Names* names : {&tower.names, &*tower.other_names}) names->ignorable.emplace_back("embedding_proj_layer.*");
+  for (Names* names : {&tower.names, &*tower.other_names})
+    names->ignorable.emplace_back("embedding_proj_layer.*");
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

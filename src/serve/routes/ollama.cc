@@ -105,8 +105,8 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool seve
     return invalid("prompt", "must be one text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
   TRY(openai::EmbeddingRequest texts, openai::parse_embedding_request(wanted, service->options.rules));
-  TRY(PoolingPlan plan, plan_embeddings(*service, std::move(texts),
-                                        openai::request_id_of(request.headers), reply));
+  TRY(PoolingPlan plan,
+      plan_embeddings(*service, std::move(texts), openai::request_id_of(request.headers), reply));
   constexpr std::string_view kRead[] = {"model", "input", "prompt", "truncate", "dimensions", "keep_alive"};
   for (const auto& [key, value] : body) {
     const std::string_view name = key;
