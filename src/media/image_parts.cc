@@ -6,6 +6,7 @@
 #include "media/any_size.h"
 #include "media/longest_edge.h"
 #include "media/padded_tiles.h"
+#include "media/patch_search.h"
 #include "media/pinned_tiles.h"
 #include "media/ratio_tiles.h"
 #include "media/split_tiles.h"
@@ -37,6 +38,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return split_tile_grid(width, height, *split);
   if (const auto* budget = std::get_if<TokenBudgetRule>(&config.rule))
     return token_budget_grid(width, height, *budget);
+  if (const auto* search = std::get_if<PatchSearchRule>(&config.rule))
+    return patch_search_grid(width, height, *search);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 

@@ -76,6 +76,12 @@ struct TokenBudgetRule {
   int tokens_max = 0;
 };
 
+// Makes one part of about the image's own size, within limits of patches (patch_search.h).
+struct PatchSearchRule {
+  int unit = 0;  // side of a patch in pixels
+  int patches_min = 0, patches_max = 0;
+};
+
 // Makes a tile of the whole image, then square tiles in one of several grids (pinned_tiles.h).
 struct PinnedTileRule {
   int tile_size = 0;  // side of a tile, in pixels
@@ -119,7 +125,7 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule, SplitTileRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule>
       rule = {};
   Filter filter = Filter::lanczos;
   // Channel values v in [0, 255] become (v * scale - mean) / std.

@@ -195,6 +195,16 @@ Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
   return read_pixels(config, rule);
 }
 
+Result<> read_patch_search(const Config& config, media::ProcessorConfig& out) {
+  media::PatchSearchRule rule;
+  TRY(rule.unit, config.integer("patch_size", {1, 1024}, 16));
+  const Config::Range range{1, std::max<std::int64_t>(1, kPixelsMax / rule.unit / rule.unit)};
+  TRY(rule.patches_max, config.integer("max_num_patches", range, 256));
+  TRY(rule.patches_min, config.integer("min_num_patches", {1, rule.patches_max}, 1));
+  out.rule = rule;
+  return {};
+}
+
 // pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
@@ -342,6 +352,10 @@ const Kind kProcessors[] = {
      {"size", "min_pixels", "max_pixels", "fps", "num_frames"},
      true,
      true},
+    {"Siglip2ImageProcessorNoUpscale",
+     read_patch_search,
+     {.filter = Filter::bilinear, .token = "<|dummy_0|>"},
+     {}},
     {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
     {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
 };

@@ -115,6 +115,7 @@ struct EngineInfo {
     int tokens = 0;
     int token_id = 0;
     bool whole = false;
+    bool trimmed = false;  // with `whole`: the prompt has no tokens for the silence after a sound
   };
   SoundRule sound{};
 

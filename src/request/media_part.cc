@@ -47,9 +47,10 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   if (sound.tokens < 1 || sound.tokens > rule.tokens)
     return invalid("images", "a sound must have 1 to {} tokens, got {}", rule.tokens, sound.tokens);
   const int rows = rule.frames / 2;
-  if (rule.whole && sound.tokens != rule.tokens)
+  if (rule.whole && !rule.trimmed && sound.tokens != rule.tokens)
     return invalid("images", "a window of sound must have {} tokens, got {}", rule.tokens, sound.tokens);
-  if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
+  const bool fits = rule.trimmed ? sound.columns == rows : sound.columns / (rows / rule.tokens) == sound.tokens;
+  if (sound.columns > rows || !fits || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
   if (sound.bytes.size() != bytes_of(rule))
     return invalid("images", "a spectrogram must have {} bytes, got {}", bytes_of(rule), sound.bytes.size());

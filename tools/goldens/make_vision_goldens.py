@@ -575,6 +575,7 @@ def budget_of(image, images, model):
 # By a field that only cases of this kind have.
 KINDS = {"padded": (make_padded, padded_of), "scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
          "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of),
+         "patches": (lambda directory, case: more_vision_cases.make_patches(sys.modules[__name__], directory, case), more_vision_cases.split_of),
          "split": (lambda directory, case: more_vision_cases.make_split(sys.modules[__name__], directory, case), more_vision_cases.split_of)}
 
 

@@ -5,7 +5,9 @@ import os
 import numpy
 import torch
 import transformers
+from PIL import Image
 from safetensors.torch import save_file
+from transformers.models.siglip2 import image_processing_siglip2 as siglip2
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
 import similar_vision_cases
@@ -127,6 +129,73 @@ def split_of(image, images, model):
     return pixels_of(patches, rows, columns, images.encoder_patch_size)[None], patches.float(), torch.cat(features.pooler_output)[None]
 
 
+class Phi4Vision(transformers.Lfm2VlForConditionalGeneration):
+    """Phi-4-reasoning-vision, from vLLM's code: a SigLIP 2 without its last layer and norm, two matrices, and a Phi-3."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        tower = self.model.vision_tower
+        tower.encoder.layers = tower.encoder.layers[:-1]
+        tower.post_layernorm, tower.head = torch.nn.Identity(), None
+        tower.use_head = False
+        self.post_init()
+
+
+class PatchImages:
+    """The image processor of Phi-4-reasoning-vision: as many patches as the image has, within limits."""
+    patch_size, min_num_patches, max_num_patches, encoder_patch_size = 6, 20, 60, 6
+
+    def __call__(self, images, return_tensors="pt"):
+        out = dict(pixel_values=[], pixel_attention_mask=[], spatial_shapes=[])
+        for image in images if isinstance(images, list) else [images]:
+            count = max(image.height // self.patch_size * (image.width // self.patch_size), 1)
+            height, width = siglip2.get_image_size_for_max_num_patches(image.height, image.width, self.patch_size,
+                                                               min(max(count, self.min_num_patches), self.max_num_patches))
+            pixels = torch.from_numpy(numpy.asarray(image.resize((width, height), Image.Resampling.BILINEAR)).copy()).float() / 127.5 - 1
+            patches, mask = siglip2.pad_along_first_dim(siglip2.convert_image_to_patches(pixels.permute(2, 0, 1), self.patch_size), self.max_num_patches)
+            for name, value in zip(out, (patches, mask, torch.tensor([height // self.patch_size, width // self.patch_size]))):
+                out[name].append(value)
+        return {name: torch.stack(values) for name, values in out.items()}
+
+    def save(self, directory):
+        with open(os.path.join(directory, "preprocessor_config.json"), "w") as file:
+            json.dump(dict(image_processor_type="Siglip2ImageProcessorNoUpscale", patch_size=self.patch_size, min_num_patches=self.min_num_patches,
+                           max_num_patches=self.max_num_patches), file, indent=2)
+
+
+class PatchProcessor:
+    def __init__(self, images, tokenizer):
+        self.images, self.tokenizer = images, tokenizer
+
+    def apply_chat_template(self, messages, **options):
+        return self.tokenizer.apply_chat_template(messages, tokenize=False, **options)
+
+    def __call__(self, text, images, return_tensors):
+        inputs = self.images(images)
+        pieces = text.split("<image>")
+        text = "".join(piece + "<image>" * int(shape.prod()) for piece, shape in zip(pieces, inputs["spatial_shapes"])) + pieces[-1]
+        return dict(self.tokenizer(text, return_tensors="pt", return_token_type_ids=False), **inputs)
+
+
+def make_patches(base, directory, case):
+    tokenizer = base.write_tokenizer(directory, base.TEMPLATE, case["special"], case["end"], case["names"])
+    base.save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], **case["options"]))
+    images = PatchImages()
+    images.save(directory)
+    return images, PatchProcessor(images, tokenizer)
+
+
+def publish_phi4(directory):
+    def rename(name):
+        for ours, theirs in (("model.vision_tower.", "model.vision_tower.vision_tower.vision_model."), ("model.language_model.", "model."),
+                             ("model.multi_modal_projector.linear_1", "model.mm_projector.0"), ("model.multi_modal_projector.linear_2", "model.mm_projector.2")):
+            name = name.replace(ours, theirs)
+        return name
+    similar_vision_cases.rewrite(directory, rename, lambda config: config["text_config"] | dict(
+        architectures=["Phi4ForCausalLMV"], model_type="phi4-siglip", image_token_id=259, vision_config=config["vision_config"],
+        tie_word_embeddings=False))
+
+
 def make_colpali(base, directory, text, vision):
     """Makes ColPali, which has a vector of each token in place of logits ("logits": the vectors before normalisation)."""
     torch.manual_seed(0)
@@ -180,6 +249,12 @@ def cases(base):
         "cosmos3": base.QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig, publish=publish_cosmos3),
         "keye": keye | dict(model=Keye, publish=publish_keye("KeyeForConditionalGeneration", "Keye")),
         "keye1_5": keye | dict(model=Keye15, publish=publish_keye("KeyeVL1_5ForConditionalGeneration", "KeyeVL1_5")),
+        "phi4_reasoning_vision": dict(
+            patches=True, model=Phi4Vision, config=transformers.Lfm2VlConfig, end="<end_of_utterance>", special=base.SPECIAL, names=dict(image_token="<image>"),
+            options=dict(downsample_factor=1, projector_hidden_size=48, projector_use_layernorm=False, image_token_id=259, tie_word_embeddings=False),
+            text=text | dict(model_type="phi3", tie_word_embeddings=False), publish=publish_phi4,
+            vision={k: v for k, v in siglip.items() if k != "image_size"} | dict(
+                patch_size=6, num_patches=25, num_hidden_layers=3, model_type="siglip2_vision_model", vision_use_head=False)),
         "paligemma": pali | dict(text=gemma | dict(model_type="gemma", hidden_act="gelu_pytorch_tanh")),
         "paligemma2": pali | dict(text=gemma | dict(model_type="gemma2", query_pre_attn_scalar=24, sliding_window=512, num_hidden_layers=2)),
         "lfm2_vl": dict(split=split, model=transformers.Lfm2VlForConditionalGeneration, config=transformers.Lfm2VlConfig, end="<end_of_utterance>",

@@ -41,12 +41,12 @@ struct Conversation {
     row_breaks = name == "mistral3" || name == "pixtral";
     constexpr std::string_view kAnySize[] = {"qwen",    "gemma4",      "glm",  "paddleocr",
                                              "exaone",  "hyperclovax", "dots", "lighton",
-                                             "opencua", "cosmos",      "keye", "lfm2"};
+                                             "opencua", "cosmos",      "keye", "lfm2", "phi4_reasoning"};
     any_size =
         row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
-    padded = name.starts_with("phi4");
+    padded = name.starts_with("phi4_m");
     tiled = name.starts_with("llava_next") || name.starts_with("llava_onevision") || padded;
-    unit = name == "pixtral" ? 6 : 12;
+    unit = name == "pixtral" || name == "phi4_reasoning_vision" ? 6 : 12;
     int position = 0;
     for (const char* picture : {"rgb.png", "photo.jpg"}) {
       for (MediaPart& part : parts(picture)) {

@@ -35,6 +35,7 @@
   X(gemma4)                \
   X(gemma4_vision)         \
   X(glm)                   \
+  X(glm_asr)               \
   X(glm_vision)            \
   X(gpt2)                  \
   X(gpt_neox)              \
@@ -68,6 +69,7 @@
   X(phi)                   \
   X(phi3)                  \
   X(phi4_multimodal)       \
+  X(phi4_reasoning_vision) \
   X(pixtral)               \
   X(plamo3)                \
   X(qwen)                  \
