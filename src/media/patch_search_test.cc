@@ -9,7 +9,8 @@ namespace {
 
 TEST(PatchSearch, SizesAreThoseOfTransformers) {
   const auto size = [](int width, int height, int least, int most) {
-    const PartGrid grid = patch_search_grid(width, height, {.unit = 16, .patches_min = least, .patches_max = most}).value();
+    const PartGrid grid =
+        patch_search_grid(width, height, {.unit = 16, .patches_min = least, .patches_max = most}).value();
     return std::pair(grid.width, grid.height);
   };
   EXPECT_EQ(size(640, 480, 256, 3600), std::pair(640, 480));
@@ -19,8 +20,9 @@ TEST(PatchSearch, SizesAreThoseOfTransformers) {
 }
 
 TEST(PatchSearch, PixelsAreThoseOfTransformers) {
-  expect_whole_images(VisionGolden("phi4_reasoning_vision"),
-                      {.rule = PatchSearchRule{.unit = 6, .patches_min = 20, .patches_max = 60}, .filter = Filter::bilinear});
+  expect_whole_images(
+      VisionGolden("phi4_reasoning_vision"),
+      {.rule = PatchSearchRule{.unit = 6, .patches_min = 20, .patches_max = 60}, .filter = Filter::bilinear});
 }
 
 }  // namespace

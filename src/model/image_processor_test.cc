@@ -49,7 +49,8 @@ TEST(ImageProcessor, Lfm2VlCutsLargeImages) {
   EXPECT_EQ(rule.tiles.tiles_max, 6);
   const ScratchDirectory folder;
   const auto error_with = [&](const std::string& field) {
-    folder.write("preprocessor_config.json", R"({"image_processor_type": "Lfm2VlImageProcessorFast", )" + field + "}");
+    folder.write("preprocessor_config.json",
+                 R"({"image_processor_type": "Lfm2VlImageProcessorFast", )" + field + "}");
     return read_image_processor(folder.path().string()).error().message;
   };
   EXPECT_THAT(error_with(R"("tile_size": 500)"), HasSubstr("tile_size is 500, but must be a multiple of"));

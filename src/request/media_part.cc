@@ -49,7 +49,8 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   const int rows = rule.frames / 2;
   if (rule.whole && !rule.trimmed && sound.tokens != rule.tokens)
     return invalid("images", "a window of sound must have {} tokens, got {}", rule.tokens, sound.tokens);
-  const bool fits = rule.trimmed ? sound.columns == rows : sound.columns / (rows / rule.tokens) == sound.tokens;
+  const bool fits =
+      rule.trimmed ? sound.columns == rows : sound.columns / (rows / rule.tokens) == sound.tokens;
   if (sound.columns > rows || !fits || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
   if (sound.bytes.size() != bytes_of(rule))

@@ -111,7 +111,8 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   const std::int64_t rows = rule.whole ? rule.frames / 2 : rows_of(frames);
   const std::int64_t tokens = tokens_of_rows(rows);
   // tokens of the last window
-  const std::int64_t last = rule.trimmed ? tokens_of_rows(rows_of(frames - (windows - 1) * rule.frames)) : tokens;
+  const std::int64_t last =
+      rule.trimmed ? tokens_of_rows(rows_of(frames - (windows - 1) * rule.frames)) : tokens;
   const std::int64_t all = (windows - 1) * tokens + last;
   if (last < 1 || windows < 1) return invalid("", "the sound is too short for the model");
   if (all > tokens_max) return std::unexpected(no_room("sound", all, service));

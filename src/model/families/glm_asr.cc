@@ -50,10 +50,11 @@ Result<ModelSpec> describe_glm_audio(Config config, int out_dim) {
   const int wide = tower.layers[0].mlp().hidden;
   sound.joined = wide / tower.dim;
   if (wide % tower.dim != 0 || sound.rows % sound.joined != 0)
-    return invalid("audio_config",
-                   "{}: intermediate_size {} must be a multiple of hidden_size {}, and their ratio must divide "
-                   "max_position_embeddings {}",
-                   config.where("intermediate_size"), wide, tower.dim, sound.rows);
+    return invalid(
+        "audio_config",
+        "{}: intermediate_size {} must be a multiple of hidden_size {}, and their ratio must divide "
+        "max_position_embeddings {}",
+        config.where("intermediate_size"), wide, tower.dim, sound.rows);
   sound.projector = {.activation = Activation::gelu, .hidden = 2 * out_dim, .bias = true};
   tower.vocab = 0;
   tower.inputs.sound = sound;

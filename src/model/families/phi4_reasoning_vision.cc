@@ -1,5 +1,5 @@
-// Phi-4-reasoning-vision (Microsoft, 2026): a SigLIP 2 encoder of images of any size without its last layer, a
-// projector of two matrices, and a Phi-4.
+// Phi-4-reasoning-vision (Microsoft, 2026): a SigLIP 2 encoder of images of any size without its last layer,
+// a projector of two matrices, and a Phi-4.
 #include <memory>
 #include <utility>
 
@@ -13,7 +13,8 @@ namespace octavo {
 
 static Result<ModelSpec> describe_phi4_reasoning_vision(const Config& config) {
   TRY(ModelSpec spec, describe_phi3(config));
-  for (const char* other : {"model.vision_tower.*", "model.mm_projector.*"}) spec.names.ignorable.emplace_back(other);
+  for (const char* other : {"model.vision_tower.*", "model.mm_projector.*"})
+    spec.names.ignorable.emplace_back(other);
   // The tokenizer's first unused token. vLLM has the same constant.
   TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 100256));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
@@ -26,8 +27,8 @@ static Result<ModelSpec> describe_phi4_reasoning_vision(const Config& config) {
   const std::vector<std::string> unused = std::exchange(tower.names.ignorable, {});
   tower.names.prefixes = {prefix};
   tower.names.projector.matrices = {"model.mm_projector.0", "model.mm_projector.2"};
-  tower.names.ignorable = {"model.layers.*", "model.embed_tokens.*", "model.norm.*", "lm_head.*",
-                           prefix + "post_layernorm.*", prefix + "head.*"};
+  tower.names.ignorable = {"model.layers.*", "model.embed_tokens.*",      "model.norm.*",
+                           "lm_head.*",      prefix + "post_layernorm.*", prefix + "head.*"};
   for (const std::string& tensor : unused) tower.names.ignorable.push_back(prefix + tensor);
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
