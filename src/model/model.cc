@@ -103,7 +103,11 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* pinned = std::get_if<media::PinnedTileRule>(&config.rule);
   const auto* padded = std::get_if<media::PaddedTileRule>(&config.rule);
   const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule);
+  const auto* split = std::get_if<media::SplitTileRule>(&config.rule);
+  const auto* search = std::get_if<media::PatchSearchRule>(&config.rule);
   const int unit = any != nullptr       ? any->unit
+                   : split != nullptr   ? split->whole.unit
+                   : search != nullptr  ? search->unit
                    : longest != nullptr ? longest->unit
                    : budget != nullptr  ? budget->unit
                                         : 0;
@@ -178,6 +182,12 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions = static_cast<int>(std::max(any->pixels_max / any->weight, video_pixels_max(config)) /
                                            (tower.inputs.image->patch_size * tower.inputs.image->patch_size));
+  if (const auto* search = std::get_if<media::PatchSearchRule>(&config.rule))
+    tower.max_positions = search->patches_max;
+  if (const auto* split = std::get_if<media::SplitTileRule>(&config.rule))
+    tower.max_positions = static_cast<int>(
+        std::max(split->whole.pixels_max, std::int64_t{split->tiles.tile_size} * split->tiles.tile_size) /
+        (split->patch_size * split->patch_size));
   if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
     const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.inputs.image->merge;
     tower.max_positions = side * side;

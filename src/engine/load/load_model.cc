@@ -200,6 +200,7 @@ ModelPlanFigures figures_of(const Model& model, const CacheOptions& cache, const
           .block_bytes = block_bytes,
           .state_bytes = state_bytes,
           .pools = model.spec.head.has_value(),
+          .whole_prompts = model.spec.media.whole_prompts,
           .hash_seed = secret_seed()};
 }
 
