@@ -11,6 +11,7 @@
 #include "many/merge_metrics.h"
 #include "many/model_reports.h"
 #include "openai/protocol_errors.h"
+#include "openai/routes.h"
 #include "record/record_counters.h"
 #include "serve/ollama/keep_alive.h"
 #include "serve/openai/generation_fields.h"
@@ -198,18 +199,39 @@ Call ModelHandler::call_of(const ExchangePtr& exchange, std::size_t model, doubl
 
 void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& name,
                            double timeout_s) {
-  // As in vLLM, a request without a model gets the first one.
-  const auto model = name.empty() ? std::optional<std::size_t>(0) : find(name);
   const std::string_view path = local_path(exchange->request().path, options_.root_path);
+  const auto model = name.empty() ? std::optional(default_model(path)) : find(name);
   if (!model) return exchange->respond(no_model(path, name));
   if (auto refusal = refused_by_routes(exchange->request(), table_->source(*model).options.serve))
     return exchange->respond(*std::move(refusal));
+  if (name.empty() && abort(path, exchange)) return;
   const auto protocol = openai::protocol_of(path);
   table_->service_of(*model, call_of(exchange, *model, timeout_s),
                      [&keys, exchange, protocol](const Result<std::shared_ptr<Service>>& service) {
                        if (service) return route(*service, keys, exchange);
                        exchange->respond(openai::error_response_in(protocol, service.error()));
                      });
+}
+
+// As in vLLM, a request without a model gets the first one. Stored responses and conversations are in the store
+// of all models, so these requests load no model if another one was loaded before.
+std::size_t ModelHandler::default_model(std::string_view path) const {
+  const openai::Route* known = openai::find_route(path);
+  const bool stored = known && known->model == openai::ModelField::none && !known->session &&
+                      (known->stored_id || !known->creates.empty());
+  if (stored)
+    for (std::size_t i = 0; i < table_->size(); ++i)
+      if (table_->service(i)) return i;
+  return 0;
+}
+
+// Aborts requests of all models. Returns false for other paths.
+bool ModelHandler::abort(std::string_view path, const ExchangePtr& exchange) const {
+  const bool all = path == "/abort_requests";
+  if (!all && path != "/inference/v1/abort_requests") return false;
+  const auto done = routes::abort_named(services(), exchange, all);
+  if (!done) exchange->respond(openai::error_response_in(openai::Protocol::openai, done.error()));
+  return true;
 }
 
 // Ollama's clients add ":latest" to names. Reads files only for names that no list has.

@@ -40,6 +40,8 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   // timeout_s: 0: no deadline
   Call call_of(const ExchangePtr& exchange, std::size_t model, double timeout_s) const;
   http::Response unread_cost(std::string_view id) const;
+  bool abort(std::string_view path, const ExchangePtr& exchange) const;
+  std::size_t default_model(std::string_view path) const;
   std::optional<std::size_t> find(std::string_view name) const;
   http::Response no_model(std::string_view path, std::string_view name) const;
   std::string metrics() const;

@@ -32,7 +32,12 @@ Error shutting_down() { return {ErrorCode::unavailable, "the server is shutting 
 Result<std::shared_ptr<ModelTable>> ModelTable::open(ArbiterRules rules, std::vector<ModelSource> sources,
                                                      std::int64_t waiting_bytes_max) {
   std::vector<ModelRules> models;
-  for (const ModelSource& source : sources) models.push_back(source.rules);
+  // A response of one model may continue with another one, and paths with ids name no model.
+  const auto responses = std::make_shared<openai::ResponseStore>(ServeOptions().response_store_bytes);
+  for (ModelSource& source : sources) {
+    models.push_back(source.rules);
+    source.options.serve.responses = responses;
+  }
   TRY(Arbiter arbiter, Arbiter::make(rules, models));
   return std::shared_ptr<ModelTable>(
       new ModelTable(std::move(arbiter), std::move(sources), waiting_bytes_max));

@@ -24,6 +24,10 @@
 
 namespace octavo {
 
+namespace openai {
+class ResponseStore;
+}
+
 struct MediaOptions {
   std::optional<media::ProcessorConfig> images{};  // nullopt: the model does not support images
   std::optional<PromptSound> prompt_sound{};       // nullopt: the model does not support audio in prompts
@@ -126,6 +130,8 @@ struct ServeOptions {
   std::uint64_t body_bytes_max = 64 << 20;  // maximum size of a request body after decompression
   // memory for the stored responses of /v1/responses; the oldest responses are dropped
   std::size_t response_store_bytes = std::size_t{64} << 20;
+  // store of responses and conversations that the models of a server share; null: the model has a separate one
+  std::shared_ptr<openai::ResponseStore> responses{};
 };
 
 }  // namespace octavo

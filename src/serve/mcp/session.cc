@@ -134,7 +134,7 @@ Result<> Session::start() {
   TRY_VOID(fields.boolean("store", store_));
   TRY_VOID(fields.integer("max_tool_calls", counts_.runs_max, 1));
   TRY(servers_, read_servers(body_, service_->options.access.mcp));
-  TRY_VOID(openai::read_history(fields, service_->responses, history_));
+  TRY_VOID(openai::read_history(fields, *service_->responses, history_));
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   if (input->is_array())
@@ -455,10 +455,10 @@ void Session::finish() {
   if (!history_.conversation_id.empty()) {
     json::array news = input_;
     news.insert(news.end(), output_.begin(), output_.end());
-    const auto added = service_->responses.conversations().add(history_.conversation_id, news);
+    const auto added = service_->responses->conversations().add(history_.conversation_id, news);
     if (!added) log_warning("conversation {}: {}", history_.conversation_id, added.error().message);
   }
-  if (store_) service_->responses.finish(text_at(response_, "id"), text, exact_json_text(items()));
+  if (store_) service_->responses->finish(text_at(response_, "id"), text, exact_json_text(items()));
   if (!events_.stream()) return exchange_->respond({.body = text});
   events_.write(now_.end, {{"response", response_}});
   events_.finish();

@@ -70,7 +70,7 @@ Result<ConversationBody> read_conversation_body(http::Exchange& exchange) {
 }
 
 Result<json::object> answer_items(Service& service, http::Exchange& exchange, const ConversationPath& path) {
-  openai::ConversationStore& store = service.responses.conversations();
+  openai::ConversationStore& store = service.responses->conversations();
   const std::string& method = exchange.request().method;
   if (path.item.empty() && method == "POST") {
     TRY(const ConversationBody body, read_conversation_body(exchange));
@@ -90,7 +90,7 @@ Result<json::object> answer_items(Service& service, http::Exchange& exchange, co
 
 Result<json::object> answer_conversation(Service& service, http::Exchange& exchange,
                                          const ConversationPath& path) {
-  openai::ConversationStore& store = service.responses.conversations();
+  openai::ConversationStore& store = service.responses->conversations();
   const std::string& method = exchange.request().method;
   if (method == "GET") return store.show(path.id);
   if (method == "DELETE") {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -124,6 +125,8 @@ Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
 // requests.
 Result<> abort_requests(const ServicePtr&, const ExchangePtr&);
 Result<> abort_all_requests(const ServicePtr&, const ExchangePtr&);
+// Aborts requests of all these services.
+Result<> abort_named(std::span<const ServicePtr> services, const ExchangePtr&, bool all_without_ids);
 
 Result<> embeddings(const ServicePtr&, const ExchangePtr&);
 Result<> embed_by_type(const ServicePtr&, const ExchangePtr&);

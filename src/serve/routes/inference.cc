@@ -101,7 +101,7 @@ Result<> render_messages(const ServicePtr& service, const ExchangePtr& exchange)
 
 Result<> render_response(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
-  TRY(auto request, openai::parse_responses_request(body, service->options.rules, service->responses));
+  TRY(auto request, openai::parse_responses_request(body, service->options.rules, *service->responses));
   return render(*service, *exchange, body, std::move(request.chat));
 }
 

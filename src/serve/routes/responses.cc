@@ -44,7 +44,7 @@ std::string_view methods_of(std::string_view action) {
 }
 
 Result<> respond_stored(Service& service, http::Exchange& exchange, const std::string& id) {
-  TRY(std::string response, service.responses.response(id));
+  TRY(std::string response, service.responses->response(id));
   exchange.respond({.body = std::move(response)});
   return {};
 }
@@ -61,8 +61,8 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
                                    {.response = std::move(request.response),
                                     .conversation = std::move(request.conversation),
                                     .tools = std::move(request.tools),
-                                    .store = request.store ? &service->responses : nullptr,
-                                    .conversations = &service->responses.conversations(),
+                                    .store = request.store ? service->responses.get() : nullptr,
+                                    .conversations = &service->responses->conversations(),
                                     .conversation_id = request.conversation_id,
                                     .known_items = request.known_items,
                                     .background = background,
@@ -72,7 +72,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   plan.background = background;
   const std::weak_ptr<Generation> generation = generate(service, exchange, std::move(plan));
   if (!background) return {};
-  service->responses.cancel_with(id, [generation] {
+  service->responses->cancel_with(id, [generation] {
     if (const auto running = generation.lock()) running->cancel();
   });
   exchange->respond({.body = exact_json_text(pending)});
@@ -86,7 +86,7 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
   if (!service->options.access.mcp.allowed.empty() && mcp::names_servers(body))
     return mcp::respond_with_servers(service, exchange, std::move(body));
   TRY(openai::ResponsesRequest request,
-      openai::parse_responses_request(body, service->options.rules, service->responses));
+      openai::parse_responses_request(body, service->options.rules, *service->responses));
   TRY_VOID(read_timeout(exchange->request(), request.chat.generation));
   TRY_VOID(read_session_header(exchange->request(), request.chat.generation));
   const auto waiting = std::make_shared<openai::ResponsesRequest>(std::move(request));
@@ -97,7 +97,7 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
 Result<> count_response_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const openai::ResponsesRequest request,
-      openai::parse_responses_request(body, service->options.rules, service->responses));
+      openai::parse_responses_request(body, service->options.rules, *service->responses));
   const openai::ChatRequest& chat = request.chat;
   TRY(const ChatTokens tokens, chat_tokens(*service, chat.prompt, chat.generation.prompt.add_special_tokens,
                                            prompt_bytes_max(*service, true)));
@@ -124,19 +124,19 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
     return respond_stored(*service, *exchange, path.id);
   }
   if (path.action == kInputItems && reads) {
-    TRY(json::array items, service->responses.input(path.id));
+    TRY(json::array items, service->responses->input(path.id));
     TRY(const json::object page, item_page(request, std::move(items)));
     exchange->respond({.body = exact_json_text(page)});
     return {};
   }
   if (path.action.empty() && request.method == "DELETE") {
-    TRY_VOID(service->responses.forget(path.id));
+    TRY_VOID(service->responses->forget(path.id));
     exchange->respond(
         {.body = json::serialize(json::object{{"id", path.id}, {"object", "response"}, {"deleted", true}})});
     return {};
   }
   if (path.action == kCancel && request.method == "POST") {
-    TRY_VOID(service->responses.cancel(path.id));
+    TRY_VOID(service->responses->cancel(path.id));
     return respond_stored(*service, *exchange, path.id);
   }
   http::Response refusal =
