@@ -10,6 +10,7 @@
 #include "http/target.h"
 #include "many/merge_metrics.h"
 #include "many/model_reports.h"
+#include "openai/ollama_names.h"
 #include "openai/protocol_errors.h"
 #include "openai/routes.h"
 #include "record/record_counters.h"
@@ -236,9 +237,8 @@ bool ModelHandler::abort(std::string_view path, const ExchangePtr& exchange) con
 
 // Ollama's clients add ":latest" to names. Reads files only for names that no list has.
 std::optional<std::size_t> ModelHandler::find(std::string_view name) const {
-  constexpr std::string_view kTag = ":latest";
-  const bool tagged = name.ends_with(kTag);
-  const std::string_view untagged = name.substr(0, name.size() - (tagged ? kTag.size() : 0));
+  const std::string_view untagged = openai::without_latest(name);
+  const bool tagged = untagged != name;
   auto model = table_->find_listed(name);
   if (!model && tagged) model = table_->find_listed(untagged);
   if (!model) model = table_->find_in_folders(name);

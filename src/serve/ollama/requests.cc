@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "openai/ollama_names.h"
 #include "serve/ollama/keep_alive.h"
 
 namespace octavo::ollama {
@@ -177,10 +178,8 @@ Result<> refuse(Fields& fields) {
 }  // namespace
 
 std::string served_name(std::string_view model, const openai::RequestRules& rules) {
-  constexpr std::string_view kTag = ":latest";
   const bool served = std::ranges::find(rules.model_names, model) != rules.model_names.end();
-  if (!served && model.ends_with(kTag)) model.remove_suffix(kTag.size());
-  return std::string(model);
+  return std::string(served ? model : openai::without_latest(model));
 }
 
 Result<Request> parse_chat(const json::object& body, const openai::RequestRules& rules) {
