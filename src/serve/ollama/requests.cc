@@ -37,6 +37,15 @@ constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",
                                      "think",  "context",  "template", "keep_alive"};
 
 // Replaces the field's name in the error with the name that the client used.
+// Returns "messages[1].images[0]" for "messages[1].content[0].image_url", and other names unchanged.
+std::string image_name(std::string field) {
+  constexpr std::string_view kParts = "].content[", kUrl = ".image_url";
+  const std::size_t parts = field.find(kParts);
+  if (parts == std::string::npos || !field.ends_with(kUrl)) return field;
+  field.resize(field.size() - kUrl.size());
+  return field.replace(parts, kParts.size(), "].images[");
+}
+
 Error renamed(Error error) {
   for (const auto& [theirs, ours] : kOptions)
     if (error.field == ours) error.field = fmt::format("options.{}", theirs);
@@ -47,8 +56,23 @@ Error renamed(Error error) {
 
 template <class T>
 Result<T> renamed(Result<T> result) {
-  if (result) return result;
-  return std::unexpected(renamed(std::move(result.error())));
+  if (!result) return std::unexpected(renamed(std::move(result.error())));
+  // The grammar compiler reports errors later.
+  if (auto& output = result->generation.output; output && output->field.starts_with("response_format"))
+    output->field = "format";
+  return result;
+}
+
+// Gives errors and images the names of Ollama's fields. in_messages: whether the client's images are in messages.
+Result<openai::ChatRequest> renamed_chat(Result<openai::ChatRequest> read, bool in_messages) {
+  const auto rename = [&](std::string& field) {
+    field = image_name(std::move(field));
+    if (!in_messages && field.starts_with("messages[")) field.erase(0, field.find('.') + 1);
+  };
+  if (!read) rename(read.error().field);
+  if (read)
+    for (openai::ChatPrompt::Media& image : read->prompt.media) rename(image.field);
+  return renamed(std::move(read));
 }
 
 // Converts `format`. "json" means any JSON object; an object is a schema.
@@ -194,7 +218,7 @@ Result<Request> parse_chat(const json::object& body, const openai::RequestRules&
     messages.push_back(std::move(message));
   }
   chat["messages"] = std::move(messages);
-  TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(chat, rules)));
+  TRY(openai::ChatRequest request, renamed_chat(openai::parse_chat_request(chat, rules), true));
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;
 }
@@ -238,7 +262,7 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   json::object& message = messages.emplace_back(json::object{{"role", "user"}}).get_object();
   TRY(message["content"], content_of(fields, std::move(prompt)));
   shared["messages"] = std::move(messages);
-  TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(shared, rules)));
+  TRY(openai::ChatRequest request, renamed_chat(openai::parse_chat_request(shared, rules), false));
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;
 }

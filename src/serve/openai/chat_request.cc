@@ -4,6 +4,7 @@
 #include <boost/json/array.hpp>
 #include <utility>
 
+#include "serve/openai/reported_names.h"
 #include "serve/openai/result_order.h"
 
 namespace octavo::openai {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "serve/openai/kv_transfer_fields.h"
+#include "serve/openai/reported_names.h"
 #include "serve/openai/session_fields.h"
 
 namespace octavo::openai {

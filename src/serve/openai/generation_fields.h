@@ -123,26 +123,6 @@ Result<double> checked_timeout(double seconds);
 // Checks rules that involve several fields. Call it after all fields are read.
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// If the result is an error on `field`, replaces the field's name by `name`, which the client used.
-template <class T>
-Result<T> reported_as(Result<T> result, std::string_view field, std::string_view name) {
-  if (!result && result.error().field == field) result.error().field = name;
-  return result;
-}
-
-// Replaces "response_format" in errors by `name`, for protocols in which the field has another name. Also
-// changes errors that the grammar compiler reports later.
-template <class Request>
-Result<Request> format_reported_as(Result<Request> result, std::string_view name) {
-  const auto rename = [&](std::string& field) {
-    for (const std::string_view own : {"response_format.json_schema", "response_format"})
-      if (field.starts_with(own)) field.replace(0, own.size(), name);
-  };
-  if (!result) rename(result.error().field);
-  if (result && result->generation.output) rename(result->generation.output->field);
-  return result;
-}
-
 Error unknown_model(std::string_view name, const RequestRules& rules);
 
 // Returns the adapter that the request names as its model, or "" for the base model. Returns not_found for

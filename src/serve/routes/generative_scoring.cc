@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "serve/openai/reported_names.h"
 #include "serve/openai/scoring_reply.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
