@@ -214,8 +214,8 @@ void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, con
                      });
 }
 
-// As in vLLM, a request without a model gets the first one. Stored responses and conversations are in the store
-// of all models, so these requests load no model if another one was loaded before.
+// As in vLLM, a request without a model gets the first one. Stored responses and conversations are in the
+// store of all models, so these requests load no model if another one was loaded before.
 std::size_t ModelHandler::default_model(std::string_view path) const {
   const openai::Route* known = openai::find_route(path);
   const bool stored = known && known->model == openai::ModelField::none && !known->session &&

@@ -33,10 +33,10 @@ Result<std::shared_ptr<ModelTable>> ModelTable::open(ArbiterRules rules, std::ve
                                                      std::int64_t waiting_bytes_max) {
   std::vector<ModelRules> models;
   // A response of one model may continue with another one, and paths with ids name no model.
-  const auto responses = std::make_shared<openai::ResponseStore>(ServeOptions().response_store_bytes);
+  const auto responses = std::make_shared<openai::ResponseStore>(StoreOptions().bytes_max);
   for (ModelSource& source : sources) {
     models.push_back(source.rules);
-    source.options.serve.responses = responses;
+    source.options.serve.responses.shared = responses;
   }
   TRY(Arbiter arbiter, Arbiter::make(rules, models));
   return std::shared_ptr<ModelTable>(

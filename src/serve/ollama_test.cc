@@ -132,7 +132,8 @@ TEST_F(OllamaTest, ErrorsNameItsOwnFields) {
   };
   EXPECT_TRUE(error("/api/chat", R"("messages":[{"role":"user","content":"Hi","images":["YQ=="]}])")
                   .starts_with("messages[0].images[0]: "));
-  EXPECT_TRUE(error("/api/generate", R"("prompt":"Hi","system":"s","images":["YQ=="])").starts_with("images[0]: "));
+  EXPECT_TRUE(
+      error("/api/generate", R"("prompt":"Hi","system":"s","images":["YQ=="])").starts_with("images[0]: "));
   reply("/api/generate", R"({"model":"demo","stream":false,"prompt":"Hi","format":{"type":"integer"}})");
   ASSERT_TRUE(engine_->last_request.grammar);
   EXPECT_EQ(engine_->last_request.grammar->field, "format");

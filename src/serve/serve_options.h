@@ -103,6 +103,12 @@ struct ServedModel {
   std::string path{};
 };
 
+// The stored responses and conversations of /v1/responses.
+struct StoreOptions {
+  std::size_t bytes_max = std::size_t{64} << 20;    // memory; the oldest responses are dropped
+  std::shared_ptr<openai::ResponseStore> shared{};  // store of all models; null: a separate one
+};
+
 struct ServeOptions {
   openai::RequestRules rules;
   MediaOptions media{};
@@ -128,10 +134,7 @@ struct ServeOptions {
     return path;
   };
   std::uint64_t body_bytes_max = 64 << 20;  // maximum size of a request body after decompression
-  // memory for the stored responses of /v1/responses; the oldest responses are dropped
-  std::size_t response_store_bytes = std::size_t{64} << 20;
-  // store of responses and conversations that the models of a server share; null: the model has a separate one
-  std::shared_ptr<openai::ResponseStore> responses{};
+  StoreOptions responses{};
 };
 
 }  // namespace octavo

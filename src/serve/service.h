@@ -66,8 +66,9 @@ struct Service {
         metrics(options.rules.model_names.front(), options.rules.max_model_len, options.observe.accounts),
         views{.live{engine_client, metrics}, .steps{engine_client, options.observe.step_trace}},
         admission(options.admission.budget(), options.admission.client_max(), options.admission.shared_bytes),
-        responses(options.responses ? options.responses
-                                    : std::make_shared<openai::ResponseStore>(options.response_store_bytes)),
+        responses(options.responses.shared
+                      ? options.responses.shared
+                      : std::make_shared<openai::ResponseStore>(options.responses.bytes_max)),
         intake(options.threads.intake, options.threads.intake_queue_max),
         delivery(options.threads.delivery, 0),
         sessions(options.features.sagemaker_sessions

@@ -63,7 +63,8 @@ Result<T> renamed(Result<T> result) {
   return result;
 }
 
-// Gives errors and images the names of Ollama's fields. in_messages: whether the client's images are in messages.
+// Gives errors and images the names of Ollama's fields. in_messages: whether the client's images are in
+// messages.
 Result<openai::ChatRequest> renamed_chat(Result<openai::ChatRequest> read, bool in_messages) {
   const auto rename = [&](std::string& field) {
     field = image_name(std::move(field));

@@ -28,9 +28,9 @@ Result<Request> format_reported_as(Result<Request> result, std::string_view name
   return result;
 }
 
-// Removes "function" from names such as "tools[0].function.parameters", for protocols whose tools have no such
-// member. schema: the protocol's name of "parameters". Also changes errors that the grammar compiler reports
-// later.
+// Removes "function" from names such as "tools[0].function.parameters", for protocols whose tools have no
+// such member. schema: the protocol's name of "parameters". Also changes errors that the grammar compiler
+// reports later.
 template <class Request>
 Result<Request> tools_reported_as(Result<Request> result, std::string_view schema = "parameters") {
   const auto rename = [&](std::string& field) {

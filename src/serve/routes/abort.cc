@@ -39,7 +39,8 @@ int abort_in(const Service& service, const ExchangePtr& exchange, const std::vec
 
 }  // namespace
 
-Result<> abort_named(std::span<const ServicePtr> services, const ExchangePtr& exchange, bool all_without_ids) {
+Result<> abort_named(std::span<const ServicePtr> services, const ExchangePtr& exchange,
+                     bool all_without_ids) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
   std::vector<std::string> ids;
