@@ -1,4 +1,4 @@
-// Names of models in requests of Ollama's clients.
+// Names of models in requests of Ollama's clients, which also use OpenAI's API.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@ namespace octavo::openai {
 // Removes the tag ":latest", which Ollama's clients add to names.
 inline std::string_view without_latest(std::string_view model) {
   constexpr std::string_view kTag = ":latest";
-  return model.ends_with(kTag) ? model.substr(0, model.size() - kTag.size()) : model;
+  return model.size() > kTag.size() && model.ends_with(kTag) ? model.substr(0, model.size() - kTag.size())
+                                                             : model;
 }
 
 }  // namespace octavo::openai

@@ -123,6 +123,14 @@ TEST_F(OllamaTest, CallsComeWhole) {
   EXPECT_EQ(got.at("message").at("tool_calls").as_array().size(), 2U);
 }
 
+TEST_F(OllamaTest, NamesMayHaveATagOnAllRoutes) {
+  serve_text("x");
+  for (const std::string name : {"demo", "demo:latest"})
+    EXPECT_EQ(post("/v1/completions", R"({"model":")" + name + R"(","prompt":"a"})").status, 200) << name;
+  for (const std::string name : {"other:latest", ":latest", "demo:7b"})
+    EXPECT_EQ(post("/v1/completions", R"({"model":")" + name + R"(","prompt":"a"})").status, 404) << name;
+}
+
 TEST_F(OllamaTest, ErrorsNameItsOwnFields) {
   serve_text("1");
   const auto error = [&](const std::string& path, const std::string& fields) {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "openai/ollama_names.h"
 #include "serve/ollama/keep_alive.h"
 
 namespace octavo::ollama {
@@ -125,12 +124,12 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
 
 // Converts the fields that /api/chat and /api/generate share. Ollama streams by default.
 Result<json::object> convert_shared(Fields& fields, const json::object& body,
-                                    const openai::RequestRules& rules, std::vector<std::string>& unknown) {
+                                    std::vector<std::string>& unknown) {
   json::object out;
   std::string model;
   TRY_VOID(fields.text("model", model));
   if (model.empty()) return invalid("model", "is missing");
-  out["model"] = served_name(model, rules);
+  out["model"] = model;
   bool stream = true;
   TRY_VOID(fields.boolean("stream", stream));
   out["stream"] = stream;
@@ -202,15 +201,10 @@ Result<> refuse(Fields& fields) {
 
 }  // namespace
 
-std::string served_name(std::string_view model, const openai::RequestRules& rules) {
-  const bool served = std::ranges::find(rules.model_names, model) != rules.model_names.end();
-  return std::string(served ? model : openai::without_latest(model));
-}
-
 Result<Request> parse_chat(const json::object& body, const openai::RequestRules& rules) {
   Fields fields(body);
   std::vector<std::string> unknown;
-  TRY(json::object chat, convert_shared(fields, body, rules, unknown));
+  TRY(json::object chat, convert_shared(fields, body, unknown));
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return hold(fields, body, chat, rules);
   json::array messages;
@@ -228,7 +222,7 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
                                bool has_template) {
   Fields fields(body);
   std::vector<std::string> unknown;
-  TRY(json::object shared, convert_shared(fields, body, rules, unknown));
+  TRY(json::object shared, convert_shared(fields, body, unknown));
   TRY_VOID(refuse(fields));
   std::string prompt, system, suffix;
   bool raw = !has_template;
@@ -268,7 +262,7 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   return request;
 }
 
-Result<json::object> embedding_body(const json::object& body, const openai::RequestRules& rules) {
+Result<json::object> embedding_body(const json::object& body) {
   Fields fields(body);
   std::string model;
   TRY_VOID(fields.text("model", model));
@@ -279,7 +273,7 @@ Result<json::object> embedding_body(const json::object& body, const openai::Requ
   TRY_VOID(read_keep_alive(body));
   bool truncate = true;
   TRY_VOID(fields.boolean("truncate", truncate));
-  json::object out{{"model", served_name(model, rules)}, {"input", *input}, {"encoding_format", "float"}};
+  json::object out{{"model", model}, {"input", *input}, {"encoding_format", "float"}};
   if (truncate) out["truncate_prompt_tokens"] = -1;
   if (const json::value* dimensions = fields.any("dimensions")) out["dimensions"] = *dimensions;
   return out;
