@@ -265,13 +265,16 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
               ::testing::HasSubstr("model"));
 }
 
-TEST_F(MessagesTest, AnUnknownForcedToolIsNamed) {
+TEST_F(MessagesTest, ErrorsNameItsOwnFields) {
   serve_text("x");
-  const http::Response refused =
-      post("/v1/messages",
-           body(R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"})"));
-  EXPECT_EQ(json::parse(refused.body).at("error").at("message"),
+  const auto error = [&](const std::string& fields) {
+    const http::Response refused = post("/v1/messages", body(fields));
+    return std::string(json::parse(refused.body).at("error").at("message").as_string());
+  };
+  EXPECT_EQ(error(R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"})"),
             "tool_choice.name: g is not in the list of tools");
+  EXPECT_TRUE(error(R"("tools":[{"name":1,"input_schema":{}}])").starts_with("tools[0].name: "));
+  EXPECT_TRUE(error(R"("output_config":{"effort":1})").starts_with("output_config.effort: "));
 }
 
 TEST_F(MessagesTest, DocumentsOfTextAreText) {
