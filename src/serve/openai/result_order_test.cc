@@ -20,13 +20,13 @@ std::vector<std::size_t> order(std::string_view chat) {
     const std::string entry(chat.substr(begin, end - begin));
     begin = end + 1;
     if (entry == "user") {
-      messages.push_back({{"role", "user"}, {"content", "go"}});
+      messages.push_back(json::object{{"role", "user"}, {"content", "go"}});
     } else if (entry.starts_with("call:")) {
       json::array calls;
-      for (const char id : entry.substr(5)) calls.push_back({{"id", std::string(1, id)}});
-      messages.push_back({{"role", "assistant"}, {"tool_calls", calls}});
+      for (const char id : entry.substr(5)) calls.push_back(json::object{{"id", std::string(1, id)}});
+      messages.push_back(json::object{{"role", "assistant"}, {"tool_calls", calls}});
     } else {
-      messages.push_back({{"role", "tool"}, {"tool_call_id", entry}, {"content", ""}});
+      messages.push_back(json::object{{"role", "tool"}, {"tool_call_id", entry}, {"content", ""}});
     }
   }
   return message_order(messages);
