@@ -125,11 +125,6 @@ void Engine::sleep(int level, Done done) {
   inbox_.sleep(std::move(done));
 }
 
-void Engine::wake_up(Done done) {
-  inbox_.wake_up();
-  done({});
-}
-
 // Returns the maximum number of prompt and output tokens together. Scheduler::fits() rejects a prompt that
 // fills the context.
 int Engine::max_total_tokens(const Request& request) const {
@@ -151,13 +146,13 @@ void Engine::thread_main() {
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
-    if (const Result<> restored = restore_cache(); !restored) ran = std::unexpected(restored.error());
     sessions_.advance(now_us());
     if (mail.reset_prefix_cache) empty_cache();
     for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
     run_session_commands();
     for (AdapterCommand& command : mail.adapters) take(command);
-    for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+    for (Done& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+    if (const Result<> awake = wake(mail.wakes); !awake) ran = std::unexpected(awake.error());
     for (Submission& submission : mail.submissions) admit(submission);
     for (const GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
@@ -197,7 +192,8 @@ void Engine::thread_main() {
   while (!waiting_.sessions.empty()) run_session_commands();
   // Requests are admitted even when the engine stops, because every request must get a final output.
   for (Submission& submission : mail.submissions) admit(submission);
-  for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+  for (Done& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+  for (const Done& done : mail.wakes) done(failure(ErrorCode::unavailable, "the engine was stopped"));
   for (Pause& wanted : mail.pauses) waiting_.pauses.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
   end_pauses(failure(ErrorCode::unavailable, "the engine was stopped"));
