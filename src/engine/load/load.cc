@@ -30,9 +30,10 @@ Result<std::unique_ptr<Ranks>> start_ranks(const EngineOptions& options, const L
 
 // All ranks must call it. Returns the groups for values on the device, or nothing if the device shares the
 // host's memory.
-Result<DeviceGroups> groups_on_device(Backend& backend, const EngineOptions& options, const Ranks* ranks) {
+Result<DeviceGroups> groups_on_device(Backend& backend, const EngineOptions& options, Ranks* ranks) {
   if (ranks == nullptr || backend.device->shares_host_memory()) return DeviceGroups();
-  TRY(DeviceGroups found, device_groups(backend, ranks->groups(), has_own_device(options, *backend.device)));
+  TRY(DeviceGroups found, device_groups(backend, ranks->groups(), has_own_device(options, *backend.device),
+                                        ranks->step_timeout_ms()));
   if (ranks->rank() == 0)
     log_info("{} ranks exchange values {}: {}", ranks->layout().size(),
              found.on_stream ? "on their GPUs" : "through host memory, so steps run without CUDA graphs",
