@@ -55,9 +55,10 @@ bool is_module_file(std::string_view name, std::span<const std::string> names) {
          (file == kTorch && !exists(names, fmt::format("{}/{}", folder, usual)));
 }
 
-// Returns true for the image adapter of Phi-4-multimodal.
+// Returns true for the image adapter of Phi-4-multimodal, and for the task adapters of Jina v5.
 bool is_own_adapter(std::string_view name) {
-  return name == "vision-lora/adapter_config.json" || name == "vision-lora/adapter_model.safetensors";
+  return (name.starts_with("vision-lora/") || name.starts_with("adapters/")) &&
+         (name.ends_with("/adapter_config.json") || name.ends_with("/adapter_model.safetensors"));
 }
 
 bool is_head(std::string_view name) { return name == "colbert_linear.pt" || name == "sparse_linear.pt"; }

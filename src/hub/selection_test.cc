@@ -94,10 +94,11 @@ TEST(Selection, TheAdapterForImagesOfPhi4Multimodal) {
                        "model.safetensors",
                        "speech-lora/adapter_config.json",
                        "speech-lora/adapter_model.safetensors",
+                       "adapters/retrieval/adapter_config.json",
                        "vision-lora/adapter_config.json",
                        "vision-lora/adapter_model.safetensors"};
   EXPECT_THAT(files_needed(names, "").value(),
-              ElementsAre("config.json", "vision-lora/adapter_config.json",
+              ElementsAre("config.json", "adapters/retrieval/adapter_config.json", "vision-lora/adapter_config.json",
                           "vision-lora/adapter_model.safetensors", "model.safetensors"));
 }
 

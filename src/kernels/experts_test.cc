@@ -170,6 +170,7 @@ TEST_P(Experts, Combine) {
     std::iota(pair_rows.begin(), pair_rows.end(), 0);
     random.shuffle(pair_rows);
     const bool with_shared = random.coin(), gated = random.coin(), weighted = random.integer(0, 3) > 0;
+    const Activation activation = random.pick({Activation::sigmoid, Activation::softplus});
     const auto run = [&](Backend& backend) {
       TestTensor out(format, {n, dim});
       OnDevice on(backend);
@@ -179,6 +180,7 @@ TEST_P(Experts, Combine) {
                            .weights = weighted ? on(weights.view()) : View{},
                            .shared = with_shared ? on(shared.view()) : View{},
                            .shared_gate = gated ? on(gate.view()) : View{},
+                           .gate_activation = activation,
                            .out = on(out.view())});
       on.fetch();
       return out;

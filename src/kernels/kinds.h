@@ -18,6 +18,7 @@ enum class Activation : std::uint8_t {
   relu_squared,
   sigmoid,
   tanh,
+  softplus,
   swigluoai,
   xielu
 };

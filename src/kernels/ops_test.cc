@@ -200,9 +200,10 @@ TEST_P(Operators, Activate) {
     const std::int64_t n = random.integer(1, 20);
     const std::int64_t h = random.integer(1, 700);
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
-    const Activation kind = random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::relu, Activation::relu_squared, Activation::sigmoid,
-                                         Activation::tanh, Activation::swigluoai, Activation::xielu});
+    const Activation kind =
+        random.pick({Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu,
+                     Activation::relu_squared, Activation::sigmoid, Activation::tanh, Activation::softplus,
+                     Activation::swigluoai, Activation::xielu});
     const bool gated = kind == Activation::swigluoai || (kind != Activation::xielu && random.coin());
     const TestTensor slopes = random.tensor(DType::f32, {2}, -1, 1);
     TestTensor x = random.tensor(type, {n, gated ? 2 * h : h}, -9, 9);

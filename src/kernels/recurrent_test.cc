@@ -23,7 +23,7 @@ TEST_P(Recurrent, Gate) {
     const TestTensor both = random.tensor(type, {n, 2 * heads * dim}, -4, 4);
     const TestTensor weight =
         own_weights ? random.tensor(DType::f32, {heads, dim}) : random.tensor(DType::f32, {dim});
-    const Activation kind = random.pick({Activation::sigmoid, Activation::silu});
+    const Activation kind = random.pick({Activation::sigmoid, Activation::silu, Activation::softplus});
     const auto run = [&](Backend& backend) {
       TestTensor y(type, {n, heads * dim});
       OnDevice on(backend);
@@ -49,6 +49,7 @@ struct Layer {
   bool tiled;          // as in GatedDeltaArgs
   std::int64_t rates;  // number of decays: one per head, or one per row of a head's state
   float beta_scale;
+  float least_log;
   DType type;
   TestTensor weight, a_log, dt_bias;
 
@@ -61,6 +62,7 @@ struct Layer {
         tiled(random.coin()),
         rates(value_heads * (random.coin() ? key_dim : 1)),
         beta_scale(random.pick({1.0F, 2.0F})),
+        least_log(random.pick({0.0F, -5.0F})),
         type(t),
         weight(random.tensor(DType::f32, {channels(), width})),
         a_log(random.tensor(DType::f32, {value_heads}, -3, 2)),
@@ -105,6 +107,7 @@ class Session {
                                                 .a_log = on(layer_.a_log.view()),
                                                 .dt_bias = on(layer_.dt_bias.view()),
                                                 .beta_scale = layer_.beta_scale,
+                                                .least_log = layer_.least_log,
                                                 .state = on(state_.view()),
                                                 .plan = plan,
                                                 .out = on(out.view())});

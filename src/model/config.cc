@@ -131,6 +131,12 @@ Result<Config> Config::load(const std::string& directory, const boost::json::obj
   return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, overrides);
 }
 
+Config Config::with_fields_of(const Config& other) const {
+  Config config = *this;
+  merge(config.fields_, other.fields_);
+  return config;
+}
+
 Config Config::of(boost::json::object fields, std::string file, Names names) {
   Config config;
   config.fields_ = std::move(fields);
@@ -152,6 +158,13 @@ Config Config::with_names(const Names& names) const {
 std::string Config::where(std::string_view field) const {
   const auto name = names_.find(field);
   return fmt::format("{}: {}", file_, name != names_.end() ? name->second : path_of(field));
+}
+
+Config Config::without(std::string_view field) const {
+  Config config = *this;
+  config.fields_.erase(key_of(field));
+  config.outer_.erase(key_of(field));
+  return config;
 }
 
 Config Config::outer() const {

@@ -31,6 +31,7 @@ struct AttentionNames {
   // Transformers", 2021). Empty if there is no such vector.
   std::string out_scale = {};
   std::string head_gate = "self_attn.g_proj";
+  std::string gate_bias = {};  // full name; one number per head, with AttentionBiases::gate
   std::string sinks = "self_attn.sinks";
   std::string distance_bias = {};  // full name
 };

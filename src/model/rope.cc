@@ -129,8 +129,12 @@ std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
 std::vector<float> temperatures(const Temperature& temperature, int positions) {
   std::vector<float> all;
   for (int position = 0; position < positions; ++position) {
-    const int lengths = (position + temperature.shift) / temperature.length;
-    all.push_back(static_cast<float>(1 + temperature.beta * std::log1p(static_cast<double>(lengths))));
+    const int shifted = position + temperature.shift;
+    const int lengths = shifted / temperature.length;
+    const double exact = static_cast<double>(shifted) / temperature.length;
+    all.push_back(static_cast<float>(temperature.power != 0
+                                         ? std::pow(1 + exact, temperature.power)
+                                         : 1 + temperature.beta * std::log1p(static_cast<double>(lengths))));
   }
   return all;
 }

@@ -56,11 +56,13 @@ struct RopeSpec {
   AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };
 
-// Factor of queries: the query at `position` is multiplied by 1 + beta * ln(1 + floor((position + shift) /
-// length)), so that attention over long contexts stays sharp (Llama 4, 2025).
+// Factor of queries, so that attention over long contexts stays sharp. The query at `position` is multiplied
+// by 1 + beta * ln(1 + floor((position + shift) / length)) (Llama 4, 2025) or, with `power`, by
+// (1 + (position + shift) / length)^power (Beam, 2026).
 struct Temperature {
   double beta = 0;
-  int length = 0;
+  double power = 0;
+  int length = 0;  // 0: queries have no factor
   int shift = 0;
 };
 

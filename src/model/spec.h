@@ -146,6 +146,8 @@ struct MediaSpec {
   // In layers with AttentionMask::whole_images, a token of an image sees the complete image, not only earlier
   // tokens.
   bool whole_images = false;
+  // In these layers, all tokens of a prompt see each other; output tokens see only earlier tokens.
+  bool whole_prompts = false;
 };
 
 struct ModelSpec {
@@ -206,10 +208,11 @@ struct ModelSpec {
 
   // Returns whether layers see later tokens. Such a model cannot generate text.
   bool bidirectional() const {
-    for (const LayerSpec& layer : layers)
-      if (const auto* attention = std::get_if<Attention>(&layer.mixer); attention && !attention->mask.causal)
-        return true;
-    return false;
+    return std::ranges::any_of(layers, [](const LayerSpec& layer) {
+      const auto* attention = std::get_if<Attention>(&layer.mixer);
+      const auto* latent = std::get_if<LatentAttention>(&layer.mixer);
+      return (attention && !attention->mask.causal) || (latent && !latent->causal);
+    });
   }
 };
 

@@ -32,6 +32,11 @@ struct Factor {
   }
 };
 
+// The two factors of a change. The change of a matrix is left * right.
+struct Factors {
+  Factor left, right;
+};
+
 Result<Factor> factor_of(const Checkpoint& checkpoint, const std::string& name, std::int64_t which) {
   const StoredTensor* stack = checkpoint.find(name);
   if (stack == nullptr) return failure(ErrorCode::corrupt, "tensor {} is missing", name);
@@ -44,7 +49,7 @@ Result<Factor> factor_of(const Checkpoint& checkpoint, const std::string& name, 
   return factor;
 }
 
-Result<std::pair<Factor, Factor>> factors_of(const Checkpoint& checkpoint, const StoredTensor& original,
+Result<Factors> factors_of(const Checkpoint& checkpoint, const StoredTensor& original,
                                              std::int64_t which) {
   const std::string before = original.name.substr(0, original.name.size() - kOriginal.size());
   TRY(Factor a, factor_of(checkpoint, before + ".0.lora_A", which));
@@ -53,19 +58,44 @@ Result<std::pair<Factor, Factor>> factors_of(const Checkpoint& checkpoint, const
     return original.shape.size() == 2 && left.rows == original.shape[0] && left.cols == right.rows &&
            right.cols == original.shape[1];
   };
-  if (fit(b, a)) return std::pair(std::move(b), std::move(a));
-  if (fit(a, b)) return std::pair(std::move(a), std::move(b));
+  if (fit(b, a)) return Factors{std::move(b), std::move(a)};
+  if (fit(a, b)) return Factors{std::move(a), std::move(b)};
   return failure(ErrorCode::corrupt,
                  "tensor {} has shape [{}], which does not match its low-rank factors [{}, {}] and [{}, {}]",
                  original.name, fmt::join(original.shape, ", "), b.rows, b.cols, a.rows, a.cols);
 }
 
-Result<> put_sum(const Checkpoint& checkpoint, const StoredTensor& original, std::int64_t which, float scale,
-                 std::byte* sums) {
+// Reads a matrix of an adapter.
+Result<Factor> factor_of(const StoredTensor& matrix) {
+  if (!matrix.plain() || !matrix.usable() || matrix.shape.size() != 2)
+    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but must be a matrix of plain numbers", matrix.name,
+                   fmt::join(matrix.shape, ", "));
+  Factor factor{.numbers = {}, .rows = matrix.shape[0], .cols = matrix.shape[1]};
+  for (std::int64_t i = 0; i < factor.rows * factor.cols; ++i) factor.numbers.push_back(number_at(matrix, i));
+  return factor;
+}
+
+// Returns the factors that an adapter has for a tensor, or nullopt.
+Result<std::optional<Factors>> adapter_factors(const Checkpoint& adapter, const StoredTensor& tensor) {
+  constexpr std::string_view kWeight = ".weight", kPrefix = "model.";
+  if (!tensor.name.ends_with(kWeight)) return std::nullopt;
+  std::string name = tensor.name.substr(0, tensor.name.size() - kWeight.size());
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  const StoredTensor* a = adapter.find("base_model.model." + name + ".lora_A.weight");
+  const StoredTensor* b = adapter.find("base_model.model." + name + ".lora_B.weight");
+  if (a == nullptr || b == nullptr) return std::nullopt;
+  TRY(Factor right, factor_of(*a));
+  TRY(Factor left, factor_of(*b));
+  if (tensor.shape != std::vector<std::int64_t>{left.rows, right.cols} || left.cols != right.rows)
+    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], which does not match the adapter's {} * {}",
+                   tensor.name, fmt::join(tensor.shape, ", "), b->name, a->name);
+  return Factors{std::move(left), std::move(right)};
+}
+
+Result<> put_sum(const StoredTensor& original, const Factors& factors, float scale, std::byte* sums) {
   if (!original.plain() || !original.usable())
     return failure(ErrorCode::corrupt, "tensor {} is {}, and this format does not support low-rank changes",
                    original.name, original.format);
-  TRY(const auto factors, factors_of(checkpoint, original, which));
   const auto& [left, right] = factors;
   std::vector<float> change(static_cast<std::size_t>(right.cols));
   for (std::int64_t row = 0; row < left.rows; ++row) {
@@ -82,13 +112,10 @@ Result<> put_sum(const Checkpoint& checkpoint, const StoredTensor& original, std
   return {};
 }
 
-}  // namespace
-
-bool has_changes(const Checkpoint& checkpoint) {
-  return std::ranges::any_of(checkpoint.tensors(), is_original);
-}
-
-Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which, float scale) {
+// Returns a copy of the checkpoint, to which `changes` gives the factors of each tensor, or nullopt. The
+// tensors of low-rank changes are left out.
+template <class Changes>
+Result<Checkpoint> changed(const Checkpoint& checkpoint, float scale, Changes&& changes) {
   std::vector<const StoredTensor*> from;
   std::vector<std::size_t> begins;
   std::size_t bytes = 0;
@@ -104,12 +131,12 @@ Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which,
   for (std::size_t i = 0; i < from.size(); ++i) {
     StoredTensor made = *from[i];
     std::byte* own = data + begins[i];
-    if (is_original(made)) {
-      TRY_VOID(put_sum(checkpoint, made, which, scale, own));
-      made.name = plain_name(made);
-    } else {
+    TRY(const std::optional<Factors> factors, changes(made));
+    if (factors)
+      TRY_VOID(put_sum(made, *factors, scale, own));
+    else
       std::memcpy(own, made.bytes.data(), made.bytes.size());
-    }
+    if (is_original(made)) made.name = plain_name(made);
     made.bytes = {own, made.bytes.size()};
     tensors.push_back(std::move(made));
     checkpoint.release(*from[i]);
@@ -120,6 +147,25 @@ Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which,
                    "tensor {} and its original both exist: the checkpoint must have only one of them",
                    twice->name);
   return Checkpoint(std::move(tensors), std::move(memory));
+}
+
+}  // namespace
+
+bool has_changes(const Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.tensors(), is_original);
+}
+
+Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which, float scale) {
+  return changed(checkpoint, scale, [&](const StoredTensor& tensor) -> Result<std::optional<Factors>> {
+    if (!is_original(tensor)) return std::nullopt;
+    TRY(Factors factors, factors_of(checkpoint, tensor, which));
+    return std::optional(std::move(factors));
+  });
+}
+
+Result<Checkpoint> with_adapter(const Checkpoint& checkpoint, const Checkpoint& adapter, float scale) {
+  return changed(checkpoint, scale,
+                 [&](const StoredTensor& tensor) { return adapter_factors(adapter, tensor); });
 }
 
 }  // namespace octavo

@@ -32,7 +32,10 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   // GGUF files store a depthwise convolution [channels, 1, width] as [channels, width].
   const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
   const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
-  if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed) {
+  // One number per head may be stored as [1, 1, heads, 1] or [heads].
+  const bool by_head = slot.shape.size() == 4 && slot.shape == Shape{1, 1, slot.shape[2], 1} &&
+                       tensor.shape == Shape{slot.shape[2]};
+  if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed && !by_head) {
     return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but the configuration requires [{}]",
                    slot.name, fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
   }

@@ -14,6 +14,7 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
     tokens      F32 [n, dim]             ColBERT: vectors of all tokens, with length 1; reward models, token classifiers: logits of the labels
     vectors, weights F32 [n, dim], [n, 1]   BGE-M3: of all tokens; vectors have length 1
     scores      F32 [sequences, labels]  classifiers: logits; rerankers by words: logit of token 7 ("yes") minus logit of token 11 ("no")
+    words       F32 [sequences, vocab]   SPLADE: weights of the vocabulary's tokens
     adapted     F32 [sequences, dim]     for a case with a folder `adapter`: the means with that LoRA adapter
 
 Everything is computed in f32, one sequence at a time. Weights are stored in bf16.
@@ -28,6 +29,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import make_model_goldens
+import own_readers
 
 LENGTHS = [1, 7, 40, 33, 290]
 OF_TOKENS = ("tokens", "vectors", "weights")
@@ -299,7 +301,7 @@ class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
 # Architectures of classes that transformers lacks, or that have other names there.
 ARCHITECTURES = {"ClipText": "CLIPModel", "ColBert": "HF_ColBERT", "ColBertOfLfm2": "ColBERTLfm2Model", "JinaColBert": "ColBERTJinaRobertaModel", "ColQwen": "OpsColQwen3Model",
                  "ColQwen35": "ColQwen3_5", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel", "Reward": "Qwen2ForRewardModel",
-                 "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"}
+                 "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"} | own_readers.ARCHITECTURES
 
 CASES = {
     "bert-filler": (transformers.BertForMaskedLM, transformers.BertConfig(**BERT)),
@@ -365,7 +367,7 @@ CASES = {
     "roberta": (transformers.RobertaModel, transformers.RobertaConfig(**ROBERTA)),
     "xlm-roberta-classifier": (transformers.XLMRobertaForSequenceClassification,
                                transformers.XLMRobertaConfig(**ROBERTA, num_labels=5)),
-}
+} | own_readers.cases(BERT, DECODER)
 
 
 def move_linear(directory):
@@ -528,17 +530,22 @@ def make(directory, kind, config):
         model = model.base_model
     if kind is PublishedJina:
         publish_jina(directory, model)
+    if hasattr(kind, "prepare"):
+        kind.prepare(directory, model)
+    vocab = config.get_text_config().vocab_size
     generator = torch.Generator().manual_seed(1)
     golden = {"ids": [], "types": [], "starts": [0]}
     rows = {}
     for length in LENGTHS:
         # Excludes the padding token, from which RoBERTa counts positions differently.
-        ids = torch.randint(3, config.vocab_size, (1, length), generator=generator)
+        ids = torch.randint(3, vocab, (1, length), generator=generator)
         types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
         if isinstance(model, (ColBert, ColBertOfLfm2, ColBertOfModernBert, ColQwen, ColQwen35, JinaColBert, OneReward, ProcessReward)):
             rows.setdefault("tokens", []).append(out[0])
+        elif hasattr(kind, "pooled"):
+            rows.setdefault("words", []).append(kind.pooled(out))
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
         elif type(model).__name__.endswith("ForTokenClassification"):
@@ -569,6 +576,8 @@ def make(directory, kind, config):
     tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
     tensors |= {name: (torch.cat if name in OF_TOKENS else torch.stack)(values).contiguous() for name, values in rows.items()}
     save_file(tensors, os.path.join(directory, "golden.safetensors"))
+    if hasattr(kind, "publish"):
+        kind.publish(directory)
     if kind in (ColBertOfModernBert, ColBertOfLfm2):
         move_linear(directory)
     if kind is ColModernV:

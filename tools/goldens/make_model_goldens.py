@@ -836,6 +836,38 @@ def pangu_ultra(config):
     return dict(legacy(config), architectures=["PanguUltraMoEForCausalLM"], model_type="pangu_ultra_moe", sandwich_norm=True, router_enable_expert_bias=True, num_nextn_predict_layers=0)
 
 
+def biased_experts_of_laguna(model, generator):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("e_score_correction_bias"):
+                p.copy_(torch.randn(p.shape, generator=generator))
+
+
+def bailing_v3(config):
+    """Returns the configuration as in Ling 3's files."""
+    config = sarvam_mla(config)
+    return dict(config, architectures=["BailingMoeV3ForCausalLM"], model_type="bailing_moe_v3", head_dim=config.pop("linear_head_dim"), no_kda_lora=True, kda_safe_gate=True,
+                gated_attention_proj_granularity_type="head_wise", moe_shared_expert_intermediate_size=config["moe_intermediate_size"])
+
+
+def bailing_v3_tensors(tensors):
+    for old, new in (("self_attn.attention.", "attention."), ("self_attn.", "attention."), ("embed_tokens", "word_embeddings"), ("e_score_correction_bias", "expert_bias")):
+        tensors = {name.replace(old, new): t for name, t in tensors.items()}
+    return tensors
+
+
+def domyn_edge(config):
+    usual = config["head_dim"]
+    return dict(config, per_layer_config={str(i): dict(head_dim=dim) for i, dim in enumerate(config.pop("head_dims")) if dim != usual})
+
+
+def puzzle(config):
+    """Removes the fields that blocks replace, and the pattern."""
+    for field in ("hybrid_override_pattern", "layers_block_type", "layer_types"):
+        config.pop(field, None)
+    return dict(config, architectures=["NemotronHPuzzleForCausalLM"], model_type="nemotron_h_puzzle")
+
+
 # name: (config class, model class, configuration, options)
 CASES = {
     "llama": ("Llama", dict(BASE, num_key_value_heads=4), {}),
@@ -1280,6 +1312,29 @@ CASES = {
     "telechat2": ("Llama", dict(BASE, attention_bias=True, mlp_bias=True), dict(weights=no_first_biases, config=TELECHAT2[0], tensors=telechat2_tensors)),
     "teleflm": ("Granite", dict(SMALL, head_dim=16, embedding_multiplier=3.0, logits_scaling=2.5, residual_multiplier=1.0, attention_multiplier=0.25), dict(
         config=TELEFLM[0], tensors=TELEFLM[1])),
+    "bailing-v3": ("BailingMoeV3", dict(LATENT, num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=24, n_group=2, topk_group=1, routed_scaling_factor=2.5,
+                                        layer_group_size=3, linear_head_dim=16, kda_lower_bound=-4.0, short_conv_kernel_size=4), dict(
+        weights=biased_routers, config=bailing_v3, tensors=bailing_v3_tensors)),
+    "beam": ("Beam", dict(SMALL, num_hidden_layers=3, head_dim=24, rms_norm_eps=1e-5, moe_intermediate_size=40, num_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2,
+                          routed_scaling_factor=1.5, norm_topk_prob=True, sliding_window=9, final_logit_softcapping=8.0, rope_parameters=dict(rope_type="default", rope_theta=5e3),
+                          layer_types=["sliding_attention", "full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "sparse"]), dict(weights=biased_routers)),
+    "domyn_edge": ("DomynEdge", dict(SMALL, num_hidden_layers=3, head_dim=24, head_dims=[24, 16, 24], rms_norm_eps=1e-5, rope_parameters=dict(rope_type="default", rope_theta=5e3),
+                                     position_layers=["rope", "rope", "nope"], window_sizes=[[8, 0], [5, 0], [-1, -1]]), dict(config=domyn_edge)),
+    "laguna": ("Laguna", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5, num_experts_per_tok=2,
+                              num_attention_heads_per_layer=[3, 4, 2], moe_routed_scaling_factor=1.5, sliding_window=9,
+                              layer_types=["full_attention", "sliding_attention", "full_attention"]), dict(weights=biased_experts_of_laguna)),
+    "laguna-elements": ("Laguna", dict(BASE, num_hidden_layers=2, head_dim=16, gating="per-element", moe_intermediate_size=24, shared_expert_intermediate_size=32, num_experts=3,
+                                       num_experts_per_tok=2, mlp_layer_types=["sparse", "dense"]), dict(weights=biased_experts_of_laguna)),
+    "muse_glimmer": ("MuseGlimmer", dict(SMALL, num_hidden_layers=4, head_dim=24, sliding_window=9, final_logit_softcapping=6.0, output_multiplier=0.4), dict(
+        tensors=lambda tensors: {name.replace("model.", "model.language_model."): t for name, t in tensors.items()},
+        config=lambda config: dict(architectures=["MuseGlimmerForConditionalGeneration"], model_type="muse_glimmer", tie_word_embeddings=False, text_config=config))),
+    "nemotron_h-puzzle": ("NemotronHPuzzle", dict(SMALL, head_dim=16, mamba_num_heads=4, mamba_head_dim=24, ssm_state_size=20, n_groups=2, moe_intermediate_size=40,
+                                                  moe_shared_expert_intermediate_size=56, n_routed_experts=6, num_experts_per_tok=2, routed_scaling_factor=1.5,
+                                                  hybrid_override_pattern="ME*E", block_configs=[
+        dict(block_type="mamba", mamba_num_heads=6), dict(block_type="moe", n_routed_experts=4, moe_intermediate_size=24, num_experts_per_tok=1),
+        dict(block_type="attention"), dict(block_type="moe", moe_shared_expert_intermediate_size=40)]), dict(weights=biased_routers, config=puzzle)),
+    "step1": ("Step1", dict(vocab_size=VOCAB, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=6, num_attention_groups=2, max_seq_len=256,
+                            rms_norm_eps=1e-5, attention_bias=False, tie_word_embeddings=False, pad_token_id=0, bos_token_id=1, eos_token_id=2), {}),
     "olmo-clip": ("Olmo", dict(BASE, clip_qkv=0.7), {}),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),

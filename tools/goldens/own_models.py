@@ -4,6 +4,7 @@ Plain torch code, which is slow and easy to check."""
 import copy
 
 import torch
+from own_decoders import *  # noqa: F403
 from torch import nn
 from torch.nn import functional as F
 from transformers import DeepseekV3ForCausalLM, LlamaConfig, LlamaForCausalLM, PretrainedConfig, PreTrainedModel, Step3p7TextConfig, Step3p7TextModel

@@ -1,6 +1,8 @@
 #include "engine/execute/local_executor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -11,8 +13,10 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   if (balancer_) balancer_->before_step();
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   const bool adapted = adapters_.begin_step(batch);
-  // A step with adapters or images cannot use a CUDA graph.
-  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: no CUDA graph
+  // A step with adapters, images or a complete prompt cannot use a CUDA graph.
+  const int size = adapted || !batch.images.empty() || !batch.wholes.empty()
+                       ? 0
+                       : recordings_.size_of(batch);  // 0: no CUDA graph
   TRY_VOID(pack(batch, size, adapted));
 
   Stream& stream = *backend_.stream;
@@ -175,6 +179,12 @@ Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t>
   decoder_->norm_rows();
   for (std::size_t begin = 0, count = 0; begin < heads.size(); begin += count) {
     const std::uint8_t head = heads[begin];
+    if (model_->spec.head_at(head).of_tokens) {
+      count = 1;
+      TRY_VOID(pool_tokens(head, starts[begin], starts[begin + 1], std::span(pooled_).subspan(done, size_of(head))));
+      done += size_of(head);
+      continue;
+    }
     const auto rest = heads.subspan(begin, std::min(logit_rows_.most(), heads.size() - begin));
     count = static_cast<std::size_t>(
         std::ranges::find_if(rest, [&](std::uint8_t other) { return other != head; }) - rest.begin());
@@ -187,6 +197,31 @@ Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t>
     done += count * size_of(head);
   }
   return std::span<const float>(pooled_);
+}
+
+// Computes the output of a head with Head::of_tokens for the tokens [first, end).
+Result<> LocalExecutor::pool_tokens(std::uint8_t head, std::int32_t first, std::int32_t end, std::span<float> out) {
+  std::ranges::fill(out, 0.0F);
+  std::vector<std::int32_t> starts;
+  std::vector<float> numbers;
+  while (first < end) {
+    const auto count = std::min<std::int32_t>(end - first, static_cast<std::int32_t>(logit_rows_.most()));
+    starts.resize(static_cast<std::size_t>(count) + 1);
+    std::iota(starts.begin(), starts.end(), first);
+    TRY(const auto uploaded, logit_rows_.upload(backend_, starts));
+    const View rows = logit_rows_.results(count, std::ssize(out));
+    decoder_->pool(uploaded.rows, head, rows);
+    numbers.resize(static_cast<std::size_t>(count) * out.size());
+    backend_.device->download(*backend_.stream, numbers.data(), rows);
+    backend_.stream->synchronize();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      float& most = out[i % out.size()];
+      if (!(numbers[i] <= most) && !std::isnan(most)) most = numbers[i];  // keeps NaN
+    }
+    first += count;
+  }
+  for (float& x : out) x = std::log1p(x);
+  return {};
 }
 
 }  // namespace octavo

@@ -129,6 +129,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   Result<> restore_cache() override;
 
  private:
+  Result<> pool_tokens(std::uint8_t head, std::int32_t first, std::int32_t end, std::span<float> out);
   LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model, CacheLayout layout,
                 const LocalExecutorOptions& options, DeviceGroups device_ranks);
   Result<> allocate();

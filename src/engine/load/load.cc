@@ -135,6 +135,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   info.vocab_size = model.spec.vocab;
   if (figures.pools) describe_head(model.spec, info);
   if (model.tower) describe_media(model.spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
+  info.image.whole_prompts = model.spec.media.whole_prompts;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.logprobs.max;
   if (options.model.prompt_embeds) info.prompt_embeds = model.spec.dim;

@@ -12,9 +12,14 @@ std::string_view made_by(std::string_view name) {
   if (name.starts_with("col") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
   if (name == "llama-both-ways" || name == "voyage" || name.starts_with("jina_v3") || name == "nomic_bert" ||
       name.starts_with("nomic_moe") || name == "embedding_gemma" || name == "eurobert" ||
-      name == "t5-encoder")
+      name == "t5-encoder" || name == "deepseek-both-ways" || name == "embedding_gemma2" ||
+      name == "nemotron-vl-text")
     return "mean";
-  return name == "qwen3-embedder" || name == "gemma2-embedder" || name == "clip-text" ? "last" : "first";
+  if (name == "splade") return "words";
+  return name == "qwen3-embedder" || name == "gemma2-embedder" || name.ends_with("p-text") ||
+                 name.starts_with("jina-v5")
+             ? "last"
+             : "first";
 }
 
 TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
@@ -30,7 +35,9 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "jina_v3", "jina_v3-published", "modernbert",
                                          "modernbert-classifier", "nomic_bert", "nomic_moe",
                                          "qwen2-process-reward", "qwen3-embedder", "qwen3-reranker",
-                                         "roberta", "roberta-filler", "t5-encoder", "xlm-roberta-classifier"),
+                                         "roberta", "roberta-filler", "t5-encoder", "xlm-roberta-classifier",
+                                         "deepseek-both-ways", "embedding_gemma2", "jina-v5", "jina-v5-nano",
+                                         "lfm2-both-ways", "nemotron-vl-text", "siglip-text", "splade"),
                          test_name);
 
 // Some of the models as GGUF files, which tools/goldens/gguf_encoders.py creates.

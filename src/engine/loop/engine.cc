@@ -229,6 +229,10 @@ void Engine::admit(Submission& submission) {
   const Request& request = accepted->request;
   sessions_.begin(accepted);
   accepted->unfinished = request.answers();
+  if (info_.image.whole_prompts)
+    accepted->wholes = {{0, static_cast<int>(request.prompt.size())}};
+  else if (info_.image.whole)
+    accepted->wholes = media_spans(request.media);
   if (request.answers_so_far.empty())
     for (int i = 0; i < request.sampling.n; ++i) accepted->request.answers_so_far.push_back({i, {}});
 
@@ -265,9 +269,12 @@ void Engine::start(AnswerIndex index) {
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
+  if (info_.image.whole_prompts)
+    answer.accepted->identity = with_prompt(answer.accepted->identity, request.prompt, request.media);
   // Events can report the identity as the names of adapter and salt, if it contains neither a tenant nor
   // media.
-  if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
+  if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty() &&
+      !info_.image.whole_prompts)
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
@@ -288,7 +295,7 @@ void Engine::schedule(AnswerIndex index) {
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),
          .checkpoint = transfers_ ? transfers_->checkpoint_of(request) : 0,
-         .wholes = info_.image.whole ? media_spans(request.media) : std::vector<std::pair<int, int>>()});
+         .wholes = answer.accepted->wholes});
   });
   if (sequence) {
     answer.sequence = *sequence;

@@ -16,6 +16,7 @@ constexpr std::int64_t kGrainLogits = 4096;  // minimum number of logits per thr
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+float opened(Activation gate, float x) { return gate == Activation::softplus ? softplus(x) : sigmoid(x); }
 
 // Returns true if an expert's score depends only on the expert's own logit.
 bool by_expert(RouterScores scores) { return scores == RouterScores::sigmoid || scores == RouterScores::sqrt_softplus; }
@@ -207,8 +208,8 @@ void combine(Stream& stream, const CombineArgs& args) {
                  add(args.y, args.pair_rows.row<std::int32_t>(i)[k],
                      args.weights ? args.weights.row<float>(i)[k] : 1.0f);
                if (args.shared) {
-                 const bool gated = static_cast<bool>(args.shared_gate);
-                 add(args.shared, i, gated ? 1 / (1 + std::exp(-*args.shared_gate.row<float>(i))) : 1.0f);
+                 add(args.shared, i,
+                     args.shared_gate ? opened(args.gate_activation, *args.shared_gate.row<float>(i)) : 1.0f);
                }
                kernels.narrow(sum, nullptr, format, at(args.out, i), count);
              });

@@ -88,9 +88,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
       else
         std::copy_n(state + j * inputs, count, latest[j]);
     at = width - 1;
-    for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
-      kernels.widen(address(args.x, t, first), format, latest[at % width], count);
-      multiply(args.x_gate, t, latest[at % width], first);
+    const auto write = [&](std::int64_t t) {
       alignas(64) float sum[kChannels];
       std::copy_n(bias, padded, sum);
       for (std::int64_t j = 0; j < width; ++j)
@@ -98,11 +96,21 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
       if (args.silu) kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
       multiply(args.y_gate, t, sum, out);
       kernels.narrow(sum, nullptr, format, address_to(args.y, t, out), count);
+    };
+    for (std::int64_t t = tokens.begin; t < tokens.end + args.ahead; ++t) {
+      if (t < tokens.end) {
+        kernels.widen(address(args.x, t, first), format, latest[at % width], count);
+        multiply(args.x_gate, t, latest[at % width], first);
+      } else {
+        std::fill_n(latest[at % width], count, 0.0F);
+      }
+      if (t - args.ahead >= tokens.begin) write(t - args.ahead);
       ++at;
+      if (t >= tokens.end) continue;
       if (float* const copy = copy_of(args.plan, args.state, t)) put_latest(copy);
     }
   }
-  put_latest(args.state.row<float>(tokens.slot));
+  if (args.ahead == 0) put_latest(args.state.row<float>(tokens.slot));
 }
 
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -129,7 +137,11 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
   float* const state = args.state.row<float>(tokens.slot) + head * key_dim * value_dim + column;
   if (tokens.begins)
     for (std::int64_t i = 0; i < key_dim; ++i) std::fill_n(state + i * value_dim, count, 0.0F);
-  const float rate = -std::exp(args.a_log.as<float>()[head]);
+  const float factor = std::exp(args.a_log.as<float>()[head]);
+  const auto decay = [&](float a) {
+    if (args.least_log < 0) return std::exp(args.least_log / (1 + std::exp(-factor * a)));
+    return std::exp(-factor * softplus(a));
+  };
   const bool by_row = args.dt_bias.elements() != heads;
   const float* const dt_bias = args.dt_bias.as<float>() + head * (by_row ? key_dim : 1);
   const float q_factor = 1 / std::sqrt(static_cast<float>(key_dim));
@@ -141,8 +153,7 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
     kernels.widen(address(args.qkv, t, 2 * keys_begin + value), format, v, count);
     const float beta = args.ba.row<float>(t)[head];
     const float* const a = args.ba.row<float>(t) + heads + head * (by_row ? key_dim : 1);
-    for (std::int64_t i = 0; i < (by_row ? key_dim : 1); ++i)
-      decays[i] = std::exp(rate * softplus(a[i] + dt_bias[i]));
+    for (std::int64_t i = 0; i < (by_row ? key_dim : 1); ++i) decays[i] = decay(a[i] + dt_bias[i]);
     kernels.delta({.state = state,
                    .stride = value_dim,
                    .keys = key_dim,

@@ -120,6 +120,19 @@ F<S> erfc_of_magnitude(F<S> x) {
   return S::mul(S::mul(p, t), exp<S>(S::sub(S::zero(), S::mul(a, a))));
 }
 
+// Computes log(1 + e^x) as max(x, 0) + log(1 + u), where u = e^-|x|. With z = u / (2 + u), at most 1/3, the
+// series of log(1 + u) = 2 atanh(z) ends after z^15 with a relative error below 2e-9.
+template <class S>
+F<S> softplus(F<S> x) {
+  const F<S> u = exp<S>(S::sub(S::zero(), S::abs(x)));
+  const F<S> z = S::div(u, S::add(S::set(2), u));
+  const F<S> squared = S::mul(z, z);
+  F<S> p = S::set(1.0f / 15);
+  for (const float divisor : {13.0f, 11.0f, 9.0f, 7.0f, 5.0f, 3.0f, 1.0f})
+    p = S::fma(p, squared, S::set(1 / divisor));
+  return S::fma(p, S::add(z, z), S::max(S::zero(), x));
+}
+
 template <class S>
 F<S> activation(Activation kind, F<S> x) {
   switch (kind) {
@@ -144,6 +157,8 @@ F<S> activation(Activation kind, F<S> x) {
       return S::div(S::set(1), S::add(S::set(1), exp<S>(S::sub(S::zero(), x))));
     case Activation::tanh:
       return tanh<S>(x);
+    case Activation::softplus:
+      return softplus<S>(x);
     case Activation::swigluoai:
     case Activation::xielu:
       break;

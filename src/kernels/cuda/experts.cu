@@ -8,6 +8,9 @@ namespace {
 constexpr int kSortThreads = 256;
 
 __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+__device__ inline float opened(Activation gate, float x) {
+  return gate == Activation::softplus ? fmaxf(x, 0) + log1pf(expf(-fabsf(x))) : sigmoid(x);
+}
 
 // Returns the largest logit; all lanes of one warp call it.
 __device__ inline float greatest(const float* logits, std::int64_t experts) {
@@ -163,7 +166,7 @@ __global__ void __launch_bounds__(kColumnThreads) combine_kernel(CombineArgs p) 
     sum = fmaf(p.weights ? element<float>(p.weights, row, k) : 1,
                to_float(element<T>(p.y, element<std::int32_t>(p.pair_rows, row, k), column)), sum);
   if (p.shared) {
-    const float share = p.shared_gate ? sigmoid(items<float>(p.shared_gate)[row]) : 1;
+    const float share = p.shared_gate ? opened(p.gate_activation, items<float>(p.shared_gate)[row]) : 1;
     sum = fmaf(share, to_float(element<T>(p.shared, row, column)), sum);
   }
   element<T>(p.out, row, column) = from_float<T>(sum);

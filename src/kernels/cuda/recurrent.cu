@@ -49,19 +49,24 @@ __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvArgs p) {
   for (std::int64_t channel = input; channel < p.y.size(1); channel += inputs) {
     for (int j = 0; j < width; ++j) weight[j] = element<float>(p.weight, channel, j);
     for (int j = 0; j + 1 < width; ++j) latest[j] = begins ? 0 : state[j * inputs];
-    for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
-      latest[width - 1] = to_float(element<T>(p.x, t, input));
-      if (p.x_gate) latest[width - 1] *= to_float(element<T>(p.x_gate, t, input));
-      float sum = p.bias ? items<float>(p.bias)[channel] : 0;
-      for (int j = 0; j < width; ++j) sum = fmaf(weight[j], latest[j], sum);
-      if (p.silu) sum /= 1 + expf(-sum);
-      if (p.y_gate) sum *= to_float(element<T>(p.y_gate, t, channel));
-      element<T>(p.y, t, channel) = from_float<T>(sum);
+    for (std::int64_t t = sequence.begin; t < sequence.end + p.ahead; ++t) {
+      latest[width - 1] = t < sequence.end ? to_float(element<T>(p.x, t, input)) : 0;
+      if (p.x_gate && t < sequence.end) latest[width - 1] *= to_float(element<T>(p.x_gate, t, input));
+      const std::int64_t to = t - p.ahead;
+      if (to >= sequence.begin) {
+        float sum = p.bias ? items<float>(p.bias)[channel] : 0;
+        for (int j = 0; j < width; ++j) sum = fmaf(weight[j], latest[j], sum);
+        if (p.silu) sum /= 1 + expf(-sum);
+        if (p.y_gate) sum *= to_float(element<T>(p.y_gate, to, channel));
+        element<T>(p.y, to, channel) = from_float<T>(sum);
+      }
       for (int j = 0; j + 1 < width; ++j) latest[j] = latest[j + 1];
+      if (t >= sequence.end) continue;
       if (float* copy = sequence.copy_of(state, t))
         for (int j = 0; j + 1 < width; ++j) copy[j * inputs] = latest[j];
     }
   }
+  if (p.ahead > 0) return;
   for (int j = 0; j + 1 < width; ++j) state[j * inputs] = latest[j];
 }
 
@@ -91,7 +96,11 @@ __global__ void delta_kernel(GatedDeltaArgs p) {
   float* state = sequence.state + head * keys * values + column;
   if (sequence.begins() && has_column)
     for (std::int64_t i = 0; i < keys; ++i) state[i * values] = 0;
-  const float rate = -expf(items<float>(p.a_log)[head]);
+  const float factor = expf(items<float>(p.a_log)[head]);
+  const auto decay = [&](float a) {
+    if (p.least_log < 0) return expf(p.least_log / (1 + expf(-factor * a)));
+    return expf(-factor * softplus(a));
+  };
 
   // `to` = the head of qkv that begins at `from`, divided by its norm
   const auto take_unit = [&](std::int64_t t, std::int64_t from, float factor, float* to) {
@@ -109,7 +118,7 @@ __global__ void delta_kernel(GatedDeltaArgs p) {
     take_unit(t, first_key, 1, k);
     for (std::int64_t i = thread(); i < keys; i += threads) {
       const std::int64_t own = by_row ? head * keys + i : head;
-      decays[i] = expf(rate * softplus(element<float>(p.ba, t, heads + own) + items<float>(p.dt_bias)[own]));
+      decays[i] = decay(element<float>(p.ba, t, heads + own) + items<float>(p.dt_bias)[own]);
     }
     __syncthreads();
     if (has_column) {

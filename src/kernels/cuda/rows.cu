@@ -143,6 +143,8 @@ __device__ float activation(Activation kind, float x) {
       return 1 / (1 + expf(-x));
     case Activation::tanh:
       return tanhf(x);
+    case Activation::softplus:
+      return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
     case Activation::swigluoai:
     case Activation::xielu:
       break;

@@ -54,6 +54,7 @@ void check(const CombineArgs& args) {
   if (args.weights) expect("combine weights", args.weights, DType::f32, {n, chosen});
   if (args.shared) expect("combine shared", args.shared, args.out.dtype, {n, dim});
   if (args.shared_gate) expect("combine shared_gate", args.shared_gate, DType::f32, {n, 1});
+  CHECK(args.gate_activation == Activation::sigmoid || args.gate_activation == Activation::softplus);
 }
 
 template <>

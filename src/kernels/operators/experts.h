@@ -55,14 +55,15 @@ struct GroupedMatmulArgs {
   View y;                            // act [pair_rows, rows]
 };
 
-// Computes out[i] = (sum over k, ascending, of weights[i, k] * y[pair_rows[i, k]]) + sigmoid(shared_gate[i])
-// * shared[i].
+// Computes out[i] = (sum over k, ascending, of weights[i, k] * y[pair_rows[i, k]])
+//                   + gate_activation(shared_gate[i]) * shared[i].
 struct CombineArgs {
   View y;                 // act [pair_rows, dim]
   View pair_rows;         // i32 [n, chosen]
   View weights = {};      // f32 [n, chosen]; optional; if missing, weights are 1
   View shared = {};       // act [n, dim]; optional
   View shared_gate = {};  // f32 [n, 1]; optional; if missing, the factor is 1
+  Activation gate_activation = Activation::sigmoid;  // sigmoid or softplus
   View out;               // act [n, dim]
 };
 

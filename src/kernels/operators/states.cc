@@ -36,6 +36,7 @@ void check(const ConvArgs& args) {
   if (args.y_gate) expect("causal_conv y_gate", args.y_gate, args.y.dtype, {n, channels});
   if (args.bias) expect("causal_conv bias", args.bias, DType::f32, {channels});
   expect("causal_conv weight", args.weight, DType::f32, {channels, width});
+  CHECK(args.ahead >= 0 && args.ahead < width, "a convolution {} wide, {} ahead", width, args.ahead);
   expect("causal_conv state", args.state, DType::f32, {args.state.size(0), width - 1, inputs});
   expect_plan(args.plan, n);
 }

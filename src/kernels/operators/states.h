@@ -36,15 +36,19 @@ struct StatePlan {
 constexpr int kMaxConvWidth = 8;
 constexpr int kMaxStateDim = 256;
 
-// y[t, c] = silu(bias[c] + sum over j, ascending, of weight[c, j] * in[t - width + 1 + j, c % inputs]) *
+// y[t, c] = silu(bias[c] + sum over j, ascending, of weight[c, j] * in[t + ahead - width + 1 + j, c %
+// inputs]) *
 //   y_gate[t, c]
-// in[t, c] = x[t, c] * x_gate[t, c]
+// in[t, c] = x[t, c] * x_gate[t, c], and 0 before and after the sequence
 struct ConvArgs {
   View x;            // act [n, inputs]
   View x_gate = {};  // act [n, inputs]; optional
   View weight;       // f32 [channels, width], 2 <= width <= kMaxConvWidth; channels: a multiple of inputs
   View bias = {};    // f32 [channels]; optional
   bool silu = true;
+  // Number of later tokens that an output depends on. If not 0, the step has complete sequences, and `state`
+  // is not used.
+  int ahead = 0;
   View y_gate = {};  // act [n, channels]; optional
   View state;  // f32 [slots, width - 1, inputs], in place: last width - 1 values of `in` of each sequence
   StatePlan plan;
@@ -53,7 +57,7 @@ struct ConvArgs {
 
 // The gated delta rule (Yang et al., "Gated Delta Networks", 2024). For each token and each value head h,
 // with its key head (key_head_of): q and k are divided by their norms, and q by sqrt(key_dim). Then
-//   S *= exp(-exp(a_log) * softplus(a + dt_bias))
+//   S *= exp(-exp(a_log) * softplus(a + dt_bias)), or exp(least_log * sigmoid(exp(a_log) * (a + dt_bias)))
 //   S += k (beta_scale * sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
 // a and dt_bias have one number per value head, or one per row of its S (Kimi Team, "Kimi Linear", 2025).
@@ -65,6 +69,7 @@ struct GatedDeltaArgs {
   View a_log;          // f32 [value_heads]
   View dt_bias;        // f32 [value_heads] or [value_heads * key_dim]
   float beta_scale = 1;
+  float least_log = 0;  // below 0: logarithm of the strongest decay, which selects the second formula
   View state;  // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   StatePlan plan;
   View out;  // act [n, value_heads * value_dim]

@@ -126,7 +126,8 @@ void combine(Stream&, const CombineArgs& args) {
         sum += (args.weights ? at(args.weights, {i, k}) : 1.0) *
                at(args.y, {args.pair_rows.row<std::int32_t>(i)[k], d});
       if (args.shared) {
-        const double share = args.shared_gate ? 1 / (1 + std::exp(-at(args.shared_gate, {i, 0}))) : 1;
+        const double share =
+            args.shared_gate ? activation(args.gate_activation, at(args.shared_gate, {i, 0})) : 1;
         sum += share * at(args.shared, {i, d});
       }
       put(args.out, {i, d}, sum);

@@ -35,7 +35,31 @@ double step_of(const TimeStep& rule, const View& dt, std::int64_t t, std::int64_
 
 }  // namespace
 
+namespace {
+
+// The form with ConvArgs::ahead, which has no state.
+void convolve_complete(const ConvArgs& args) {
+  const std::int64_t inputs = args.x.size(1), width = args.weight.size(1);
+  const auto* starts = args.plan.starts.as<std::int32_t>();
+  for (std::int64_t s = 0; s < args.plan.slots.size(0); ++s)
+    for (std::int64_t t = starts[s]; t < starts[s + 1]; ++t)
+      for (std::int64_t c = 0; c < args.y.size(1); ++c) {
+        double sum = args.bias ? at(args.bias, {c}) : 0;
+        for (std::int64_t j = 0; j < width; ++j) {
+          const std::int64_t from = t + args.ahead - width + 1 + j, i = c % inputs;
+          if (from < starts[s] || from >= starts[s + 1]) continue;
+          sum += at(args.weight, {c, j}) * at(args.x, {from, i}) *
+                 (args.x_gate ? at(args.x_gate, {from, i}) : 1);
+        }
+        if (args.silu) sum = activation(Activation::silu, sum);
+        put(args.y, {t, c}, sum * (args.y_gate ? at(args.y_gate, {t, c}) : 1));
+      }
+}
+
+}  // namespace
+
 void causal_conv(Stream&, const ConvArgs& args) {
+  if (args.ahead > 0) return convolve_complete(args);
   const std::int64_t inputs = args.x.size(1), channels = args.y.size(1), width = args.weight.size(1);
   for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
     for (std::int64_t i = 0; i < inputs; ++i) {
@@ -76,8 +100,10 @@ void gated_delta(Stream&, const GatedDeltaArgs& args) {
       const double beta = args.beta_scale / (1 + std::exp(-at(args.ba, {t, h})));
       const auto decay = [&](std::int64_t i) {
         const std::int64_t rate = args.dt_bias.elements() == heads ? h : h * key_dim + i;
-        const double dt = std::log1p(std::exp(at(args.ba, {t, heads + rate}) + at(args.dt_bias, {rate})));
-        return std::exp(-std::exp(at(args.a_log, {h})) * dt);
+        const double a = at(args.ba, {t, heads + rate}) + at(args.dt_bias, {rate});
+        const double factor = std::exp(at(args.a_log, {h}));
+        if (args.least_log < 0) return std::exp(args.least_log / (1 + std::exp(-factor * a)));
+        return std::exp(-factor * std::log1p(std::exp(a)));
       };
       for (std::int64_t j = 0; j < value_dim; ++j) {
         double held = 0;

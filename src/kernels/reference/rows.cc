@@ -25,6 +25,8 @@ double activation(Activation kind, double x) {
       return 1 / (1 + std::exp(-x));
     case Activation::tanh:
       return std::tanh(x);
+    case Activation::softplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
     case Activation::swigluoai:
     case Activation::xielu:
       break;

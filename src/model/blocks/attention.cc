@@ -3,6 +3,7 @@
 
 #include "dist/process_group.h"
 #include "model/blocks/block.h"
+#include "model/blocks/distance_bias.h"
 
 namespace octavo {
 namespace {
@@ -66,6 +67,17 @@ std::vector<RowRange> gates_last(const Attention& a) {
   return order;
 }
 
+// Makes the biases of the gates' rows, one number per head, which follow the rows of queries, keys and
+// values.
+VectorParameter gate_biases(const Attention& a, const Namer& name) {
+  VectorParameter bias = name.vector({name.names.attention.gate_bias}, {a.q_heads});
+  bias.size = a.qkv_dim() + a.q_dim();
+  bias.order = {{-1, a.qkv_dim()}};
+  for (std::int64_t head = 0; head < a.q_heads; ++head)
+    bias.order.insert(bias.order.end(), static_cast<std::size_t>(a.head_dim), RowRange{head, 1});
+  return bias;
+}
+
 // Returns the norm of queries or of keys, which have `heads` heads.
 NormParameter head_norm(const Attention& a, const Namer& name, const std::string& tensor, int heads) {
   if (a.norms.qk_kind == QkNorm::none) return {};
@@ -85,6 +97,13 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   return p;
 }
 
+// Returns the norm of queries without a stored weight.
+NormParameter plain_norm(const Attention& a, const Namer& name) {
+  NormSpec norm = a.norms.qk;
+  norm.stored = false;
+  return name.norm(norm, "", a.head_dim);
+}
+
 // Number of (query, key) pairs for the first `n` tokens of a sequence with causal attention.
 double seen_by_first(std::int64_t n, std::int64_t window) {
   const auto triangle = [](double k) { return k * (k + 1) / 2; };
@@ -99,38 +118,12 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
   return static_cast<double>(pass.tokens * each);
 }
 
-// Bucket of a distance, computed as in T5.
-std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
-  const std::int64_t side =
-      a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
-  const std::int64_t first = !a.mask.causal && distance > 0 ? side : 0;
-  const std::int64_t away = a.mask.causal ? std::max<std::int64_t>(0, -distance) : std::abs(distance);
-  const std::int64_t exact = side / 2;
-  if (away < exact) return first + away;
-  const auto range = static_cast<float>(
-      std::log(static_cast<double>(a.scores.distance_bias.furthest) / static_cast<double>(exact)));
-  const float step = std::log(static_cast<float>(away) / static_cast<float>(exact)) / range;
-  return first + std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
-}
-
-// The table of distance biases, [q_heads, 2 * furthest + 1].
-VectorParameter distance_bias(const Attention& a, const Namer& name) {
-  const std::int64_t buckets = a.scores.distance_bias.buckets, most = a.scores.distance_bias.furthest;
-  VectorParameter bias =
-      Namer(name.names, "").vector({name.names.attention.distance_bias}, {buckets * a.q_heads});
-  bias.parts[0].shape = {buckets, a.q_heads};
-  bias.size = a.q_heads * (2 * most + 1);
-  for (std::int64_t head = 0; head < a.q_heads; ++head)
-    for (std::int64_t distance = -most; distance <= most; ++distance)
-      bias.order.push_back({bucket_of(a, distance) * a.q_heads + head, 1});
-  return bias;
-}
-
 class AttentionBlock final : public Block {
  public:
   AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        q_norm_(head_norm(spec, name, name.names.attention.q_norm, spec.q_heads)),
+        q_norm_(spec.norms.q_plain ? plain_norm(spec, name)
+                                   : head_norm(spec, name, name.names.attention.q_norm, spec.q_heads)),
         v_norm_(name.norm(spec.norms.v, "", spec.head_dim)) {
     const Names& names = name.names;
     if (spec.source < 0) k_norm_ = head_norm(spec, name, names.attention.k_norm, spec.kv_heads);
@@ -160,6 +153,7 @@ class AttentionBlock final : public Block {
       if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
     if (spec.output_gate && rows.size() < 4) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
+    if (spec.biases.gate) qkv_.bias = gate_biases(spec, name);
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
         apart_.push_back(name.linear({names.attention.qkv[i]}, {rows[i]}, input_dim, spec.biases.qkv));
@@ -171,7 +165,7 @@ class AttentionBlock final : public Block {
       qkv_.bias.order = {{0, spec.q_dim()}, {-1, spec.kv_dim()}, {spec.q_dim(), spec.kv_dim()}};
     }
     if (spec.scores.sinks) sinks_ = name.vector({names.attention.sinks}, {spec.q_heads});
-    if (!spec.scores.slopes.empty()) slopes_ = constant_vector(spec.scores.slopes);
+    set_slopes(spec.scores.slopes);
     if (spec.scores.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
     out_ = name.linear({names.attention.out}, {dim}, std::int64_t{spec.q_heads} * spec.stored_value_dim(),
                        spec.biases.out);
@@ -221,7 +215,8 @@ class AttentionBlock final : public Block {
   }
   bool spans_layers() const override { return spec_.source >= 0; }
   std::vector<Need> needs() const override {
-    return spec_.scores.distance_bias.buckets > 0 ? std::vector{Need::distance_bias} : std::vector<Need>();
+    const bool biased = spec_.scores.distance_bias.buckets > 0 || spec_.scores.root_distances > 0;
+    return biased ? std::vector{Need::distance_bias} : std::vector<Need>();
   }
 
   BlockCost cost(const Pass& pass) const override {
@@ -248,7 +243,8 @@ class AttentionBlock final : public Block {
     if (spec_.mask.local) text += ", in windows";
     if (spec_.mask.chunk > 0) text += fmt::format(", chunks of {}", spec_.mask.chunk);
     if (spec_.mask.window > 0 && spec_.mask.chunk == 0) text += fmt::format(", window {}", spec_.mask.window);
-    if (!spec_.scores.slopes.empty()) text += ", ALiBi";
+    if (!spec_.scores.slopes.empty())
+      text += spec_.scores.root_distances > 0 ? ", ALiBi of roots" : ", ALiBi";
     if (spec_.scores.distance_bias.buckets > 0)
       text += fmt::format(", biases of {} distances", spec_.scores.distance_bias.buckets);
     if (spec_.scores.sinks) text += ", sinks";
@@ -290,8 +286,11 @@ class AttentionBlock final : public Block {
       for (const WholeSpan& span : step.batch.wholes)
         attend(span.token, span.count, *span.plans[step.memory.group], false);
     if (spec_.output_gate)
-      ops.gate(stream, {.x = attended, .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()), .y = attended});
-    if (spec_.head_gate) gate_heads(step, x, head_gate_, gates, attended);
+      ops.gate(stream, {.x = attended,
+                        .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()),
+                        .activation = spec_.gate,
+                        .y = attended});
+    if (spec_.head_gate) gate_heads(step, x, head_gate_, gates, attended, spec_.gate);
     linear(step, attended, out_, out);
   }
 
@@ -436,7 +435,15 @@ class AttentionBlock final : public Block {
     if (whole.head_gate) keep_rows(head_gate_, {own_heads});
     if (whole.scores.slopes.empty()) return;
     const auto first = whole.scores.slopes.begin() + own_heads.begin;
-    slopes_ = constant_vector({first, first + spec_.q_heads});
+    set_slopes({first, first + spec_.q_heads});
+  }
+
+  void set_slopes(const std::vector<float>& slopes) {
+    if (slopes.empty()) return;
+    if (spec_.scores.root_distances > 0)
+      distance_bias_ = root_biases(slopes, spec_.scores.root_distances - 1);
+    else
+      slopes_ = constant_vector(slopes);
   }
 
   struct OverRanks {

@@ -37,11 +37,13 @@ struct AttentionBiases {
   bool qkv = false;
   bool k = true;  // keys have a bias, too; only used if `qkv` is set
   bool out = false;
+  bool gate = false;  // Attention::output_gate has a bias per head; not together with `qkv`
 };
 
 struct HeadNorms {
   QkNorm qk_kind = QkNorm::none;
   NormSpec qk = {};
+  bool q_plain = false;  // the norm of queries has no stored weight
   // true: the norm of queries and keys follows RoPE; false: RoPE follows the norm
   bool qk_after_rope = false;
   NormSpec v = {};             // norm of each head's values; has no stored weight
@@ -64,6 +66,9 @@ struct AttentionScores {
   // attention sinks: each head has a learned score that takes part in the softmax but has no value
   bool sinks = false;
   std::vector<float> slopes = {};  // see AttentionArgs::slopes; empty: no ALiBi
+  // If not 0, a score falls by the slope times the square root of the distance, instead of the distance. The
+  // number is the length of the longest sequence.
+  int root_distances = 0;
   DistanceBias distance_bias = {};
   bool temperature = false;  // scores are scaled by ModelSpec::temperature
 };
@@ -83,10 +88,11 @@ struct Attention {
   // RoPE rotates each half of a head as if it were a separate head of half the size. The block reorders the
   // rows of matrices and norms, so that rotating complete heads has this effect.
   bool rope_by_halves = false;
-  // The output of each head is multiplied by the sigmoid of a gate vector. The gate's rows follow each head's
+  // The output of each head is multiplied by `gate` of a vector. The vector's rows follow each head's
   // queries, or are the fourth matrix in AttentionNames::qkv.
   bool output_gate = false;
-  bool head_gate = false;        // the output of each head is multiplied by the sigmoid of one number
+  bool head_gate = false;                 // the output of each head is multiplied by `gate` of one number
+  Activation gate = Activation::sigmoid;  // of a head gate: sigmoid or softplus
   float clip = 0;                // queries, keys and values are clipped to [-clip, clip]; 0: no clipping
   bool keys_are_values = false;  // one projection computes keys and values; their norms may differ
   int source = -1;               // index of the layer whose cached keys and values are read; -1: this layer

@@ -33,16 +33,18 @@ void linear(const Step& step, const View& x, const LinearParameter& w, const Vie
     add_changes(step.backend, *step.batch.adapters, step.adapter_scratch, x, w.index, y);
 }
 
-void gate_heads(const Step& step, const View& x, const LinearParameter& w, const View& gates, const View& values) {
+void gate_heads(const Step& step, const View& x, const LinearParameter& w, const View& gates,
+                const View& values, Activation activation) {
   linear(step, x, w, gates);
   const std::int64_t heads = gates.elements(), dim = values.elements() / heads;
   const View rows = View::of(values.data, values.dtype, {heads, dim});
-  // combine() without selected experts multiplies each row by the sigmoid of its gate.
+  // combine() without selected experts multiplies each row by its gate.
   step.backend.ops.combine(*step.backend.stream,
                            {.y = View::of(nullptr, values.dtype, {0, dim}),
                             .pair_rows = View::of(nullptr, DType::i32, {heads, 0}),
                             .shared = rows,
                             .shared_gate = View::of(gates.data, gates.dtype, {heads, 1}),
+                            .gate_activation = activation,
                             .out = rows});
 }
 
@@ -60,6 +62,8 @@ std::string_view name(Activation activation) {
       return "relu squared";
     case Activation::sigmoid:
       return "sigmoid";
+    case Activation::softplus:
+      return "softplus";
     case Activation::swigluoai:
       return "swigluoai";
     case Activation::tanh:

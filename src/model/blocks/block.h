@@ -52,9 +52,10 @@ BlockCost operator+(const BlockCost& a, const BlockCost& b);
 // Computes y = x * w^T + bias, plus the changes by LoRA adapters.
 void linear(const Step& step, const View& x, const LinearParameter& w, const View& y);
 
-// Multiplies each head's output in `values`, act [tokens, heads * dim], by the sigmoid of the head's gate.
-// `gates`, f32 [tokens, heads], receives the gates: the product of x and w.
-void gate_heads(const Step& step, const View& x, const LinearParameter& w, const View& gates, const View& values);
+// Multiplies each head's output in `values`, act [tokens, heads * dim], by the activation of the head's gate:
+// sigmoid or softplus. `gates`, f32 [tokens, heads], receives the gates: the product of x and w.
+void gate_heads(const Step& step, const View& x, const LinearParameter& w, const View& gates,
+                const View& values, Activation activation = Activation::sigmoid);
 
 class Block : public NetworkPart {
  public:

@@ -19,10 +19,8 @@ class KimiDeltaBlock final : public Block {
               false),
         in_(name.linear(of_each(tensor(name, "{}_proj", "attn_{}")), std::vector(3, spec.inner()), dim,
                         false)),
-        low_(name.linear({tensor(name, "f_a_proj", "ssm_f_a"), tensor(name, "g_a_proj", "ssm_g_a")},
-                         std::vector<std::int64_t>(2, spec.head_dim), dim, false)),
-        rates_(name.linear({tensor(name, "f_b_proj", "ssm_f_b")}, {spec.inner()}, spec.head_dim, false)),
-        gate_(name.linear({tensor(name, "g_b_proj", "ssm_g_b")}, {spec.inner()}, spec.head_dim, false)),
+        rates_(last(spec, name, spec.one_matrix ? "f_proj" : "f_b_proj", "ssm_f_b", dim)),
+        gate_(last(spec, name, spec.one_matrix ? "g_proj" : "g_b_proj", "ssm_g_b", dim)),
         beta_(name.linear({tensor(name, "b_proj", "ssm_beta")}, {spec.heads}, dim, false)),
         out_(name.linear({tensor(name, "o_proj", "attn_output")}, {dim}, spec.inner(), false)),
         a_log_(name.vector({tensor(name, "A_log", "ssm_a")}, {spec.heads})),
@@ -30,6 +28,9 @@ class KimiDeltaBlock final : public Block {
         norm_(name.norm(spec.norm, tensor(name, "o_norm", "ssm_norm"), spec.head_dim)) {
     a_log_.rates = name.names.gguf;
     a_log_.parts[0].shape = {1, 1, spec.heads, 1};
+    if (!spec.one_matrix)
+      low_ = name.linear({tensor(name, "f_a_proj", "ssm_f_a"), tensor(name, "g_a_proj", "ssm_g_a")},
+                         std::vector<std::int64_t>(2, spec.head_dim), dim, false);
     beta_.weight.use = MatrixUse::router;
   }
 
@@ -62,16 +63,20 @@ class KimiDeltaBlock final : public Block {
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, w.in);
-    linear(step, x, low_, w.low);
     linear(step, x, beta_, w.ba.columns(0, spec_.heads));
-    linear(step, w.low.columns(0, spec_.head_dim), rates_, w.ba.columns(spec_.heads, spec_.inner()));
-    linear(step, w.low.columns(spec_.head_dim, spec_.head_dim), gate_, w.gate);
+    if (!spec_.one_matrix) linear(step, x, low_, w.low);
+    const auto input = [&](int number) {
+      return spec_.one_matrix ? x : w.low.columns(std::int64_t{number} * spec_.head_dim, spec_.head_dim);
+    };
+    linear(step, input(0), rates_, w.ba.columns(spec_.heads, spec_.inner()));
+    linear(step, input(1), gate_, w.gate);
     conv_.run(step, {.x = w.in, .y = w.mixed});
     ops.gated_delta(stream, {.qkv = w.mixed,
                              .key_heads = spec_.heads,
                              .ba = w.ba,
                              .a_log = a_log_.value,
                              .dt_bias = dt_bias_.value,
+                             .least_log = spec_.least_log,
                              .state = state_part(step.memory.states, conv_.state_floats(),
                                                  {spec_.heads, spec_.head_dim, spec_.head_dim}),
                              .plan = step.memory.state_plan,
@@ -85,12 +90,19 @@ class KimiDeltaBlock final : public Block {
     return name.names.behind(name.names.of<KimiDelta>().prefix, usual, in_gguf);
   }
 
+  // Returns the last or only matrix that computes decays or gates.
+  static LinearParameter last(const KimiDelta& spec, const Namer& name, const char* usual,
+                              const char* in_gguf, std::int64_t dim) {
+    return name.linear({tensor(name, usual, in_gguf)}, {spec.inner()}, spec.one_matrix ? dim : spec.head_dim,
+                       false);
+  }
+
   struct Work {
     View in, low, ba, gate, mixed, heads;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {.in = scratch.take(act, {n, 3 * spec_.inner()}),
-            .low = scratch.take(act, {n, 2 * std::int64_t{spec_.head_dim}}),
+            .low = scratch.take(act, {n, spec_.one_matrix ? 0 : 2 * std::int64_t{spec_.head_dim}}),
             .ba = scratch.take(DType::f32, {n, spec_.heads + spec_.inner()}),
             .gate = scratch.take(act, {n, spec_.inner()}),
             .mixed = scratch.take(act, {n, 3 * spec_.inner()}),
@@ -99,7 +111,8 @@ class KimiDeltaBlock final : public Block {
 
   KimiDelta spec_;
   CausalConv conv_;
-  LinearParameter in_, low_, rates_, gate_, beta_, out_;
+  LinearParameter in_, rates_, gate_, beta_, out_;
+  LinearParameter low_;  // unless KimiDelta::one_matrix
   VectorParameter a_log_, dt_bias_;
   NormParameter norm_;
 };

@@ -138,6 +138,7 @@ class LatentAttentionBlock final : public Block {
     return CacheNeed{.q_heads = spec_.heads,
                      .kv_heads = 1,
                      .head_dim = spec_.key_dim() + index_dim,
+                     .causal = spec_.causal,
                      .values_in_keys = spec_.kv_rank,
                      .index_dim = index_dim};
   }
@@ -165,6 +166,7 @@ class LatentAttentionBlock final : public Block {
     std::string text =
         fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
     if (spec_.q_rank > 0) text += fmt::format(", queries of latents of {}", spec_.q_rank);
+    if (!spec_.causal) text += ", both ways";
     if (indexer_)
       text += fmt::format(", {} tokens chosen by {} heads of {}", spec_.indexer->chosen, spec_.indexer->heads,
                           spec_.indexer->head_dim);
@@ -207,6 +209,7 @@ class LatentAttentionBlock final : public Block {
                            .cache = step.memory.cache.memory,
                            .plan = *step.memory.cache.plan,
                            .scale = spec_.scale,
+                           .causal = spec_.causal,
                            .chosen = spec_.indexer ? step.slot<Chosen>() : View(),
                            .out = w.latents});
     ops.head_matmul(stream,

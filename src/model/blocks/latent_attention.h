@@ -27,6 +27,7 @@ struct LatentAttention {
   float latent_scale = 1;    // multiplies the latent of keys and values after its norm
   bool head_gate = false;    // see Attention::head_gate
   bool temperature = false;  // scores are scaled by ModelSpec::temperature
+  bool causal = true;
   std::optional<Indexer> indexer = {};  // requires q_rank; nullopt: a query sees all tokens
 
   int q_dim() const { return nope_dim + rope_dim; }

@@ -19,7 +19,9 @@ class Namer;
 // vector. A projection of the product is added to the residual. See blocks/layer_input.cc.
 struct LayerInputs {
   int size = 0;        // width of a vector
-  int vocab = 0;       // number of token ids that have vectors; larger ids use the vector of id 0
+  // number of token ids that have vectors; larger ids use the vector of id 0; 0: vectors only depend on the
+  // embedding
+  int vocab = 0;
   NormSpec norm = {};  // norm of the part that is computed from the embedding
   Activation activation = Activation::gelu_tanh;
 

@@ -62,6 +62,7 @@ void CausalConv::run(const Step& step, const Rows& rows) const {
                                 .weight = weight_.value,
                                 .bias = bias_.value,
                                 .silu = rows.silu,
+                                .ahead = rows.ahead,
                                 .y_gate = rows.y_gate,
                                 .state = state_part(step.memory.states, 0, {width_ - 1, inputs_}),
                                 .plan = step.memory.state_plan,

@@ -41,6 +41,7 @@ class CausalConv {
   struct Rows {
     View x, x_gate = {};
     bool silu = true;
+    int ahead = 0;
     View y_gate = {}, y;
   };
   void run(const Step& step, const Rows& rows) const;

@@ -30,7 +30,9 @@ class ShortConvBlock final : public Block {
                      .operations = conv_.operations() * static_cast<double>(pass.tokens)};
   }
 
-  std::string text() const override { return fmt::format("short convolution, {} wide", spec_.width); }
+  std::string text() const override {
+    return fmt::format("short convolution, {} wide{}", spec_.width, spec_.ahead > 0 ? ", both ways" : "");
+  }
 
   void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
@@ -39,6 +41,7 @@ class ShortConvBlock final : public Block {
     conv_.run(step, {.x = in.columns(2 * dim_, dim_),
                      .x_gate = in.columns(0, dim_),
                      .silu = false,
+                     .ahead = spec_.ahead,
                      .y_gate = in.columns(dim_, dim_),
                      .y = mixed});
     linear(step, mixed, out_, out);

@@ -12,6 +12,7 @@ class GgufLayers;
 struct ShortConv {
   int width = 0;
   bool bias = false;  // projections and convolution have biases
+  int ahead = 0;      // see ConvArgs::ahead
 
   struct Names {
     std::string in = "conv.in_proj";

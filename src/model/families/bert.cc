@@ -142,6 +142,26 @@ static Result<ModelSpec> describe_colbert(const Config& config) {
   return spec;
 }
 
+// SPLADE (Formal et al., "SPLADE v2", 2021): a weight for each token of the vocabulary, from the head of the
+// masked language model.
+static Result<ModelSpec> describe_splade(const Config& config) {
+  TRY_VOID(refuse(config, "tie_word_embeddings", false));
+  TRY(ModelSpec spec, describe_encoder(config, "bert."));
+  const NormSpec norm = spec.embedding.norm;
+  spec.head = Head{.of_tokens = true,
+                   .layers = {{.name = "cls.predictions.transform.dense",
+                               .outputs = spec.dim,
+                               .activation = spec.layers[0].mlp().activation,
+                               .norm = norm,
+                               .norm_name = "cls.predictions.transform.LayerNorm"},
+                              {.name = "bert.embeddings.word_embeddings",
+                               .outputs = spec.vocab,
+                               .bias_name = "cls.predictions.bias"}}};
+  spec.names.ignorable = {"*embeddings.position_ids", "bert.pooler.*", "cls.seq_relationship.*",
+                          "cls.predictions.decoder.*"};
+  return spec;
+}
+
 static Result<ModelSpec> describe_roberta(const Config& config) {
   TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
   return kind == "rotary" ? describe_first_jina_v3(config) : describe_roberta_embedder(config, "");
@@ -186,6 +206,7 @@ std::span<const Family> bert_families() {
       {"BertForSequenceClassification", describe_bert_classifier},
       {"BertForTokenClassification", describe_bert_token_classifier},
       {"BertModel", describe_bert},
+      {"BertSpladeSparseEmbeddingModel", describe_splade},
       {"BgeM3EmbeddingModel", describe_bge_m3},
       {"HF_ColBERT", describe_colbert},
       {"RobertaForMaskedLM", describe_roberta_filler},

@@ -214,7 +214,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
   TRY(spec.temperature, read_temperature(config));
   for (LayerSpec& layer : spec.layers) {
-    std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
+    std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.length > 0;
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
   spec.other_names = spec.names;  // tensor names in checkpoints that store each expert as separate tensors

@@ -8,6 +8,7 @@
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -97,7 +98,7 @@ Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   if (size == 0) return {};
   spec.inputs.by_layer = {
       .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
-  TRY(spec.inputs.by_layer->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
+  TRY(spec.inputs.by_layer->vocab, config.integer("vocab_size_per_layer_input", {0, spec.vocab}));
   // transformers divides the values by sqrt(dim) before this norm. A larger epsilon has the same effect.
   spec.inputs.by_layer->norm.eps *= static_cast<float>(spec.dim);
   return {};
@@ -248,8 +249,32 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
   return spec;
 }
 
+// EmbeddingGemma 2 (2026): Gemma 4 with bidirectional attention. The vectors of layers have no table. Images
+// and sounds are not supported.
+static Result<ModelSpec> describe_embedding_gemma2(const Config& config) {
+  TRY(ModelSpec spec, describe_gemma4(config));
+  for (LayerSpec& layer : spec.layers) {
+    AttentionMask& mask = layer.attention().mask;
+    mask.causal = false;
+    if (mask.window > 0) ++mask.window;  // sliding_window does not count the query
+  }
+  spec = as_embedder(std::move(spec));
+  HeadLayer projection{.name = "language_model.embedding_projection", .bias = false};
+  TRY(projection.outputs, config.integer("embedding_dim", kDim));
+  spec.head->layers = {std::move(projection)};
+  Names& names = spec.names;
+  names.prefixes = {"language_model."};
+  for (const char* other : {"vision_tower.*", "audio_tower.*", "embed_vision.*", "embed_audio.*"})
+    names.ignorable.emplace_back(other);
+  LayerInputs::Names& inputs = names.of<LayerInputs>();
+  for (std::string* name : {&inputs.projection, &inputs.norm}) name->insert(0, "ple.");
+  for (std::string* name : {&inputs.gate, &inputs.out, &inputs.post_norm}) name->insert(0, "ple_block.");
+  return spec;
+}
+
 std::span<const Family> gemma4_families() {
   static constexpr Family kRows[] = {
+      {"EmbeddingGemma2Model", describe_embedding_gemma2, true},
       {"Gemma3nForCausalLM", describe_gemma3n},
       {"Gemma3nForConditionalGeneration", describe_gemma3n, true},
       {"Gemma4ForCausalLM", describe_gemma4},

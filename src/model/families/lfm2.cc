@@ -68,6 +68,19 @@ static Result<ModelSpec> describe_colbert_lfm2(const Config& config) {
   return spec;
 }
 
+// LFM2.5-Embedding (Liquid AI, 2026): attention and convolutions see tokens on both sides.
+static Result<ModelSpec> describe_lfm2_both_ways(const Config& config) {
+  TRY(ModelSpec spec, describe_lfm2(config));
+  for (LayerSpec& layer : spec.layers)
+    if (auto* conv = std::get_if<ShortConv>(&layer.mixer))
+      conv->ahead = (conv->width - 1) / 2;
+    else
+      layer.attention().mask.causal = false;
+  spec = as_embedder(std::move(spec));
+  spec.head->pool = Pool::first;
+  return spec;
+}
+
 static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_lfm(config, "intermediate_size"));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "moe_intermediate_size"));
@@ -88,6 +101,7 @@ static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
 std::span<const Family> lfm2_families() {
   static constexpr Family kRows[] = {
       {"ColBERTLfm2Model", describe_colbert_lfm2},
+      {"Lfm2BidirectionalModel", describe_lfm2_both_ways},
       {"Lfm2ForCausalLM", describe_lfm2},
       {"Lfm2MoeForCausalLM", describe_lfm2_moe},
   };

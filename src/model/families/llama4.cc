@@ -45,7 +45,7 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
     if (a.rope < 0) {
-      a.scores.temperature = spec.temperature.beta != 0;
+      a.scores.temperature = spec.temperature.length > 0;
       continue;
     }
     a.mask.window = a.mask.chunk = chunk;

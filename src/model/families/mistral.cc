@@ -67,7 +67,7 @@ Result<ModelSpec> describe_mistral(const Config& config) {
 static Result<ModelSpec> describe_ministral3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral(config));
   TRY(spec.temperature, read_temperature(config));
-  for (LayerSpec& layer : spec.layers) layer.attention().scores.temperature = spec.temperature.beta != 0;
+  for (LayerSpec& layer : spec.layers) layer.attention().scores.temperature = spec.temperature.length > 0;
   return spec;
 }
 

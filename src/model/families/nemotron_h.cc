@@ -1,5 +1,7 @@
 // Nemotron-H and Nemotron 3 (NVIDIA, 2025). Each layer has only one block: Mamba2, attention, an MLP or
-// experts.
+// experts. In networks that Puzzle shrank, blocks of the same type differ.
+#include <algorithm>
+
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -7,10 +9,10 @@ namespace octavo {
 namespace {
 
 constexpr std::size_t kLayersMax = 1024;
+constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
 
 // Returns the type of each layer. Older files have a string with one letter per layer.
 Result<std::vector<std::string>> list_kinds(const Config& config) {
-  constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
   TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds, std::nullopt));
   if (kinds.empty()) {
     TRY(kinds, read_layer_kinds(config, "layer_types", kKinds, std::nullopt));
@@ -57,18 +59,8 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
   return experts;
 }
 
-}  // namespace
-
-static Result<ModelSpec> describe_nemotron_h(const Config& config) {
-  TRY(ModelSpec spec,
-      describe_dense(config, {.activation = "mlp_hidden_act", .eps = "layer_norm_epsilon", .rotary = false}));
+Result<Mixer> read_nemotron_mamba(const Config& config, const NormSpec& norm) {
   TRY_VOID(support(config, "mamba_hidden_act", "silu"));
-  TRY_VOID(set_window(spec, config));
-  TRY(const std::vector<std::string> kinds, read_kinds(config));
-  LayerSpec layer = spec.layers[0];
-  TRY(const bool mlp_bias, config.boolean("mlp_bias"));
-  layer.mlp().gated = false;
-  layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   TRY(Mamba2 mamba, read_mamba2(config,
                                 {.heads = "mamba_num_heads",
                                  .head_dim = "mamba_head_dim",
@@ -77,21 +69,41 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
                                  .conv_width = "conv_kernel",
                                  .conv_bias = "use_conv_bias",
                                  .bias = "use_bias"},
-                                {}, spec.final_norm));
+                                {}, norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
   mamba.least_step = static_cast<float>(least);  // transformers ignores time_step_limit too
   mamba.most_step = std::numeric_limits<float>::infinity();
-  spec.layers.clear();
-  for (const std::string& kind : kinds) {
-    LayerSpec& half = spec.layers.emplace_back(layer);
-    if (kind == "linear_attention") half.mixer = mamba;
-    if (kind == "mlp" || kind == "moe") half.mixer = std::monostate();
-    if (kind != "mlp") half.feed_forward = std::monostate();
-    if (kind == "moe") {
-      TRY(half.feed_forward, read_nemotron_experts(config, layer.mlp()));
-    }
+  return mamba;
+}
+
+Result<ModelSpec> describe_parts(const Config& config) {
+  TRY(ModelSpec spec,
+      describe_dense(config, {.activation = "mlp_hidden_act", .eps = "layer_norm_epsilon", .rotary = false}));
+  TRY_VOID(set_window(spec, config));
+  TRY(const bool mlp_bias, config.boolean("mlp_bias"));
+  for (LayerSpec& layer : spec.layers) {
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
-  Names& names = spec.names;
+  return spec;
+}
+
+// Appends a layer, which has one of the blocks of `parts`.
+Result<> add_layer(ModelSpec& spec, const Config& config, const ModelSpec& parts, std::string_view kind) {
+  LayerSpec& half = spec.layers.emplace_back(parts.layers[0]);
+  const Mlp mlp = half.mlp();
+  if (kind == "linear_attention") {
+    TRY(half.mixer, read_nemotron_mamba(config, spec.final_norm));
+  }
+  if (kind == "mlp" || kind == "moe") half.mixer = std::monostate();
+  if (kind != "mlp") half.feed_forward = std::monostate();
+  if (kind == "moe") {
+    TRY(half.feed_forward, read_nemotron_experts(config, mlp));
+  }
+  return {};
+}
+
+void set_nemotron_names(Names& names) {
   names.prefixes = {"backbone.", "model."};
   names.embedding.tokens = "embeddings";
   names.final_norm = "norm_f";
@@ -110,11 +122,48 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
   names.of<Experts>().shared_up = {"mixer.shared_experts.up_proj"};
   names.of<Experts>().shared_down = "mixer.shared_experts.down_proj";
   names.ignorable.emplace_back("mtp.*");
+}
+
+}  // namespace
+
+static Result<ModelSpec> describe_nemotron_h(const Config& config) {
+  TRY(ModelSpec spec, describe_parts(config));
+  const ModelSpec parts = spec;
+  TRY(const std::vector<std::string> kinds, read_kinds(config));
+  spec.layers.clear();
+  for (const std::string& kind : kinds) TRY_VOID(add_layer(spec, config, parts, kind));
+  set_nemotron_names(spec.names);
+  return spec;
+}
+
+// block_configs has an object for each layer: its block_type, and fields that replace those of the file.
+static Result<ModelSpec> describe_nemotron_h_puzzle(const Config& config) {
+  constexpr std::string_view kField = "block_configs";
+  TRY(const std::vector<Config> blocks, config.list(kField));
+  if (blocks.empty()) return describe_nemotron_h(config);
+  TRY(ModelSpec spec, describe_parts(config.with_fields_of(blocks[0])));
+  spec.layers.clear();
+  for (const Config& block : blocks) {
+    TRY(std::string kind, block.text("block_type"));
+    if (kind == "mamba") kind = "linear_attention";
+    if (kind == "attention") kind = "full_attention";
+    if (std::ranges::count(kKinds, kind) == 0)
+      return field_failure("block_type", ErrorCode::unsupported,
+                           "{} is \"{}\", which is not supported: must be mamba, attention, moe or mlp",
+                           block.where("block_type"), kind);
+    const Config own = config.with_fields_of(block);
+    TRY(const ModelSpec parts, describe_parts(own));
+    TRY_VOID(add_layer(spec, own, parts, kind));
+  }
+  set_nemotron_names(spec.names);
   return spec;
 }
 
 std::span<const Family> nemotron_h_families() {
-  static constexpr Family kRows[] = {{"NemotronHForCausalLM", describe_nemotron_h}};
+  static constexpr Family kRows[] = {
+      {"NemotronHForCausalLM", describe_nemotron_h},
+      {"NemotronHPuzzleForCausalLM", describe_nemotron_h_puzzle},
+  };
   return kRows;
 }
 

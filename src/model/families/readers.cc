@@ -92,11 +92,11 @@ static Result<ModelSpec> describe_internlm2_reward(const Config& config) {
 
 namespace {
 
-// Reads the type of pooling, which is a required field.
-Result<Pool> read_pooling(const Config& config) {
+// Reads the type of pooling. Without a fallback, the field is required.
+Result<Pool> read_pooling(const Config& config, std::optional<std::string> fallback = {}) {
   constexpr std::pair<std::string_view, Pool> kPools[] = {
       {"avg", Pool::mean}, {"cls", Pool::first}, {"last", Pool::last}};
-  TRY(const std::string pooling, config.text("pooling"));
+  TRY(const std::string pooling, config.text("pooling", std::move(fallback)));
   const auto* found = std::ranges::find(kPools, pooling, &std::pair<std::string_view, Pool>::first);
   if (found == std::end(kPools))
     return field_failure("pooling", ErrorCode::unsupported,
@@ -148,13 +148,61 @@ static Result<ModelSpec> describe_llama_both_ways_classifier(const Config& confi
   return spec;
 }
 
+// Giga-Embeddings (Sber, 2026): DeepSeek-V3 with bidirectional attention.
+static Result<ModelSpec> describe_deepseek_both_ways(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  spec.predictor.reset();
+  for (LayerSpec& layer : spec.layers) std::get<LatentAttention>(layer.mixer).causal = false;
+  return as_embedder(std::move(spec));
+}
+
+// Jina v5 (Jina AI, 2026): Qwen3 or, with is_decoder false, EuroBERT. open_checkpoint() adds the adapter of a
+// task to the matrices.
+static Result<ModelSpec> describe_jina_v5(const Config& config) {
+  TRY(const bool decoder, config.boolean("is_decoder", true));
+  TRY(ModelSpec spec, decoder ? describe_qwen3(config) : describe_eurobert(config));
+  if (decoder) spec = as_embedder(std::move(spec));
+  spec.head->pool = Pool::last;
+  return spec;
+}
+
+// Llama-Nemotron-Embed-VL (NVIDIA, 2026): llm_config is the config.json of a language model in the row above.
+// Images are not supported.
+static Result<ModelSpec> describe_llama_nemotron_vl(const Config& config) {
+  TRY(const std::optional<Config> inner, config.object("llm_config"));
+  if (!inner)
+    return invalid("llm_config", "{} is missing, but must have the language model's configuration",
+                   config.where("llm_config"));
+  Config text = *inner;
+  text.set_defaults(field_defaults("LlamaBidirectionalModel"));
+  TRY(ModelSpec spec, describe_llama(text));
+  spec = as_embedder(seeing_both_ways(std::move(spec)));
+  TRY(spec.head->pool, read_pooling(config.has("pooling") ? config : text, "avg"));
+  spec.names.prefixes = {"language_model.", "language_model.model.", "model.language_model."};
+  for (const char* other : {"vision_model.*", "model.vision_model.*", "mlp1.*", "model.mlp1.*"})
+    spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
+static Result<ModelSpec> describe_llama_nemotron_vl_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_llama_nemotron_vl(config));
+  const Pool pool = spec.head->pool;
+  TRY(spec, as_classifier(std::move(spec), config));
+  spec.head->pool = pool;
+  return spec;
+}
+
 std::span<const Family> readers_families() {
   static constexpr Family kRows[] = {
+      {"DeepseekV3BidirectionalModel", describe_deepseek_both_ways},
       {"EuroBertForMaskedLM", describe_eurobert},
       {"EuroBertModel", describe_eurobert},
       {"InternLM2ForRewardModel", describe_internlm2_reward},
+      {"JinaEmbeddingsV5Model", describe_jina_v5},
       {"LlamaBidirectionalForSequenceClassification", describe_llama_both_ways_classifier},
       {"LlamaBidirectionalModel", describe_llama_both_ways},
+      {"LlamaNemotronVLForSequenceClassification", describe_llama_nemotron_vl_classifier, true},
+      {"LlamaNemotronVLModel", describe_llama_nemotron_vl, true},
       {"Qwen2ForProcessRewardModel", describe_qwen2_process_reward},
       {"Qwen2ForRewardModel", describe_qwen2_reward},
       {"VoyageQwen3BidirectionalEmbedModel", describe_voyage},

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "model/blocks/mlp.h"
 #include "model/config.h"
 #include "model/names.h"
 
@@ -13,5 +14,8 @@ namespace octavo {
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
 void set_step3_names(Names& names);
+
+// Limits the output of silu, and the values that it multiplies; 0: no limit.
+void set_silu_limit(Mlp& mlp, double limit);
 
 }  // namespace octavo

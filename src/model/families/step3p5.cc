@@ -31,14 +31,6 @@ float before_silu(double limit) {
   return static_cast<float>(x);
 }
 
-// The limit applies to the output of silu. Because silu increases above 0, limiting its input to
-// before_silu(limit) has the same effect.
-void set_limit(Mlp& mlp, double limit) {
-  if (limit == 0) return;
-  mlp.limit = static_cast<float>(limit);
-  mlp.gate_limit = before_silu(limit);
-}
-
 Result<> set_heads(ModelSpec& spec, const Config& config) {
   TRY(std::vector<std::string> kinds, config.texts("layer_types"));
   if (kinds.size() < spec.layers.size())
@@ -104,6 +96,13 @@ Result<> set_ropes(ModelSpec& spec, const Config& config) {
 
 }  // namespace
 
+// Because silu increases above 0, limiting its input to before_silu(limit) has the same effect.
+void set_silu_limit(Mlp& mlp, double limit) {
+  if (limit == 0) return;
+  mlp.limit = static_cast<float>(limit);
+  mlp.gate_limit = before_silu(limit);
+}
+
 static Result<ModelSpec> describe_step3p5(const Config& file) {
   const Config config = file.with_names({{"num_key_value_heads", "num_attention_groups"},
                                          {"n_routed_experts", "moe_num_experts"},
@@ -132,10 +131,10 @@ static Result<ModelSpec> describe_step3p5(const Config& file) {
   for (std::size_t i = 0; i < layers; ++i) {
     LayerSpec& layer = spec.layers[i];
     Experts own = experts;
-    if (!limits.empty()) set_limit(own.expert, limits[i]);
+    if (!limits.empty()) set_silu_limit(own.expert, limits[i]);
     if (!shared_limits.empty()) {
-      set_limit(*own.shared, shared_limits[i]);
-      set_limit(layer.mlp(), shared_limits[i]);
+      set_silu_limit(*own.shared, shared_limits[i]);
+      set_silu_limit(layer.mlp(), shared_limits[i]);
     }
     if (sparse[i]) layer.feed_forward = std::move(own);
   }

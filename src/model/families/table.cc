@@ -14,8 +14,10 @@
   X(afmoe)                 \
   X(apertus)               \
   X(bailing)               \
+  X(bailing_v3)            \
   X(bamba)                 \
   X(bart)                  \
+  X(beam)                  \
   X(bert)                  \
   X(bloom)                 \
   X(chatglm)               \
@@ -27,6 +29,7 @@
   X(deepseek)              \
   X(deepseek_kin)          \
   X(deepseek_v4)           \
+  X(domyn_edge)            \
   X(dots_ocr)              \
   X(ernie)                 \
   X(falcon)                \
@@ -35,6 +38,7 @@
   X(gemma4)                \
   X(gemma4_vision)         \
   X(glm)                   \
+  X(glm_asr)               \
   X(glm_vision)            \
   X(gpt2)                  \
   X(gpt_neox)              \
@@ -45,7 +49,9 @@
   X(idefics3)              \
   X(internvl)              \
   X(kimi_linear)           \
+  X(laguna)                \
   X(lfm2)                  \
+  X(lfm2_vl)               \
   X(llama)                 \
   X(llama4)                \
   X(llava)                 \
@@ -56,6 +62,7 @@
   X(mistral)               \
   X(modernbert)            \
   X(mpt)                   \
+  X(muse_glimmer)          \
   X(nemotron)              \
   X(nemotron_h)            \
   X(nemotron_nas)          \
@@ -63,9 +70,11 @@
   X(olmo)                  \
   X(opt)                   \
   X(paddleocr_vl)          \
+  X(paligemma)             \
   X(phi)                   \
   X(phi3)                  \
   X(phi4_multimodal)       \
+  X(phi4_reasoning_vision) \
   X(pixtral)               \
   X(plamo3)                \
   X(qwen)                  \
@@ -78,6 +87,7 @@
   X(solar)                 \
   X(stablelm)              \
   X(starcoder)             \
+  X(step1)                 \
   X(step3)                 \
   X(step3p5)               \
   X(t5)                    \

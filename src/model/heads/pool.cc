@@ -23,6 +23,8 @@ PoolHeads::PoolHeads(const ModelSpec& spec, const Ends& ends) : ends_(ends), dim
       head.layers.push_back({.spec = layer,
                              .linear = name.linear({layer.name}, {stored}, inputs, layer.bias),
                              .norm = name.norm(layer.norm, layer.norm_name, layer.outputs)});
+      if (!layer.bias_name.empty())
+        head.layers.back().linear.bias = name.vector({layer.bias_name}, {layer.outputs});
       inputs = layer.outputs;
       if (layer.rows.empty()) continue;
       std::vector<RowRange> rows;

@@ -19,6 +19,7 @@ struct HeadLayer {
   std::string name;
   int outputs = 0;
   bool bias = true;
+  std::string bias_name = {};  // full name; "": name + ".bias"
   std::optional<Activation> activation = {};
   NormSpec norm = {};  // norm after the activation
   std::string norm_name = {};
@@ -39,6 +40,9 @@ struct Head {
   Pool pool = Pool::mean;
   bool each_token = false;  // one output per token instead of one per text
   bool normalise = false;   // scale vectors to length 1
+  // Used instead of `pool`: the layers apply to each token, and the output of a text is log(1 + max(0, x)),
+  // where x has the largest outputs of its tokens (Formal et al., "SPLADE v2", 2021).
+  bool of_tokens = false;
   std::vector<HeadLayer> layers = {};
   std::vector<std::string> labels = {};  // one per output of the last layer; empty: the output is a vector
   LabelActivation label_activation = LabelActivation::none;

@@ -26,10 +26,12 @@ std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
 LayerInputsPhase::LayerInputsPhase(const ModelSpec& spec, const Namer& top)
     : layers_(std::ssize(spec.layers)), size_(spec.inputs.by_layer->size), dim_(spec.dim) {
   const Names& names = top.names;
-  table_ = top.table(names.of<LayerInputs>().table, spec.inputs.by_layer->vocab, layers_ * size_,
-                     MatrixUse::table);
-  table_.rows = spec.vocab;
-  table_.order = rows_of_ids(spec);
+  if (spec.inputs.by_layer->vocab > 0) {
+    table_ = top.table(names.of<LayerInputs>().table, spec.inputs.by_layer->vocab, layers_ * size_,
+                       MatrixUse::table);
+    table_.rows = spec.vocab;
+    table_.order = rows_of_ids(spec);
+  }
   projection_ = top.linear({names.of<LayerInputs>().projection}, {layers_ * size_}, spec.dim, false);
   norm_ = top.norm(spec.inputs.by_layer->norm, names.of<LayerInputs>().norm, size_);
 }
@@ -43,8 +45,8 @@ void LayerInputsPhase::reserve(Arena arena) const {
   arena.rows<LayerInputRows>(arena.activation, layers_ * size_);
 }
 
-// Computes (norm(projection(embedding)) + table[id]) / sqrt(2). Each layer's vector is normalised separately.
-// The table is multiplied by sqrt(size).
+// Computes (norm(projection(embedding)) + table[id]) / sqrt(2) or, without a table, norm(projection(embedding)).
+// Each layer's vector is normalised separately. The table is multiplied by sqrt(size).
 void LayerInputsPhase::run(const Step& step) const {
   constexpr float kInverseRoot2 = std::numbers::sqrt2_v<float> / 2;
   const Ops& ops = step.backend.ops;
@@ -55,6 +57,13 @@ void LayerInputsPhase::run(const Step& step) const {
     return View::of(all.data, all.dtype, {step.tokens() * layers_, size_});
   };
   step.residual.look({}, x);
+  if (!table_.weight) {
+    ops.matmul(stream, {.x = x, .w = *projection_.weight.weight, .y = sums});
+    ops.add_norm(stream, {.residual = by_layer(sums),
+                          .norm = norm_.norm(),
+                          .out = by_layer(step.slot<LayerInputRows>())});
+    return;
+  }
   ops.embed(stream, {.ids = step.batch.ids,
                      .table = *table_.weight,
                      .scale = std::sqrt(static_cast<float>(size_)) * kInverseRoot2,
