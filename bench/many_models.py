@@ -4,7 +4,7 @@
 
 swap  Two models, and memory for one. Prints the time to first token in ms of a new prompt for a loaded model, and for a model that is
       not loaded while the other one is idle; the time of a load by the server's metrics; and how many tokens of a prompt that the
-      model has seen before the swap are cached after it.
+      model has seen before the swap are cached after it. Measures first without and then with --weight-cache-dir.
 load  Ten copies of the demo model, and memory for three. Each model has two clients that always have a request. Prints for each model
       the answers, the share of all output tokens, the median, 95th percentile and maximum of the time to first token in s, and the
       loads; and the number of requests that were lost or had wrong tokens.
@@ -40,16 +40,20 @@ def weights_of(path):
     return (path / "model.safetensors").stat().st_size
 
 
-def measure_swaps(program, folder, options):
-    first = {"demo": longer_demo, "1b": random_1b}[options.shape](folder / "a")
-    shutil.copytree(first, folder / "b")
-    memory = weights_of(first) * 3 // 2 + 2 * CACHE
+def measure_swaps(program, folder, options, weight_cache):
+    """weight_cache: folder of converted weights; None: each load converts them."""
+    models = {"a": folder / "a", "b": folder / "b"}
+    memory = weights_of(models["a"]) * 3 // 2 + 2 * CACHE
     loaded, swapped, cached = [], [], []
-    with Server(program, "--models", models_file(folder, {"a": first, "b": folder / "b"}), "--models-memory", memory) as server:
+    flags = ["--weight-cache-dir", weight_cache] if weight_cache else []
+    with Server(program, "--models", models_file(folder, models), "--models-memory", memory, *flags) as server:
         def ask(model, number, tokens=4):
             return server.timed_completion(some_tokens(number, options.prompt), tokens, model=model)
 
-        ask("a", 1), ask("b", 1)
+        for number, model in enumerate(models, 1):
+            ask(model, 1)
+            while weight_cache and len(list(weight_cache.glob("*.octavo-weights"))) < number:
+                time.sleep(0.1)
         for number in range(options.rounds):
             seen = ask("a", 100 + number)
             loaded.append(ask("a", 200 + number)[0])
@@ -62,6 +66,7 @@ def measure_swaps(program, folder, options):
             time.sleep(2)
             swapped.append(ask("a", 500 + number)[0])
         seconds = server.metric("octavo:model_load_seconds_total") / server.metric("octavo:model_loads_total")
+    print("with a weight cache:" if weight_cache else "without a weight cache:")
     for name, values in (("loaded", loaded), ("not loaded", swapped)):
         print(f"{name:<12} median {statistics.median(values) * 1e3:8.0f} ms, {min(values) * 1e3:.0f} to {max(values) * 1e3:.0f}")
     print(f"mean load {seconds * 1e3:.0f} ms; {min(cached)} to {max(cached)} of {options.prompt} prompt tokens cached after a swap", flush=True)
@@ -119,7 +124,10 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.only != "load":
-            measure_swaps(options.server, pathlib.Path(folder), options)
+            first = {"demo": longer_demo, "1b": random_1b}[options.shape](pathlib.Path(folder) / "a")
+            shutil.copytree(first, pathlib.Path(folder) / "b")
+            for weight_cache in (None, pathlib.Path(folder) / "cache"):
+                measure_swaps(options.server, pathlib.Path(folder), options, weight_cache)
         if options.only != "swap":
             measure_load(options.server, pathlib.Path(folder), options)
 

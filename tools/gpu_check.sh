@@ -28,13 +28,41 @@
 #   tools/gpu_check.sh pack
 #
 # builds, and packs programs, libraries, scripts and test data into build/gpu_check.tar.xz, for a machine
-# that cannot build: unpack it anywhere, and run tools/gpu_check.sh there. It needs Python 3; decode, engine
-# and torch need PyTorch.
+# that cannot build: unpack it anywhere, and run tools/gpu_check.sh there. It needs Python 3; torch and
+# torch_engine need PyTorch.
+#
+#   tools/gpu_check.sh dry [--seconds N] [--again] [PART..]
+#
+# tests this script without a GPU: runs the parts on the emulated GPU of the preset release, with few tests and
+# short texts. ops, decode and engine use the CPU. Results are in build/gpu_check_dry.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/gpu_check
 programs=(octavo kernels_test model_test engine_test draft_tokens_soak)
+# Amounts of work: one of `share` tests runs, steps take `slower` times as long; arguments of the parts that measure.
+dry='' slower=1 share=1 tokens=64 prompts=256 input=512 requests=300 batch=16
+ops=(--device cuda --filter Llama-3-8B) decode=() engine=()
+if [ "${1:-}" = dry ]; then
+  shift
+  out=build/gpu_check_dry
+  dry=1 slower=10 share=40 tokens=4 prompts=4 input=16 requests=2 batch=2
+  ops=(--device cpu --filter Llama-3.2-1B rotary)
+  decode=(--device cpu --shape llama-100m --batches 1 --context 64)
+  engine=(--device cpu --shapes llama-100m --workloads 'first token')
+fi
 mkdir -p "$out"
+
+# Gives the programs of the emulated GPU the names of those for CUDA, and NCCL's stand-in the ranks.
+build_dry() {
+  local program
+  cmake --preset release >"$out/configure.log"
+  cmake --build --preset release -j "${JOBS:-$(nproc)}" --target octavo_emulated "${programs[@]:1}" nccl_stand_in >"$out/build.log" || { tail -40 "$out/build.log"; exit 1; }
+  mkdir -p "$bin"
+  for program in "${programs[@]:1}"; do ln -sfn "$PWD/build/release/$program" "$bin/$program"; done
+  ln -sfn "$PWD/build/release/octavo_emulated" "$bin/octavo"
+  export LD_LIBRARY_PATH=$PWD/build/release/nccl_stand_in${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export GTEST_TOTAL_SHARDS=$share GTEST_SHARD_INDEX=0
+}
 
 build() {
   tools/install.sh cuda
@@ -67,7 +95,7 @@ if [ "${1:-}" = pack ]; then
   exit
 fi
 
-seconds=480 again=
+seconds=$((480 * slower)) again=
 while [ $# -gt 0 ]; do
   case $1 in
     --seconds) seconds=$2 && shift 2 ;;
@@ -78,7 +106,10 @@ done
 parts=("$@")
 [ $# -gt 0 ] || parts=(tests cards serve ranks numbers refused host_experts transfer guesses speed sanitizer)
 
-if [ -x bin/octavo ]; then
+if [ -n "$dry" ]; then
+  bin=$out/bin
+  build_dry
+elif [ -x bin/octavo ]; then
   bin=bin
 else
   bin=build/cuda
@@ -98,7 +129,7 @@ failed=() left=()
 # step NAME SECONDS COMMAND..: runs a step, with its output in NAME.log and its result in NAME.status. It
 # starts only if the call has half of SECONDS left.
 step() {
-  local name=$1 limit=$2 begin=$SECONDS rest=$((seconds - SECONDS)) status=passed
+  local name=$1 limit=$(($2 * slower)) begin=$SECONDS rest=$((seconds - SECONDS)) status=passed
   shift 2
   if [ -z "$again" ] && grep -qs ' passed ' "$out/$name.status"; then return; fi
   if [ "$rest" -lt $((limit / 2)) ]; then left+=("$name"); return; fi
@@ -111,13 +142,22 @@ step() {
   printf '%-20s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
 }
 
+# cases PROGRAM FILTER: runs tests. Each pattern of the filter must match one.
+cases() {
+  local pattern patterns
+  IFS=: read -ra patterns <<<"${2%%:-*}"
+  for pattern in "${patterns[@]}"; do
+    [ -n "$("$1" --gtest_list_tests --gtest_filter="$pattern")" ] || { echo "no test of $1 is called $pattern"; return 1; }
+  done
+  "$1" --gtest_filter="$2"
+}
 # shards PROGRAM FILTER: runs a test program in parallel parts, one per processor, because the reference on
 # the host takes most of the time.
 shards() {
   local count status=0 parts=()
   count=$(nproc)
   for ((i = 0; i < count; ++i)); do
-    GTEST_TOTAL_SHARDS=$count GTEST_SHARD_INDEX=$i "$1" --gtest_filter="$2" >"$out/shard_$i.log" 2>&1 &
+    GTEST_TOTAL_SHARDS=$((count * share)) GTEST_SHARD_INDEX=$i cases "$1" "$2" >"$out/shard_$i.log" 2>&1 &
     parts+=($!)
   done
   for part in "${parts[@]}"; do wait "$part" || status=1; done
@@ -136,8 +176,8 @@ serve() {
     kill -0 $server || return
     sleep 0.1
   done
-  "$bin/octavo" bench serve --base-url "http://127.0.0.1:$port" --num-prompts 256 --max-concurrency 64 \
-    --random-input-len 100 --random-output-len 60 --result-dir "$out" --result-filename serve.json --save-result || answered=1
+  "$bin/octavo" bench serve --base-url "http://127.0.0.1:$port" --num-prompts "$prompts" --max-concurrency 64 \
+    --random-input-len 100 --random-output-len "$tokens" --result-dir "$out" --result-filename serve.json --save-result || answered=1
   kill $server
   wait $server
   return $answered
@@ -148,8 +188,8 @@ answer() {
   local port=18732 server status=0
   "$bin/octavo" serve "${MODEL:-models/demo}" --device cuda --dtype float32 --host 127.0.0.1 --port $port --max-num-seqs 4 "$@" &
   server=$!
-  python3 - $port "${ASK:-complete()}" <<'PYTHON' || status=1
-import json, subprocess, sys, time, urllib.request
+  python3 - $port "${ASK:-complete()}" "$tokens" <<'PYTHON' || status=1
+import json, os, subprocess, sys, time, urllib.request
 
 base = f"http://127.0.0.1:{sys.argv[1]}"
 prompt = "Once upon a time, " + "there was a river and a mountain, and " * 12
@@ -166,13 +206,15 @@ def metric(name):
 
 
 def complete():
-    text = json.loads(send("/v1/completions", prompt=prompt, max_tokens=64, temperature=0))["choices"][0]["text"]
+    text = json.loads(send("/v1/completions", prompt=prompt, max_tokens=int(sys.argv[3]), temperature=0))["choices"][0]["text"]
     print("answer:", json.dumps(text))
 
 
 def used_mib():
+    if os.environ["dry"]:
+        return []
     found = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True)
-    return found.stdout.split()
+    return list(map(int, found.stdout.split()))
 
 
 for _ in range(600):
@@ -192,7 +234,8 @@ PYTHON
 # In every layout, the answer is that of one rank.
 ranks() {
   local layout one found flags gpus need
-  gpus=$(nvidia-smi -L | wc -l)
+  gpus=${dry:+4}
+  gpus=${gpus:-$(nvidia-smi -L | wc -l)}
   one=$(answer | grep '^answer:') || return
   for layout in '-tp 2' '-pp 2' '-tp 2 -pp 2' '-dp 2'; do
     read -ra flags <<<"$layout"
@@ -206,16 +249,16 @@ ranks() {
 }
 # The card; the program runs on it without compiling PTX.
 card() {
-  nvidia-smi --query-gpu=name,compute_cap,memory.total,driver_version --format=csv || true
+  nvidia-smi --query-gpu=name,compute_cap,memory.total,driver_version --format=csv
   "$bin/octavo" doctor | grep -E '^(gpu|nccl) '
   CUDA_DISABLE_PTX_JIT=1 "$bin/octavo" generate models/demo --device cuda --max-tokens 4 -p "One two three"
 }
 # The times of products in every format, and of decode steps with KV caches of 8 bits.
 number_times() {
-  "$bin/octavo" bench ops --device cuda --repeats 5 --filter 'Llama-3-8B' | grep -Ei 'fp8|int8|int4|mxfp4|q[2-8]_|bf16'
+  "$bin/octavo" bench ops $ops --repeats 5 | grep -Ei 'fp8|int8|int4|mxfp4|q[2-8]_|bf16'
   for dtype in auto fp8 int8_per_token_head; do
     echo "KV cache: $dtype"
-    "$bin/octavo" bench latency models/demo --device cuda --kv-cache-dtype $dtype --batch-size 16 --input-len 512 --output-len 64 \
+    "$bin/octavo" bench latency models/demo --device cuda --kv-cache-dtype $dtype --batch-size "$batch" --input-len "$input" --output-len "$tokens" \
       --num-iters-warmup 2 --num-iters 3
   done
 }
@@ -223,7 +266,7 @@ number_times() {
 sleeps() {
   local one found
   one=$(answer | grep '^answer:') || return
-  found=$(ASK='complete(); awake = used_mib(); send("/sleep?level=1"); asleep = used_mib(); print("MiB:", awake, asleep); assert sum(map(int, asleep)) < sum(map(int, awake)); send("/wake_up"); complete()' \
+  found=$(ASK='complete(); awake = used_mib(); send("/sleep?level=1"); asleep = used_mib(); print("MiB:", awake, asleep); assert not awake or sum(asleep) < sum(awake); send("/wake_up"); complete()' \
     answer --server-dev-mode --enable-sleep-mode) || return
   echo "$found"
   [ "$(echo "$found" | grep '^answer:')" = "$one"$'\n'"$one" ]
@@ -256,7 +299,7 @@ host_experts() {
     done
   done
   for layers in 1 2 1000; do
-    "$bin/octavo" bench latency models/demo-moe --device cuda --n-cpu-moe $layers --batch-size 1 --input-len 512 --output-len 64 \
+    "$bin/octavo" bench latency models/demo-moe --device cuda --n-cpu-moe $layers --batch-size 1 --input-len "$input" --output-len "$tokens" \
       --num-iters-warmup 2 --num-iters 3
   done
 }
@@ -276,7 +319,7 @@ stores() {
 guesses() {
   local status=0 parts=()
   for method in ngram suffix draft_model eagle eagle3 mtp medusa mlp_speculator hybrid; do
-    "$bin/draft_tokens_soak" 300 1 cuda $method &
+    "$bin/draft_tokens_soak" "$requests" 1 cuda $method &
     parts+=($!)
   done
   for part in "${parts[@]}"; do wait "$part" || status=1; done
@@ -285,19 +328,23 @@ guesses() {
 # The demo model's answers to random tokens, with and without draft tokens.
 drafts() {
   local method flags
-  for batch in 1 16; do
+  local size
+  for size in 1 "$batch"; do
     for method in '' '{"method": "ngram", "num_speculative_tokens": 4}' '{"model": "models/demo-draft", "num_speculative_tokens": 4}' \
       '{"method": "eagle3", "model": "models/demo-eagle3", "num_speculative_tokens": 3}'; do
-      echo "batch $batch ${method:-none}"
+      echo "batch $size ${method:-none}"
       flags=()
       [ -z "$method" ] || flags=(--speculative-config "$method")
-      "$bin/octavo" bench latency models/demo --device cuda --batch-size $batch --input-len 32 --output-len 128 --num-iters-warmup 3 --num-iters 5 \
+      "$bin/octavo" bench latency models/demo --device cuda --batch-size "$size" --input-len 32 --output-len $((2 * tokens)) --num-iters-warmup 3 --num-iters 5 \
         "${flags[@]}"
     done
   done
 }
-export -f serve answer ranks card number_times sleeps refusals host_experts stores guesses drafts shards
-export bin out
+export -f serve answer ranks card number_times sleeps refusals host_experts stores guesses drafts cases shards
+export bin out dry share tokens prompts input requests batch
+# The steps that call functions get these arguments as text.
+ops=${ops[*]}
+export ops
 
 # `speed` runs the parts that only measure.
 expanded=()
@@ -308,9 +355,9 @@ for part in "${expanded[@]}"; do
   case $part in
     tests)
       step operators 150 bash -c "shards '$bin/kernels_test' '*/cuda:*Cuda*:-CudaStreams.*'"
-      step streams 60 "$bin/kernels_test" --gtest_filter='CudaStreams.*'  # which look at the memory that is free
+      step streams 60 bash -c "cases '$bin/kernels_test' 'CudaStreams.*'"  # which look at the memory that is free
       step goldens 150 bash -c "shards '$bin/model_test' '*ModelGolden*:*QuantizedGolden.Cuda*'"
-      step executor 150 "$bin/engine_test" --gtest_filter='*ExecutorOn*:*DeviceEngine*:Refused*:Speculation.OnADevice*'
+      step executor 150 bash -c "cases '$bin/engine_test' '*ExecutorOn*:*DeviceEngine*:Refused*:Speculation.OnADevice*'"
       ;;
     sanitizer)
       if sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
@@ -325,14 +372,14 @@ for part in "${expanded[@]}"; do
       step serve 90 bash -c serve
       ;;
     ranks)
-      step rank_goldens 150 "$bin/model_test" --gtest_filter='*ShardOnGpus*:StagedGroup.*'
+      step rank_goldens 150 bash -c "cases '$bin/model_test' '*ShardOnGpus*:StagedGroup.*'"
       step ranks 200 bash -c ranks
       ;;
     cards)
       step card 30 bash -c card
       ;;
     numbers)
-      step number_goldens 90 "$bin/model_test" --gtest_filter='*QuantizedGolden.Cuda*:*GgufGolden*'
+      step number_goldens 90 bash -c "cases '$bin/model_test' '*QuantizedGolden.Cuda*:*GgufGolden*'"
       step number_times 120 bash -c number_times
       ;;
     refused)
@@ -350,15 +397,15 @@ for part in "${expanded[@]}"; do
       step drafts 90 bash -c drafts
       ;;
     ops)
-      step ops 240 sh -c "'$bin/octavo' bench ops --device cuda --repeats 5 --filter 'Llama-3-8B' --json >'$out/ops.json'"
+      step ops 240 sh -c "'$bin/octavo' bench ops $ops --repeats 5 --json >'$out/ops.json'"
       ;;
     decode)
-      step decode_short 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_short.json" --context 1024
-      step decode_long 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_long.json" --context 16256 --batches 1 16
+      step decode_short 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_short.json" --context 1024 "${decode[@]}"
+      step decode_long 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_long.json" --context 16256 --batches 1 16 "${decode[@]}"
       ;;
     engine)
-      step engine_1b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_1b.json" --shapes llama-3.2-1b
-      step engine_8b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_8b.json" --shapes llama-3-8b
+      step engine_1b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_1b.json" --shapes llama-3.2-1b "${engine[@]}"
+      step engine_8b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_8b.json" --shapes llama-3-8b "${engine[@]}"
       ;;
     torch)
       step torch 60 "$python" bench/gpu/torch_ops.py "$out/torch_ops.json"
@@ -373,8 +420,8 @@ for part in "${expanded[@]}"; do
   esac
 done
 "$python" bench/gpu/table.py "$out" | tee "$out/table.txt" || failed+=(table)
-tar -C build -czf build/gpu_check.tgz gpu_check
-echo "written to $out, and in one file to build/gpu_check.tgz"
+tar -C build -czf "$out.tgz" --exclude=bin "${out#build/}"
+echo "written to $out, and in one file to $out.tgz"
 if [ ${#left[@]} -gt 0 ]; then echo "left for another call: ${left[*]}"; fi
 if [ ${#failed[@]} -gt 0 ]; then exit 1; fi
 [ ${#left[@]} -eq 0 ] || exit 4

@@ -1,6 +1,6 @@
 """Compares engines on this machine. Each workload alternates between the engines. Prints medians and spread.
 
-    python compare.py octavo="DIR build/release/octavo" llama.cpp=FILE.gguf openvino=DIR vllm=DIR ..
+    python compare.py octavo="DIR build/release/octavo" llama.cpp="FILE.gguf llama-server" openvino=DIR vllm=DIR ..
                       [--threads 4] [--rounds 5] [--only prefill_512,..] [--environments DIR] [--json OUT.json]
 
 Each engine is one process that stays loaded, and only one engine works at a time. engines/ has the engines; the model comes first, and then the

@@ -1,6 +1,6 @@
 """Measures the engines of engines/ on this machine, format by format. Writes a table, a picture and all figures.
 
-    python machine.py DIR --octavo build/release/octavo [--threads N] [--rounds 3] [--formats "8 bits" ..]
+    python machine.py DIR --octavo build/release/octavo [--llama-server PROGRAM] [--threads N] [--rounds 3] [--formats "8 bits" ..]
 
 DIR has the models of MODELS and, in DIR/env/ENGINE, a virtual environment for each engine. Both may miss entries: the table says "not measured".
 Results are DIR/table.md, DIR/table.png and DIR/table.json. A later run with other --formats replaces only these formats.
@@ -29,7 +29,7 @@ import plot
 from compare import Workload, compare
 from models import tensor_shapes
 
-# format: {entry: model in DIR and flags}; the flags of Octavo come after its binary
+# format: {entry: model in DIR and flags}
 MODELS = {
     "bf16": {
         "octavo": "bf16",
@@ -70,7 +70,7 @@ WORKLOADS = [
 class Roofline:
     """Compares tokens per second with three limits of this machine: reads of memory, products of bf16, products of int8."""
 
-    def __init__(self, octavo: Path, folder: Path, threads: int) -> None:
+    def __init__(self, octavo: str, folder: Path, threads: int) -> None:
         command = [octavo, "bench", "ops", "--json", "--cpu-threads", str(threads), "--filter", "rms"]
         self.machine = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         del self.machine["cases"]
@@ -124,19 +124,20 @@ def table(roofline: Roofline, results: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def arguments(octavo: Path, folder: Path, name: str, model: str) -> list[str] | None:
-    """Returns the model and flags of an entry, None if the model is missing."""
+def arguments(servers: dict[str, str], folder: Path, name: str, model: str) -> list[str] | None:
+    """Returns the model, the program of a server, and the flags of an entry. Returns None if the model is missing."""
     file, *flags = model.split()
     if not (folder / file).exists():
         return None
-    binary = [str(octavo)] if name.startswith("octavo") else []
-    return [str(folder / file), *binary, *flags]
+    server = servers.get(name.split(":")[0])
+    return [str(folder / file), *([server] if server else []), *flags]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--octavo", type=Path, required=True)
+    parser.add_argument("--octavo", required=True)
+    parser.add_argument("--llama-server", default="llama-server")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--formats", nargs="+", choices=MODELS, default=list(MODELS))
@@ -144,8 +145,9 @@ def main() -> None:
     args = parser.parse_args()
     file = args.folder / "table.json"
     results = json.loads(file.read_text()) if file.exists() else {}
+    servers = {"octavo": args.octavo, "llama.cpp": args.llama_server}
     for format in args.formats:
-        models = {name: arguments(args.octavo, args.folder, name, model) for name, model in MODELS[format].items()}
+        models = {name: arguments(servers, args.folder, name, model) for name, model in MODELS[format].items()}
         missing = {name: {"error": f"{args.folder.name}/{MODELS[format][name].split()[0]} is missing"} for name in models if not models[name]}
         wanted = {name: model for name, model in models.items() if model and (not args.engines or name in args.engines)}
         results[format] = compare(wanted, WORKLOADS, args.rounds, args.threads, args.folder / "env")

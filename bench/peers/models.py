@@ -258,6 +258,7 @@ def to_gguf(folder: Path, file: Path, type_name: str) -> None:
     writer.add_rope_freq_base(c["rope_theta"])
     writer.add_layer_norm_rms_eps(c["rms_norm_eps"])
     writer.add_vocab_size(c["vocab_size"])
+    writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{type_name}"])
     tokenizer = json.loads((folder / "tokenizer.json").read_text())["model"]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("llama-bpe" if arch == "llama" else "qwen2")

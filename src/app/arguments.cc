@@ -1,5 +1,6 @@
 #include "app/arguments.h"
 
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -8,6 +9,8 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "app/config_file.h"
 #include "app/environment.h"
@@ -22,6 +25,9 @@ namespace octavo {
 namespace {
 
 namespace json = boost::json;
+
+// Maximum number of flags that an error lists.
+constexpr std::size_t kListedMax = 8;
 
 // Parts of a flag such as "--max_model_len=4" or "-tp".
 struct Flag {
@@ -123,6 +129,7 @@ class Rewriter {
 
   Result<> rewrite_flag(Flag flag) {
     expand_shorthand(flag);
+    TRY_VOID(expand_prefix(flag));
     if (const VllmFlag* known = vllm_flag(flag.name); known != nullptr && !known->stands_for.empty()) {
       const Flag field = take_apart(known->stands_for);
       flag.name = field.name;
@@ -145,17 +152,46 @@ class Rewriter {
     if (known != nullptr && option(flag.name) == nullptr) flag.name = known->name;
   }
 
-  // --no-x becomes --x=false.
+  bool is_known(const std::string& name) const {
+    return option(name) != nullptr || vllm_flag(name) != nullptr;
+  }
+
+  bool is_switch(const std::string& name) const {
+    if (const CLI::Option* known = option(name)) return known->get_expected_max() == 0;
+    const VllmFlag* known = vllm_flag(name);
+    return known != nullptr && known->takes == Takes::nothing;
+  }
+
+  // --no-x becomes --x=false, --disable-x becomes --enable-x=false, and --enable-x becomes --disable-x=false.
   void expand_negation(Flag& flag) const {
-    if (!flag.name.starts_with("--no-") || option(flag.name) != nullptr) return;
-    const std::string positive = "--" + flag.name.substr(5);
-    const CLI::Option* known = option(positive);
-    const VllmFlag* of_vllm = vllm_flag(positive);
-    const bool is_switch = known != nullptr ? known->get_expected_max() == 0
-                                            : of_vllm != nullptr && of_vllm->takes == Takes::nothing;
-    if (!is_switch) return;
-    flag.name = positive;
-    flag.value = "false";
+    constexpr std::pair<std::string_view, std::string_view> kInverses[] = {
+        {"--no-", "--"}, {"--disable-", "--enable-"}, {"--enable-", "--disable-"}};
+    if (is_known(flag.name)) return;
+    for (const auto& [negative, positive] : kInverses) {
+      if (!flag.name.starts_with(negative)) continue;
+      const std::string name = std::string(positive) + flag.name.substr(negative.size());
+      if (!is_switch(name)) continue;
+      flag.name = name;
+      flag.value = "false";
+      return;
+    }
+  }
+
+  // As in vLLM, a prefix of exactly one flag is this flag.
+  Result<> expand_prefix(Flag& flag) const {
+    Flag positive = flag;
+    expand_negation(positive);
+    if (!flag.name.starts_with("--") || is_known(positive.name)) return {};
+    std::set<std::string> found;
+    for (const std::string& name : names()) {
+      if (name.starts_with(flag.name)) found.insert(name);
+      const std::string negative = "--no-" + name.substr(2);
+      if (is_switch(name) && negative.starts_with(flag.name)) found.insert(negative);
+    }
+    if (found.size() == 1) flag.name = *found.begin();
+    if (found.size() > 1 && found.size() <= kListedMax)
+      return invalid(flag.name, "is not a flag of this command; did you mean {}?", fmt::join(found, " or "));
+    return {};
   }
 
   Result<> pass_on(Flag flag) {
@@ -205,15 +241,20 @@ class Rewriter {
     return arguments_[at_++];
   }
 
-  std::unexpected<Error> unknown(const std::string& name) const {
+  // Returns the long names of all flags.
+  std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const CLI::Option* known : command_.get_options()) names.push_back(known->get_single_name());
-    for (std::string& known : names)
-      if (known.size() > 1) known.insert(0, "--");
+    for (const CLI::Option* known : command_.get_options())
+      if (!known->get_lnames().empty()) names.push_back("--" + known->get_lnames().front());
     if (of_vllm_)
       for (const VllmFlag& known : vllm_flags())
-        if (known.works) names.emplace_back(known.name);
-    const std::string_view meant = meant_name(name, {names.begin(), names.end()});
+        if (!known.works) names.emplace_back(known.name);
+    return names;
+  }
+
+  std::unexpected<Error> unknown(const std::string& name) const {
+    const std::vector<std::string> known = names();
+    const std::string_view meant = meant_name(name, {known.begin(), known.end()});
     if (meant.empty()) return invalid(name, "is not a flag of this command; --help lists them");
     return invalid(name, "is not a flag of this command; did you mean {}?", meant);
   }

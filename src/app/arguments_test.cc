@@ -45,6 +45,25 @@ TEST_F(ArgumentsTest, SpellingsOfVllmBecomeOptions) {
   EXPECT_EQ(read({"--hf-token", "--enforce-eager"}), (Arguments{"--hf-token", "--enforce-eager"}));
 }
 
+TEST_F(ArgumentsTest, ASwitchHasAnInverse) {
+  EXPECT_EQ(read({"--disable-prefix-caching"}), (Arguments{"--enable-prefix-caching=false"}));
+  EXPECT_EQ(read({"--enable-log-stats"}), (Arguments{"--disable-log-stats=false"}));
+  EXPECT_EQ(read({"--disable-log-stats"}), (Arguments{"--disable-log-stats"}));
+  EXPECT_EQ(error({"--disable-max-num-seqs"}).substr(0, 41), "--disable-max-num-seqs is not a flag of t");
+}
+
+TEST_F(ArgumentsTest, APrefixOfOneFlagIsThisFlag) {
+  EXPECT_EQ(read({"--max-num-seq", "4"}), (Arguments{"--max-num-seqs", "4"}));
+  EXPECT_EQ(read({"--lora_module=a=b"}), (Arguments{"--lora-modules=a=b"}));
+  EXPECT_EQ(read({"--no-enable-prefix-cach"}), (Arguments{"--enable-prefix-caching=false"}));
+  EXPECT_EQ(read({"--speculative-conf.method", "ngram"}),
+            (Arguments{R"(--speculative-config={"method":"ngram"})"}));
+  EXPECT_EQ(read({"--served-model", "m", "--max-num-seqs", "4"}),
+            (Arguments{"--served-model-name", "m", "--max-num-seqs", "4"}));
+  EXPECT_EQ(error({"--max-num", "4"}).substr(0, 57),
+            "--max-num is not a flag of this command; did you mean --m");
+}
+
 TEST_F(ArgumentsTest, DottedNamesBecomeOneJsonObject) {
   EXPECT_EQ(
       read({"--speculative-config.method", "ngram", "--port", "1",
@@ -82,8 +101,8 @@ TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
             "not need it; see docs/guides/parallel.md");
   EXPECT_EQ(error({"--no-data-parallel-multi-port-external-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
-  EXPECT_EQ(error({"--max-num-seq", "4"}),
-            "--max-num-seq is not a flag of this command; did you mean --max-num-seqs?");
+  EXPECT_EQ(error({"--max-num-seks", "4"}),
+            "--max-num-seks is not a flag of this command; did you mean --max-num-seqs?");
   EXPECT_EQ(error({"--qwertyuiop"}), "--qwertyuiop is not a flag of this command; --help lists them");
   EXPECT_EQ(error({"--cpu-offload-gb", "0.0"}), "accepted");
 }

@@ -1,6 +1,12 @@
 #include "dist/nccl_group.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
 #include <utility>
 
 namespace octavo {
@@ -24,25 +30,79 @@ std::span<std::byte> part_of(std::span<std::byte> all, std::span<const std::size
   return all.subspan(starts[r], starts[r + 1] - starts[r]);
 }
 
+// A call of ncclCommInitRank.
+struct Connecting {
+  NcclLibrary::Comm comm = nullptr;
+  std::atomic<NcclLibrary::Code> code = NcclLibrary::kInProgress;
+};
+
+// Calls ncclCommInitRank on a separate thread. The call returns when all ranks have called it, so it never
+// returns if a rank does not come, and nothing can end it.
+std::shared_ptr<const Connecting> connect(const std::shared_ptr<const NcclLibrary>& nccl, NcclDevice& device,
+                                          const NcclLibrary::UniqueId& id, int size, int rank) {
+  auto connecting = std::make_shared<Connecting>();
+  std::promise<void> entered;
+  std::future<void> has_entered = entered.get_future();
+  std::thread([=, &device, entered = std::move(entered)]() mutable {
+    device.stream();
+    entered.set_value();  // the thread does not use `device` from here on
+    connecting->code = nccl->comm_init_rank(&connecting->comm, size, id, rank);
+  }).detach();
+  has_entered.wait();
+  return connecting;
+}
+
+// Waits until NCCL has connected all ranks. The ranks exchange the states of their calls, so a rank that dies
+// or hangs ends the wait of the others.
+Result<> wait_until_connected(const NcclLibrary& nccl, const Connecting& own, ProcessGroup& host,
+                              const NcclStart& start) {
+  constexpr int kLookMs = 20;
+  struct State {
+    int name = 0;
+    NcclLibrary::Code code = NcclLibrary::kInProgress;
+  };
+  std::vector<State> all(static_cast<std::size_t>(host.size()));
+  std::vector<int> missing;
+  for (int waited_ms = 0;; waited_ms += kLookMs) {
+    const State mine{start.name, own.code};
+    host.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    TRY_VOID(host.status());
+    missing.clear();
+    for (const State& each : all)
+      if (each.code == NcclLibrary::kInProgress) missing.push_back(each.name);
+    if (missing.empty() || waited_ms >= start.timeout_ms) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
+  }
+  for (const State& each : all)
+    if (const Result<> fine = nccl.check(each.code, "ncclCommInitRank"); !fine)
+      return failure(missing.empty() ? ErrorCode::unsupported : ErrorCode::unavailable, "{} (rank {})",
+                     fine.error().message, each.name);
+  if (!missing.empty())
+    return failure(ErrorCode::unavailable,
+                   "NCCL: ncclCommInitRank has not returned on rank {} for {} ms: set NCCL_DEBUG=INFO to see "
+                   "why, or raise --distributed-timeout-seconds",
+                   fmt::join(missing, ", "), start.timeout_ms);
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<NcclGroup>> NcclGroup::create(std::shared_ptr<const NcclLibrary> nccl,
-                                                     std::unique_ptr<NcclDevice> device, ProcessGroup& host) {
+                                                     std::unique_ptr<NcclDevice> device, ProcessGroup& host,
+                                                     const NcclStart& start) {
   std::unique_ptr<NcclGroup> group(new NcclGroup(std::move(nccl), std::move(device), host));
-  struct Start {
+  struct Id {
     NcclLibrary::UniqueId id = {};
     NcclLibrary::Code code = NcclLibrary::kSuccess;
-  } start;
-  if (host.rank() == 0) start.code = group->nccl_->get_unique_id(&start.id);
-  host.broadcast(std::as_writable_bytes(std::span(&start, 1)));
+  } made;
+  if (host.rank() == 0) made.code = group->nccl_->get_unique_id(&made.id);
+  host.broadcast(std::as_writable_bytes(std::span(&made, 1)));
   TRY_VOID(host.status());
-  TRY_VOID(group->nccl_->check(start.code, "ncclGetUniqueId"));
-  const NcclLibrary::Code code =
-      group->nccl_->comm_init_rank(&group->comm_, host.size(), start.id, host.rank());
-  std::vector<NcclLibrary::Code> codes(static_cast<std::size_t>(host.size()));
-  host.all_gather(std::as_bytes(std::span(&code, 1)), std::as_writable_bytes(std::span(codes)));
-  TRY_VOID(host.status());
-  for (const NcclLibrary::Code each : codes) group->call(each, "ncclCommInitRank");
+  if (const Result<> fine = group->nccl_->check(made.code, "ncclGetUniqueId"); !fine)
+    return octavo::failure(ErrorCode::unsupported, "{}", fine.error().message);
+  const auto connecting = connect(group->nccl_, *group->device_, made.id, host.size(), host.rank());
+  TRY_VOID(wait_until_connected(*group->nccl_, *connecting, host, start));
+  group->comm_ = connecting->comm;
   // Allocates the memory now, because CUDA graphs contain its address.
   if (!group->failure_ && host.size() > 2)
     if (const auto scratch = group->device_->scratch(scratch_bytes(host.size())); !scratch)

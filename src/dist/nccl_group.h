@@ -23,7 +23,8 @@ class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
 
-  virtual void* stream() = 0;  // CUDA stream that computes the values
+  // Returns the CUDA stream that computes the values, and selects its device for the calling thread.
+  virtual void* stream() = 0;
   // Returns device memory that stays allocated until this object ends, or an error if memory does not
   // suffice. Later calls with at most the same size return the same memory.
   virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
@@ -32,12 +33,20 @@ class NcclDevice {
   virtual void add_parts(float* sum, const float* parts, std::size_t count, int ranks, int own) = 0;
 };
 
+struct NcclStart {
+  int name = 0;              // number of this rank in error messages
+  int timeout_ms = 120'000;  // time in which NCCL must connect the ranks; equal on all ranks
+};
+
 class NcclGroup final : public ProcessGroup {
  public:
-  // All ranks must call it. `host` is a group of the same ranks, and must outlive this group. Returns NCCL's
-  // error if NCCL fails on any rank, or an error of NcclDevice.
+  // All ranks must call it. `host` is a group of the same ranks, and must outlive this group. Returns the
+  // failure of `host`; unavailable, with the ranks that NCCL has not connected in time; unsupported if NCCL
+  // fails on a rank; or an error of NcclDevice. After unavailable, a thread may wait in NCCL until the process
+  // ends.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
-                                                   std::unique_ptr<NcclDevice> device, ProcessGroup& host);
+                                                   std::unique_ptr<NcclDevice> device, ProcessGroup& host,
+                                                   const NcclStart& start = {});
   // Aborts if the group has failed. A communicator that works stays until the process ends: ncclCommDestroy
   // may wait for all ranks, and ranks end at different times.
   ~NcclGroup() override;

@@ -1,6 +1,7 @@
 // Tests with a stand-in for NCCL (testing/nccl_stand_in.cc), whose values are in host memory.
 #include "dist/nccl_group.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -114,6 +115,43 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
         group.all_reduce(values);
       },
       1);
+}
+
+// Runs create() on rank 0 of two ranks, and `rank_1` on the other one. `lost`: rank 0 knows that rank 1 is dead.
+Error error_of_start(int timeout_ms, bool lost,
+                     const std::function<void(ProcessGroup&, const NcclStart&)>& rank_1) {
+  const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(2)).value();
+  const NcclStart start{.name = 4, .timeout_ms = timeout_ms};
+  const std::jthread other([&] {
+    SharedMemoryGroup host(memory.bytes(), {.rank = 1, .size = 2, .spin = false});
+    rank_1(host, start);
+  });
+  const auto check = [&]() -> Result<> {
+    if (lost) return failure(ErrorCode::unavailable, "rank 5 is gone");
+    return {};
+  };
+  SharedMemoryGroup host(memory.bytes(), {.rank = 0, .size = 2, .check = check, .spin = false});
+  auto group = NcclGroup::create(stand_in(), std::make_unique<HostDevice>(), host, start);
+  return group.error();
+}
+
+TEST(NcclGroup, ARankThatDiesBeforeItIsConnectedEndsTheStart) {
+  const Error error = error_of_start(600'000, true, [](ProcessGroup&, const NcclStart&) {});
+  EXPECT_EQ(error.code, ErrorCode::unavailable);
+  EXPECT_EQ(error.message, "rank 5 is gone");
+}
+
+TEST(NcclGroup, ARankThatHangsInNcclIsNamed) {
+  setenv("NCCL_STAND_IN_HANGS", "1", 1);
+  const Error error = error_of_start(200, false, [](ProcessGroup& host, NcclStart start) {
+    start.name = 5;
+    EXPECT_FALSE(NcclGroup::create(stand_in(), std::make_unique<HostDevice>(), host, start));
+  });
+  unsetenv("NCCL_STAND_IN_HANGS");
+  EXPECT_EQ(error.code, ErrorCode::unavailable);
+  EXPECT_EQ(error.message,
+            "NCCL: ncclCommInitRank has not returned on rank 4, 5 for 200 ms: set NCCL_DEBUG=INFO to see why, or "
+            "raise --distributed-timeout-seconds");
 }
 
 TEST(NcclLibrary, WhatIsNotThereIsSaid) {

@@ -79,8 +79,9 @@ struct ModelOptions {
   // converts a generating model to a pooling model: auto, none, embed or classify
   std::string convert = "auto";
   bool prompt_embeds = false;
-  bool late = false;         // the engine may start before all matrices are converted (LoadOptions::late)
-  std::string pooling_type;  // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
+  std::string weight_cache_dir;  // CPUs: folder for converted weights; empty: none
+  bool late = false;             // the engine may start before all matrices are converted (LoadOptions::late)
+  std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
 };
 
 struct DeviceOptions {

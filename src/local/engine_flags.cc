@@ -71,7 +71,8 @@ Result<> read_media_adapters(const boost::json::object& folders, LoraOptions& lo
     const std::string_view name = kind;
     if (name != "image" && name != "video" && name != "audio")
       return invalid("", "{} is not a type of media: must be image, video or audio", name);
-    if (!folder.is_string() || folder.get_string().empty()) return invalid("", "{} must be the path of a folder", name);
+    if (!folder.is_string() || folder.get_string().empty())
+      return invalid("", "{} must be the path of a folder", name);
     lora.by_media[std::string(name)] = std::string(folder.get_string());
   }
   return {};
@@ -94,6 +95,9 @@ constexpr EngineFlag kModel[] = {
      "Source of the weights. auto: safetensors files, or else PyTorch files or a GGUF file (hf, safetensors "
      "and pt mean auto). dummy: random weights with the dimensions in config.json, for measurements",
      OneOf{"auto|hf|safetensors|pt|dummy"}},
+    {"--weight-cache-dir", flag::to<&E::model, &ModelOptions::weight_cache_dir>,
+     "CPUs: folder for converted weights. After the first load of a model, the server writes them there. "
+     "Later loads map this file, so they are fast. The files use at most half of the free disk space"},
     {"--runner", flag::to<&E::model, &ModelOptions::runner>,
      "Task of the model. generate: it generates text; pooling: it computes vectors or scores; auto: the "
      "model's files decide",

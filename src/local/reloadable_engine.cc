@@ -59,10 +59,11 @@ void ReloadableEngine::sleep(int level, Done done) {
 
 void ReloadableEngine::wake_up(Done done) {
   const std::lock_guard lock(changing_);
-  if (const auto awake = engine()) {
-    set_level(0);
-    return awake->wake_up(std::move(done));
-  }
+  if (const auto awake = engine())
+    return awake->wake_up([this, then = std::move(done)](Result<> result) {
+      if (result) set_level(0);
+      then(std::move(result));
+    });
   done(reload());
 }
 

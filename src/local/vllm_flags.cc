@@ -73,7 +73,7 @@ constexpr VllmFlag kFlags[] = {
     works("--chat-template"),
     works("--chat-template-content-format"),
     works("--trust-request-chat-template"),
-    refused("--trust-request-mm-kwargs", nothing, kTextOnly),
+    any("--trust-request-mm-kwargs", nothing, "requests may always have mm_processor_kwargs"),
     works("--default-chat-template-kwargs"),
     only("{}", "--reasoning-effort-map", value, "templates get the reasoning effort from the request"),
     works("--response-role"),

@@ -59,8 +59,7 @@ void ModelHandler::handle(const ApiKeys& keys, ExchangePtr exchange) {
   if (reads)
     if (auto page = own_page(path)) return exchange->respond(*std::move(page));
   if (request.method == "POST" && change_model(path, exchange)) return;
-  if (request.body.empty())
-    return pass_on(keys, exchange, http::query_value(request.query, "model").value_or(""), 0);
+  if (request.body.empty()) return pass_on_without_body(keys, exchange, path);
   const auto protocol = openai::protocol_of(path);
   const bool taken = intake_.try_post([self = shared_from_this(), &keys, exchange, protocol] {
     const auto done = within_memory([&]() -> Result<> {
@@ -77,6 +76,7 @@ void ModelHandler::handle(const ApiKeys& keys, ExchangePtr exchange) {
 // Pages that need no model.
 std::optional<http::Response> ModelHandler::own_page(std::string_view path) const {
   if (path == "/" && options_.features.page) return start_page();
+  if (path == "/openapi.json") return json_response(api_of_all_routes());
   if (path == "/ping") return http::Response{.content_type = "", .body = ""};
   if (path == "/version") return json_response({{"version", options_.version}});
   if (path == "/api/version")
@@ -144,6 +144,27 @@ void ModelHandler::read_body(const ApiKeys& keys, const ExchangePtr& exchange) {
   const bool ollama = openai::protocol_of(path) == openai::Protocol::ollama;
   ollama ? obey_keep_alive(keys, exchange, name, route.timeout_s)
          : pass_on(keys, exchange, name, route.timeout_s);
+}
+
+// A request without a body names its model in the query. Otherwise it must not load one: it may only be a
+// page that somebody looks at.
+void ModelHandler::pass_on_without_body(const ApiKeys& keys, const ExchangePtr& exchange,
+                                        std::string_view path) {
+  const http::Request& request = exchange->request();
+  const std::string name = http::query_value(request.query, "model").value_or("");
+  if (!name.empty()) return pass_on(keys, exchange, name, 0);
+  if (auto refusal = refused_by_routes(request, table_->source(0).options.serve))
+    return exchange->respond(*std::move(refusal));
+  const auto protocol = openai::protocol_of(path);
+  if (path != "/octavo/live")
+    return exchange->respond(openai::error_response_in(
+        protocol,
+        {ErrorCode::invalid_argument,
+         fmt::format("must be in the query, because the server has many models: {}?model=NAME", path),
+         "model"}));
+  if (const auto service = loaded_service()) return route(service, keys, exchange);
+  exchange->respond(openai::error_response_in(
+      protocol, {ErrorCode::unavailable, "no model is loaded: load one, or add ?model=NAME", "model"}));
 }
 
 // Passes on a request of Ollama's API, and applies its `keep_alive` when the exchange ends. Answers requests
@@ -249,6 +270,15 @@ std::vector<std::shared_ptr<Service>> ModelHandler::services() const {
   for (std::size_t i = 0; i < table_->size(); ++i)
     if (auto service = table_->service(i)) all.push_back(std::move(service));
   return all;
+}
+
+// Returns the service of the first loaded model; null if none is loaded.
+std::shared_ptr<Service> ModelHandler::loaded_service() const {
+  const std::vector<ModelStatus> models = table_->status();
+  for (std::size_t i = 0; i < models.size(); ++i)
+    if (models[i].model.presence == Presence::loaded)
+      if (auto service = table_->service(i)) return service;
+  return nullptr;
 }
 
 void ModelHandler::stop() {

@@ -35,11 +35,13 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   bool change_model(std::string_view path, const ExchangePtr& exchange);
   void read_body(const ApiKeys& keys, const ExchangePtr& exchange);
   void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s);
+  void pass_on_without_body(const ApiKeys& keys, const ExchangePtr& exchange, std::string_view path);
   void obey_keep_alive(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model,
                        double timeout_s);
   // timeout_s: 0: no deadline
   Call call_of(const ExchangePtr& exchange, std::size_t model, double timeout_s) const;
   http::Response unread_cost(std::string_view id) const;
+  std::shared_ptr<Service> loaded_service() const;
   std::optional<std::size_t> find(std::string_view name) const;
   http::Response no_model(std::string_view path, std::string_view name) const;
   std::string metrics() const;

@@ -39,6 +39,10 @@ Result<PartGrid> any_size_grid(int width, int height, const AnySizeRule& rule) {
   // Halves are rounded to even numbers, as in Python.
   std::int64_t rounded_width = in_units(std::nearbyint(width / unit));
   std::int64_t rounded_height = in_units(std::nearbyint(height / unit));
+  if (rule.growth == AnySizeRule::Growth::rounded) {
+    rounded_width = std::max<std::int64_t>(rule.unit, rounded_width);
+    rounded_height = std::max<std::int64_t>(rule.unit, rounded_height);
+  }
   const double pixels = static_cast<double>(width) * height * rule.weight;
   const std::int64_t rounded = rounded_width * rounded_height * rule.rounded_weight;
   if (rounded > rule.pixels_max) {

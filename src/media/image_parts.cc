@@ -6,8 +6,10 @@
 #include "media/any_size.h"
 #include "media/longest_edge.h"
 #include "media/padded_tiles.h"
+#include "media/patch_search.h"
 #include "media/pinned_tiles.h"
 #include "media/ratio_tiles.h"
+#include "media/split_tiles.h"
 #include "media/square.h"
 #include "media/tiles.h"
 #include "media/token_budget.h"
@@ -32,8 +34,12 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return pinned_tile_grid(width, height, *tiles);
   if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule))
     return padded_tile_grid(width, height, *tiles);
+  if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
+    return split_tile_grid(width, height, *split);
   if (const auto* budget = std::get_if<TokenBudgetRule>(&config.rule))
     return token_budget_grid(width, height, *budget);
+  if (const auto* search = std::get_if<PatchSearchRule>(&config.rule))
+    return patch_search_grid(width, height, *search);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 
@@ -47,6 +53,8 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
   if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
     return {stack_pinned_tiles(image, grid, *tiles, config.filter)};
   if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule)) return {stack_padded_tiles(image, grid, *tiles)};
+  if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
+    return cut_split_tiles(image, grid, *split, config.filter);
   return {resize(image, grid.width, grid.height, config.filter)};
 }
 
@@ -57,6 +65,8 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
     return text;
   };
   if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, tokens(tokens_per_part));
+  if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
+    return split_tiles_text(grid, *split, config.token);
   if (const auto* rule = std::get_if<LongestEdgeRule>(&config.rule)) {
     const std::string row = tokens(grid.width / rule->unit);
     std::string all = config.before + row;

@@ -50,8 +50,17 @@ struct AnySizeRule {
     none,
     both,     // GLM-4.1V: scales both sides, so that the shorter one has `unit` pixels
     in_turn,  // PaddleOCR-VL: does the same for the height, then for the width
+    rounded,  // LFM2-VL: rounds each side up to `unit` pixels
   };
   Growth growth = Growth::none;
+};
+
+// Makes one part of any size. Cuts larger images into square tiles first (split_tiles.h).
+struct SplitTileRule {
+  AnySizeRule whole;     // size of the whole image
+  RatioTileRule tiles;   // with tiles_max 1, no image is cut
+  int patch_size = 0;    // pixels
+  double tolerance = 2;  // images with more than tolerance * whole.pixels_max pixels are cut
 };
 
 // Makes one part with the image's aspect ratio (longest_edge.h).
@@ -65,6 +74,12 @@ struct LongestEdgeRule {
 struct TokenBudgetRule {
   int unit = 0;  // side of a token in pixels; both sides of the image become multiples of it
   int tokens_max = 0;
+};
+
+// Makes one part of about the image's own size, within limits of patches (patch_search.h).
+struct PatchSearchRule {
+  int unit = 0;  // side of a patch in pixels
+  int patches_min = 0, patches_max = 0;
 };
 
 // Makes a tile of the whole image, then square tiles in one of several grids (pinned_tiles.h).
@@ -110,7 +125,7 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule>
       rule = {};
   Filter filter = Filter::lanczos;
   // Channel values v in [0, 255] become (v * scale - mean) / std.

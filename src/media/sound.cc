@@ -141,7 +141,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
   if (file.size() > limits.bytes)
     return invalid("", "the file has {} bytes, but the limit is {}", file.size(), limits.bytes);
   if (!supported(file))
-    return invalid("", "the format of the sound is unknown: send WAV, FLAC, Ogg (Vorbis, Opus) or MP3");
+    return invalid("", "Invalid or corrupted audio data: send WAV, FLAC, Ogg (Vorbis, Opus) or MP3");
   Source source(file);
   SF_VIRTUAL_IO functions = Source::functions();
   SF_INFO info{};

@@ -160,6 +160,13 @@ std::string Config::where(std::string_view field) const {
   return fmt::format("{}: {}", file_, name != names_.end() ? name->second : path_of(field));
 }
 
+Config Config::without(std::string_view field) const {
+  Config config = *this;
+  config.fields_.erase(key_of(field));
+  config.outer_.erase(key_of(field));
+  return config;
+}
+
 Config Config::outer() const {
   Config config = *this;
   config.defaults_ = {};

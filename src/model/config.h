@@ -39,6 +39,9 @@ class Config {
   // Returns a copy in which the fields of `other` replace fields of the file.
   Config with_fields_of(const Config& other) const;
 
+  // Returns a copy without this field.
+  Config without(std::string_view field) const;
+
   // Returns the fields outside text_config, without defaults. The file must have text_config.
   Config outer() const;
 

@@ -36,18 +36,21 @@ class CudaNcclDevice final : public NcclDevice {
 constexpr auto kOverNccl = {&RankGroups::tensor, &RankGroups::from_stage_before,
                             &RankGroups::to_stage_behind};
 
-// Returns the first error. After an error, it still creates the other groups, because the other ranks of
-// those groups wait for this rank.
+// Returns the first error. If NCCL does not work, it still creates the other groups, because the other ranks
+// of those groups wait for this rank. If a rank does not respond, the start ends (unavailable).
 Result<> create_nccl_groups(Backend& backend, const RankGroups& host,
-                            const std::shared_ptr<const NcclLibrary>& nccl, RankGroups& groups) {
+                            const std::shared_ptr<const NcclLibrary>& nccl, int timeout_ms, RankGroups& groups) {
   Result<> first;
   for (const auto group : kOverNccl) {
     if (!(host.*group)) continue;
-    auto created = NcclGroup::create(nccl, std::make_unique<CudaNcclDevice>(backend), *(host.*group));
-    if (created)
+    auto created = NcclGroup::create(nccl, std::make_unique<CudaNcclDevice>(backend), *(host.*group),
+                                     {.name = host.all->rank(), .timeout_ms = timeout_ms});
+    if (created) {
       groups.*group = *std::move(created);
-    else if (first)
-      first = std::unexpected(created.error());
+    } else {
+      if (first) first = std::unexpected(created.error());
+      if (created.error().code == ErrorCode::unavailable) return first;
+    }
   }
   return first;
 }
@@ -70,9 +73,7 @@ DeviceGroups over_host(Backend& backend, const RankGroups& host, std::string why
   return {.groups = staged_groups(backend, host), .on_stream = false, .about = std::move(why)};
 }
 
-}  // namespace
-
-Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, bool own_device) {
+Result<DeviceGroups> connect(Backend& backend, const RankGroups& host, bool own_device, int timeout_ms) {
   const auto nccl = NcclLibrary::open();
   const bool possible = own_device && nccl && !host.experts;
   TRY(const bool all_possible, all_agree(host, possible));
@@ -81,13 +82,23 @@ Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, boo
     return over_host(backend, host, nccl ? "NCCL is not available to all ranks" : nccl.error().message);
   }
   RankGroups groups;
-  const Result<> created = create_nccl_groups(backend, host, *nccl, groups);
+  const Result<> created = create_nccl_groups(backend, host, *nccl, timeout_ms, groups);
+  if (!created && created.error().code == ErrorCode::unavailable) return std::unexpected(created.error());
   TRY(const bool all_work, all_agree(host, created.has_value()));
   if (!all_work) {
     abort_nccl_groups(groups);
     return over_host(backend, host, created ? "NCCL does not work on another rank" : created.error().message);
   }
   return DeviceGroups{.groups = std::move(groups), .on_stream = true, .about = "NCCL " + (*nccl)->version()};
+}
+
+}  // namespace
+
+Result<DeviceGroups> device_groups(Backend& backend, RankGroups& host, bool own_device, int timeout_ms) {
+  host.set_timeout_ms(timeout_ms);
+  TRY(DeviceGroups groups, connect(backend, host, own_device, timeout_ms));
+  host.set_timeout_ms(0);  // loading weights takes any time
+  return groups;
 }
 
 }  // namespace octavo

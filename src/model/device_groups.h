@@ -18,7 +18,7 @@ struct DeviceGroups {
 
 // All ranks must call it. `host` has the groups of the same ranks for host memory. `backend` and `host` must
 // outlive the result. own_device: whether no other rank uses the device. NCCL is used if it works on all
-// ranks. Returns the failure of a group in `host`.
-Result<DeviceGroups> device_groups(Backend& backend, const RankGroups& host, bool own_device);
+// ranks. Returns an error that names the rank if a rank dies, or is not connected after timeout_ms.
+Result<DeviceGroups> device_groups(Backend& backend, RankGroups& host, bool own_device, int timeout_ms);
 
 }  // namespace octavo

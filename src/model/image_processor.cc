@@ -11,6 +11,7 @@
 
 #include "model/internvl_chat_processor.h"
 #include "model/processor_file.h"
+#include "model/split_tile_processor.h"
 #include "model/video_processor.h"
 
 namespace octavo {
@@ -194,6 +195,16 @@ Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
   return read_pixels(config, rule);
 }
 
+Result<> read_patch_search(const Config& config, media::ProcessorConfig& out) {
+  media::PatchSearchRule rule;
+  TRY(rule.unit, config.integer("patch_size", {1, 1024}, 16));
+  const Config::Range range{1, std::max<std::int64_t>(1, kPixelsMax / rule.unit / rule.unit)};
+  TRY(rule.patches_max, config.integer("max_num_patches", range, 256));
+  TRY(rule.patches_min, config.integer("min_num_patches", {1, rule.patches_max}, 1));
+  out.rule = rule;
+  return {};
+}
+
 // pooling_kernel_size is the side, in patches, of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
@@ -296,6 +307,7 @@ const Kind kProcessors[] = {
       .after = "</img>"},
      {"min_patches", "max_patches"}},
     {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
+    {"Lfm2VlImageProcessor", read_split_tiles, {.filter = Filter::bilinear}, {}},
     {"LlavaNextImageProcessor",
      read_next_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
@@ -340,6 +352,10 @@ const Kind kProcessors[] = {
      {"size", "min_pixels", "max_pixels", "fps", "num_frames"},
      true,
      true},
+    {"Siglip2ImageProcessorNoUpscale",
+     read_patch_search,
+     {.filter = Filter::bilinear, .token = "<|dummy_0|>"},
+     {}},
     {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
     {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
 };
@@ -351,6 +367,8 @@ struct Wording {
   bool breaks = true;      // false: there are no texts before, between and after the rows of an image
 };
 constexpr Wording kWordings[] = {
+    {"Keye", "<|image_pad|>"},
+    {"KeyeVL1_5", "<|image_pad|>"},
     {"dots_ocr", "<|imgpad|>"},
     {"lighton_ocr", "<|image_pad|>", false},
     {"opencua", "<|media_placeholder|>"},
@@ -376,8 +394,10 @@ Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) 
   return {};
 }
 
-Result<const Kind*> kind_of(const Config& config) {
-  TRY(const std::string name, config.text("image_processor_type", ""));
+// `model_type` selects the processor of models whose files have the name of another processor.
+Result<const Kind*> kind_of(const Config& config, std::string_view model_type) {
+  TRY(std::string name, config.text("image_processor_type", ""));
+  if (model_type == "Keye" || model_type == "KeyeVL1_5") name = "PaddleOCRVLImageProcessor";
   for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
   return field_failure("image_processor_type", ErrorCode::unsupported,
@@ -440,13 +460,14 @@ Result<std::array<float, 3>> channels(const Config& config, std::string_view fie
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
+  std::string type;
   if (const auto model = Config::load(directory)) {
-    TRY(const std::string type, type_of(*model));
+    TRY(type, type_of(*model));
     if (type == "internvl_chat" || type == "skywork_chat")
       return read_internvl_chat(directory, *model, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
-  TRY(const Kind* const kind, kind_of(config));
+  TRY(const Kind* const kind, kind_of(config, type));
   TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
     const bool wanted = step != "do_normalize" || kind->normalises;

@@ -33,6 +33,30 @@ TEST(ImageProcessor, AnImageOfGlmCountsAsTwoFrames) {
   EXPECT_EQ(rule.growth, media::AnySizeRule::Growth::both);
 }
 
+// Keye's files have SigLIP's name for another processor.
+TEST(ImageProcessor, TheModelTypeSelectsKeyesProcessor) {
+  const media::ProcessorConfig config = processor_of("keye1_5");
+  EXPECT_EQ(std::get<media::AnySizeRule>(config.rule).growth, media::AnySizeRule::Growth::in_turn);
+  EXPECT_EQ(config.token, "<|image_pad|>");
+}
+
+TEST(ImageProcessor, Lfm2VlCutsLargeImages) {
+  const auto rule = std::get<media::SplitTileRule>(processor_of("lfm2_vl").rule);
+  EXPECT_EQ(rule.whole.unit, 12);
+  EXPECT_EQ(rule.whole.pixels_min, 4 * 12 * 12);
+  EXPECT_EQ(rule.whole.pixels_max, 30 * 12 * 12);
+  EXPECT_EQ(rule.tiles.tile_size, 24);
+  EXPECT_EQ(rule.tiles.tiles_max, 6);
+  const ScratchDirectory folder;
+  const auto error_with = [&](const std::string& field) {
+    folder.write("preprocessor_config.json",
+                 R"({"image_processor_type": "Lfm2VlImageProcessorFast", )" + field + "}");
+    return read_image_processor(folder.path().string()).error().message;
+  };
+  EXPECT_THAT(error_with(R"("tile_size": 500)"), HasSubstr("tile_size is 500, but must be a multiple of"));
+  EXPECT_THAT(error_with(R"("use_thumbnail": false)"), HasSubstr("use_thumbnail is false, but only true"));
+}
+
 TEST(ImageProcessor, InternVLsFirstFormatHasSettingsInItsConfig) {
   const media::ProcessorConfig config = processor_of("internvl_chat");
   const auto rule = std::get<media::RatioTileRule>(config.rule);

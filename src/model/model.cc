@@ -21,6 +21,7 @@
 #include "model/shard.h"
 #include "model/sound_processor.h"
 #include "model/support.h"
+#include "model/weight_cache.h"
 #include "model/weight_loader.h"
 #include "weights/dummy.h"
 #include "weights/low_rank.h"
@@ -54,8 +55,8 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
 
 // Loads the image or audio encoder. Its matrices are never quantised, because they are small and are used
 // once per image.
-Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
-                    Model& model) {
+Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model,
+                    WeightCache* cache) {
   auto tower = std::make_unique<Model>();
   tower->spec = *model.spec.media.tower;
   tower->max_model_len = tower->spec.max_positions;
@@ -67,13 +68,14 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   // Options of the KV cache concern only the language model's cache, so encoders get the defaults.
   plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};
-  TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
+  TRY_VOID(load_weights(checkpoint, backend, plain, *tower, cache));
   model.weight_bytes += tower->weight_bytes;
   model.tower = std::move(tower);
   return {};
 }
 
-Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model) {
+Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model,
+                   WeightCache* cache) {
   auto ends = std::make_unique<Model>();
   ends->spec = model.spec;
   ends->spec.shard = {};
@@ -86,7 +88,7 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
     ends->network.ends->lm_head = std::move(whole.ends->lm_head);
   else
     ends->network.ends->other = model.network.ends.get();  // The last stage has the complete output matrix.
-  TRY_VOID(load_weights(checkpoint, backend, options, *ends));
+  TRY_VOID(load_weights(checkpoint, backend, options, *ends, cache));
   model.ends = std::move(ends);
   return {};
 }
@@ -101,7 +103,11 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* pinned = std::get_if<media::PinnedTileRule>(&config.rule);
   const auto* padded = std::get_if<media::PaddedTileRule>(&config.rule);
   const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule);
+  const auto* split = std::get_if<media::SplitTileRule>(&config.rule);
+  const auto* search = std::get_if<media::PatchSearchRule>(&config.rule);
   const int unit = any != nullptr       ? any->unit
+                   : split != nullptr   ? split->whole.unit
+                   : search != nullptr  ? search->unit
                    : longest != nullptr ? longest->unit
                    : budget != nullptr  ? budget->unit
                                         : 0;
@@ -176,6 +182,12 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions = static_cast<int>(std::max(any->pixels_max / any->weight, video_pixels_max(config)) /
                                            (tower.inputs.image->patch_size * tower.inputs.image->patch_size));
+  if (const auto* search = std::get_if<media::PatchSearchRule>(&config.rule))
+    tower.max_positions = search->patches_max;
+  if (const auto* split = std::get_if<media::SplitTileRule>(&config.rule))
+    tower.max_positions = static_cast<int>(
+        std::max(split->whole.pixels_max, std::int64_t{split->tiles.tile_size} * split->tiles.tile_size) /
+        (split->patch_size * split->patch_size));
   if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
     const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.inputs.image->merge;
     tower.max_positions = side * side;
@@ -469,13 +481,17 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
-  const auto loaded = load_weights(checkpoint, backend, options, *model);
+  std::unique_ptr<WeightCache> cache;
+  if (!options.weight_cache_dir.empty())
+    cache = std::make_unique<WeightCache>(path, options, checkpoint, *backend.device);
+  const auto loaded = load_weights(checkpoint, backend, options, *model, cache.get());
   // Checks the files first: a damaged file can be the cause of any error in `loaded`.
   TRY_VOID(checkpoint.intact());
   TRY_VOID(loaded);
-  if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model, cache.get()));
   const bool has_ends = model->spec.shard.size == 1 && model->network.ends->embedding.weight;
-  if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model));
+  if (options.whole_ends && !has_ends) TRY_VOID(load_ends(checkpoint, backend, options, *model, cache.get()));
+  if (cache) cache->keep(*model);
   backend.device->start_late_work();
   return model;
 }

@@ -18,6 +18,7 @@
 #include "model/spec.h"
 #include "tensor/buffer.h"
 #include "weights/checkpoint.h"
+#include "weights/converted_weights.h"
 
 namespace octavo {
 
@@ -69,11 +70,16 @@ struct LoadOptions {
   // Lets the backend convert matrices in GGUF blocks after load(), while the model is in use. If a file is
   // shortened in the meantime, the process ends.
   bool late = false;
+  // Only for the CPU backend: folder for files with converted matrices (weight_cache.h). If empty, all
+  // matrices are converted.
+  std::string weight_cache_dir = {};
   // Called after each matrix with the number of loaded bytes and the total.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
 struct Model {
+  // The file of the weight cache that has the matrices; null: none. Destroyed after the matrices.
+  std::unique_ptr<ConvertedWeights> converted;
   ModelSpec spec;
   int max_model_len = 0;
   DType activation = DType::f32;
@@ -89,6 +95,8 @@ struct Model {
   std::unique_ptr<Model> tower;      // image or audio encoder of the model; null: the model has none
   // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.
   std::unique_ptr<Model> ends;
+  // Writes the matrices to the weight cache; null if it has them. Destroyed before the matrices.
+  std::unique_ptr<ConvertedWeightsWriter> converted_writer;
 
   // Returns the embedding and the output matrix of the complete vocabulary.
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }

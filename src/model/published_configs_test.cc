@@ -484,7 +484,7 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   // clang-format off
   const std::set<std::string_view> say_more = {
-      "DbrxForCausalLM", "Qwen2_5OmniModel", "DeciLMForCausalLM", "InternVLChatModel", "Step3p5ForCausalLM",
+      "ColPaliForRetrieval", "DbrxForCausalLM", "Qwen2_5OmniModel", "DeciLMForCausalLM", "InternVLChatModel", "Step3p5ForCausalLM",
       "SkyworkR1VChatModel", "LlamaBidirectionalModel", "Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
       "Step3p7ForConditionalGeneration", "Glm4vMoeForConditionalGeneration", "Qwen2_5OmniForConditionalGeneration",
       "Qwen3OmniMoeForConditionalGeneration", "LlamaBidirectionalForSequenceClassification"};

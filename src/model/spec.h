@@ -146,6 +146,8 @@ struct MediaSpec {
   // In layers with AttentionMask::whole_images, a token of an image sees the complete image, not only earlier
   // tokens.
   bool whole_images = false;
+  // In these layers, all tokens of a prompt see each other; output tokens see only earlier tokens.
+  bool whole_prompts = false;
 };
 
 struct ModelSpec {

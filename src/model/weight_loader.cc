@@ -116,12 +116,13 @@ class VectorArena {
 class Loader {
  public:
   Loader(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, ParameterList parameters,
-         Model& model)
+         Model& model, WeightCache* cache)
       : checkpoint_(checkpoint),
         parameters_(std::move(parameters)),
         backend_(backend),
         options_(options),
         model_(model),
+        cache_(cache),
         arena_(backend, model.vectors),
         pool_(options.threads > 0 ? options.threads : usable_processors()) {}
 
@@ -312,7 +313,11 @@ class Loader {
                                 .quantization = quantization_of(matrix.use),
                                 .activation = model_.activation,
                                 .late = options_.late};
-    TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
+    if (cache_ != nullptr) matrix.weight = cache_->take(matrix);
+    if (!matrix.weight) {
+      TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
+    }
+    if (cache_ != nullptr) cache_->add(matrix);
     CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
           name(matrix.weight->activation()), name(plain_));
     model_.weight_bytes += matrix.weight->bytes();
@@ -330,6 +335,7 @@ class Loader {
   Backend& backend_;
   const LoadOptions& options_;
   Model& model_;
+  WeightCache* const cache_;  // null: none
   VectorArena arena_;
   ThreadPool pool_;
   DType plain_ = DType::f32;
@@ -342,13 +348,13 @@ class Loader {
 }  // namespace
 
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
-                      Model& model) {
-  return load_weights(checkpoint, backend, options, model.network.parameters(), model);
+                      Model& model, WeightCache* cache) {
+  return Loader(checkpoint, backend, options, model.network.parameters(), model, cache).load();
 }
 
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       ParameterList parameters, Model& model) {
-  return Loader(checkpoint, backend, options, std::move(parameters), model).load();
+  return Loader(checkpoint, backend, options, std::move(parameters), model, nullptr).load();
 }
 
 }  // namespace octavo

@@ -32,6 +32,7 @@ TEST(Routes, TheLongestMatchCounts) {
   EXPECT_EQ(found("/threads/7/messages"), "") << "OpenAI's, not Anthropic's";
   EXPECT_EQ(found("/v1/messages/batches"), "/v1/messages/");
   EXPECT_EQ(found("/v1/responses/resp_1/cancel"), "/v1/responses/");
+  EXPECT_EQ(found("/v1/responses/input_tokens"), "/v1/responses/input_tokens");
   EXPECT_EQ(found("/v1/models/a/b"), "/v1/models/");
   EXPECT_EQ(found("/v1/chat/completions/"), "/v1/chat/completions") << "as llm-d and FastAPI";
   EXPECT_EQ(found("/team/v1/completions//"), "/v1/completions");

@@ -162,7 +162,9 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
       send(Slept{result ? std::nullopt : std::optional(result.error())});
     });
   } else if (std::holds_alternative<WakeUp>(message)) {
-    engine.wake_up([](const Result<>&) {});
+    engine.wake_up([this](const Result<>& result) {
+      send(Woken{result ? std::nullopt : std::optional(result.error())});
+    });
   } else if (const auto* pause = std::get_if<Pause>(&message)) {
     engine.pause(pause->mode, [this, id = pause->id](const Result<>& result) {
       send(Paused{id, result ? std::nullopt : std::optional(result.error())});

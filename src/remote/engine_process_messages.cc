@@ -96,6 +96,14 @@ Result<> EngineProcess::take(FromEngine&& message) {
       done = shared_.sleep.slept(std::exchange(is_up->sleep_ordered, 0), result);
     }
     if (done) done(result);
+  } else if (const auto* awake = std::get_if<Woken>(&message)) {
+    const Result<> result = awake->error ? Result<>(std::unexpected(*awake->error)) : Result<>();
+    Done done;
+    {
+      const std::lock_guard lock(mutex_);
+      done = shared_.sleep.woken(result);
+    }
+    if (done) done(result);
   } else if (const auto* paused = std::get_if<Paused>(&message)) {
     pauses_.take(*paused);
   } else if (auto* sessions = std::get_if<SessionsChanged>(&message)) {
@@ -123,7 +131,7 @@ Result<> EngineProcess::greet(const Ready& ready) {
   {
     const std::lock_guard lock(mutex_);
     shared_.presence = EnginePresence::up;
-    woken = shared_.sleep.woken();
+    woken = shared_.sleep.woken({});
     loaded = shared_.load.ready();
   }
   if (!std::exchange(start_reported_, true)) {

@@ -19,13 +19,13 @@ Result<SleepCycle::Wake> SleepCycle::wake(Done&& done) {
     ending->woken = std::move(done);
     return Wake{.waits = true};
   }
-  if (reached_level() == 2) {
-    state_ = Waking{std::move(done)};
-    return Wake{.waits = true};
-  }
-  Wake wake{.notify_engine = wanted_level() == 1};
+  const int level = wanted_level();
+  Wake wake{.waits = level == 1 || reached_level() == 2, .notify_engine = level == 1};
   if (auto* falling = std::get_if<FallingAsleep>(&state_)) wake.cancelled = std::move(falling->slept);
-  state_ = Awake{};
+  if (wake.waits)
+    state_ = Waking{level, std::move(done)};
+  else
+    state_ = Awake{};
   return wake;
 }
 
@@ -51,18 +51,22 @@ SleepCycle::Done SleepCycle::slept(std::uint64_t number, const Result<>& result)
 SleepCycle::Done SleepCycle::ended() {
   auto [slept, woken] = std::move(std::get<Ending>(state_));
   if (woken) {
-    state_ = Waking{std::move(woken)};
+    state_ = Waking{2, std::move(woken)};
   } else {
     state_ = Asleep{2};
   }
   return slept;
 }
 
-SleepCycle::Done SleepCycle::woken() {
+SleepCycle::Done SleepCycle::woken(const Result<>& result) {
   auto* waking = std::get_if<Waking>(&state_);
   if (waking == nullptr) return {};
   const Done done = std::move(waking->woken);
-  state_ = Awake{};
+  if (result) {
+    state_ = Awake{};
+  } else {
+    state_ = Asleep{waking->level};
+  }
   return done;
 }
 
@@ -88,7 +92,8 @@ int SleepCycle::wanted_level() const {
 
 int SleepCycle::reached_level() const {
   if (const auto* asleep = std::get_if<Asleep>(&state_)) return asleep->level;
-  return waking() ? 2 : 0;
+  if (const auto* waking = std::get_if<Waking>(&state_)) return waking->level;
+  return 0;
 }
 
 }  // namespace octavo::remote

@@ -2,13 +2,14 @@
 //
 //   state         | sleep()       | wake_up()                | process            | next process is ready
 //   Awake         | FallingAsleep | returns at once          |                    |
-//   FallingAsleep | refused       | Awake, cancels the sleep | slept (1): Asleep; |
-//                 |               |                          | ends (2): Ending   |
+//   FallingAsleep | refused       | cancels the sleep:       | slept (1): Asleep; |
+//                 |               | (1): Waking; (2): Awake  | ends (2): Ending   |
 //   Ending        | refused       | waits                    | ended: Asleep, or  |
 //                 |               |                          | Waking if it waits |
-//   Asleep        | refused       | level 1: Awake;          |                    |
-//                 |               | level 2: Waking          |                    |
-//   Waking        | refused       | refused                  |                    | Awake
+//   Asleep        | refused       | Waking                   |                    |
+//   Waking        | refused       | refused                  | (1) woken: Awake,  | Awake
+//                 |               |                          | or Asleep if it    |
+//                 |               |                          | lacks memory       |
 //
 // Functions return callbacks, because the owner must call them without its lock. A returned callback may be
 // empty.
@@ -48,8 +49,8 @@ class SleepCycle {
   Done slept(std::uint64_t number, const Result<>& result);
   // Level 2: the process has ended.
   Done ended();
-  // The next process is ready.
-  Done woken();
+  // The next process is ready, or level 1: the process has responded to WakeUp.
+  Done woken(const Result<>& result);
   // The engine stops or is broken. Returns all callbacks.
   std::vector<Done> give_up();
 
@@ -73,6 +74,7 @@ class SleepCycle {
     int level;
   };
   struct Waking {
+    int level;
     Done woken;
   };
 

@@ -12,7 +12,7 @@ struct Call {
   }
 };
 
-TEST(SleepCycle, Level1SleepsAndWakesAtOnce) {
+TEST(SleepCycle, Level1SleepsAndWakesWhenTheProcessResponds) {
   SleepCycle cycle;
   Call slept, woken;
   ASSERT_TRUE(cycle.sleep(1, slept.done()));
@@ -26,9 +26,27 @@ TEST(SleepCycle, Level1SleepsAndWakesAtOnce) {
   EXPECT_EQ(cycle.due(), 0);
   const auto wake = cycle.wake(woken.done());
   ASSERT_TRUE(wake);
-  EXPECT_FALSE(wake->waits);
+  EXPECT_TRUE(wake->waits);
   EXPECT_TRUE(wake->notify_engine);
   EXPECT_FALSE(wake->cancelled);
+  EXPECT_EQ(cycle.reached_level(), 1) << "until the process responds";
+  ASSERT_TRUE(cycle.woken({}));
+  EXPECT_TRUE(cycle.awake());
+}
+
+TEST(SleepCycle, AnEngineWithoutMemoryStaysAsleepAndCanBeWokenAgain) {
+  SleepCycle cycle;
+  Call slept, woken;
+  ASSERT_TRUE(cycle.sleep(1, slept.done()));
+  ASSERT_TRUE(cycle.slept(cycle.number(), {}));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(cycle.wake(woken.done()));
+    ASSERT_TRUE(cycle.woken(failure(ErrorCode::resource_exhausted, "no memory")));
+    EXPECT_EQ(cycle.reached_level(), 1);
+    EXPECT_FALSE(cycle.awake());
+  }
+  EXPECT_TRUE(cycle.wake(woken.done())->notify_engine);
+  ASSERT_TRUE(cycle.woken({}));
   EXPECT_TRUE(cycle.awake());
 }
 
@@ -42,13 +60,13 @@ TEST(SleepCycle, Level2WakesWhenTheNextProcessIsReady) {
   EXPECT_EQ(cycle.reached_level(), 0);
   ASSERT_TRUE(cycle.ended());
   EXPECT_EQ(cycle.reached_level(), 2);
-  EXPECT_FALSE(cycle.woken()) << "nobody waits";
+  EXPECT_FALSE(cycle.woken({})) << "nobody waits";
   const auto wake = cycle.wake(woken.done());
   ASSERT_TRUE(wake);
   EXPECT_TRUE(wake->waits);
   EXPECT_TRUE(cycle.waking());
   EXPECT_EQ(cycle.wake(woken.done()).error().message, "the engine is still waking up");
-  ASSERT_TRUE(cycle.woken());
+  ASSERT_TRUE(cycle.woken({}));
   EXPECT_TRUE(cycle.awake());
 }
 
@@ -61,7 +79,7 @@ TEST(SleepCycle, AWakeWhileTheProcessEndsWaitsForTheNext) {
   EXPECT_FALSE(cycle.wake(woken.done()));
   EXPECT_TRUE(cycle.ended());
   EXPECT_TRUE(cycle.waking());
-  EXPECT_TRUE(cycle.woken());
+  EXPECT_TRUE(cycle.woken({}));
 }
 
 TEST(SleepCycle, AWakeCancelsASleepThatHasNotBegun) {
@@ -73,6 +91,8 @@ TEST(SleepCycle, AWakeCancelsASleepThatHasNotBegun) {
     const auto wake = cycle.wake(woken.done());
     ASSERT_TRUE(wake && wake->cancelled);
     EXPECT_EQ(wake->notify_engine, level == 1);
+    EXPECT_EQ(wake->waits, level == 1) << "the process may sleep already";
+    EXPECT_EQ(static_cast<bool>(cycle.woken({})), level == 1);
     ASSERT_TRUE(cycle.sleep(1, slept.done()));
     EXPECT_FALSE(cycle.slept(first, {})) << "the response to the cancelled sleep";
     EXPECT_EQ(cycle.due(), 1);

@@ -60,6 +60,7 @@ template void append_frame(std::string&, const Pause&);
 template void append_frame(std::string&, const Resume&);
 template void append_frame(std::string&, const AdapterChanged&);
 template void append_frame(std::string&, const Slept&);
+template void append_frame(std::string&, const Woken&);
 template void append_frame(std::string&, const Paused&);
 template void append_frame(std::string&, const SessionsChanged&);
 template void append_frame(std::string&, const Loading&);

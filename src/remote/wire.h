@@ -80,6 +80,9 @@ struct AdapterChanged {
 struct Slept {
   std::optional<Error> error;
 };
+struct Woken {
+  std::optional<Error> error;
+};
 struct Paused {
   std::uint64_t id = 0;
   std::optional<Error> error;
@@ -90,7 +93,7 @@ struct SessionsChanged {
   std::optional<Error> error{};
 };
 using FromEngine =
-    std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused, SessionsChanged>;
+    std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Woken, Paused, SessionsChanged>;
 
 template <class Message>
 void append_frame(std::string& out, const Message& message);

@@ -60,11 +60,10 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return invalid("task", "{} models cannot do this task, because they {}", engine.architecture,
                    what_it_does(engine.tasks.default_task));
   if (engine.tasks.default_task != Task::generate) {
-    if (!request.media.empty()) return invalid("images", "only generative models accept images");
     if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
       return invalid("prompt", "the text has {} tokens, but the model accepts at most {}: shorten the text",
                      request.prompt.size(), engine.max_model_len);
-    return {};
+    return check_media(request.media, request.prompt.size(), engine);
   }
   if (request.prompt.size() >= static_cast<std::size_t>(engine.max_model_len))
     return invalid("prompt",

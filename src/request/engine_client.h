@@ -74,7 +74,7 @@ class EngineClient {
   // sleeps. `done` gets an error if sleep is not supported, or if wake_up() is called while the
   // engine still waits.
   virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine cannot sleep")); }
-  // Calls `done` when the engine accepts requests again, immediately if the engine is awake.
+  // Calls `done` when the engine is awake, or with unavailable: no memory for the KV cache, so it sleeps on.
   virtual void wake_up(Done done) { done({}); }
 
   // Frees the memory of weights and workspaces until load(): ends the engine's process, also while requests

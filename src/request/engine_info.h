@@ -88,6 +88,7 @@ struct EngineInfo {
     bool row_breaks = false;  // see MediaPart::row_breaks
     // whether an image's tokens attend to each other, so that one step must compute them all
     bool whole = false;
+    bool whole_prompts = false;  // the same for all tokens of a prompt, with or without images
     // whether an image consists of several squares of `size` pixels (MediaPart::Tiles)
     bool tiled = false;
     // Only with `tiled`. If not 0, the complete image comes last: its tokens follow the tokens of the tiles
@@ -114,6 +115,7 @@ struct EngineInfo {
     int tokens = 0;
     int token_id = 0;
     bool whole = false;
+    bool trimmed = false;  // with `whole`: the prompt has no tokens for the silence after a sound
   };
   SoundRule sound{};
 

@@ -47,9 +47,11 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   if (sound.tokens < 1 || sound.tokens > rule.tokens)
     return invalid("images", "a sound must have 1 to {} tokens, got {}", rule.tokens, sound.tokens);
   const int rows = rule.frames / 2;
-  if (rule.whole && sound.tokens != rule.tokens)
+  if (rule.whole && !rule.trimmed && sound.tokens != rule.tokens)
     return invalid("images", "a window of sound must have {} tokens, got {}", rule.tokens, sound.tokens);
-  if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
+  const bool fits =
+      rule.trimmed ? sound.columns == rows : sound.columns / (rows / rule.tokens) == sound.tokens;
+  if (sound.columns > rows || !fits || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
   if (sound.bytes.size() != bytes_of(rule))
     return invalid("images", "a spectrogram must have {} bytes, got {}", bytes_of(rule), sound.bytes.size());
@@ -229,6 +231,16 @@ MediaPart source_of(std::span<const TokenId> text) {
   return {.digest = hash_bytes(HashAlgorithm::sha256, bytes, 0),
           .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
           .columns = static_cast<int>(text.size())};
+}
+
+Hash128 with_prompt(Hash128 identity, std::span<const TokenId> prompt, std::span<const MediaPart> media) {
+  const Hash128 ids = hash_bytes(HashAlgorithm::sha256, std::as_bytes(prompt), 0);
+  std::vector<std::uint64_t> all{identity.low, identity.high, ids.low, ids.high};
+  for (const MediaPart& part : media) {
+    all.push_back(part.digest.low);
+    all.push_back(part.digest.high);
+  }
+  return hash_of(all);
 }
 
 Hash128 with_sources(Hash128 identity, std::span<const MediaPart> images) {

@@ -84,6 +84,10 @@ void append_grid_positions(std::span<const MediaPart> images, int first, int cou
 // Makes a source from a text of at least one token, for an encoder.
 MediaPart source_of(std::span<const TokenId> text);
 
+// Hashes `identity` with the complete prompt: its tokens and its media. It is for models in which all tokens
+// of a prompt see each other, so that only equal prompts have equal keys and values.
+Hash128 with_prompt(Hash128 identity, std::span<const TokenId> prompt, std::span<const MediaPart> media);
+
 // Hashes `identity` with the digests of all sources among `images`. Returns `identity` if there are no
 // sources.
 Hash128 with_sources(Hash128 identity, std::span<const MediaPart> images);

@@ -86,6 +86,27 @@ TEST_F(MessagesTest, ResultsOfToolsAreMessages) {
   EXPECT_EQ(prompt(), "user: Hi\nassistant: Let me see.\ntool: 7\nuser: And?\nassistant: ");
 }
 
+TEST_F(MessagesTest, ResultsOfParallelCallsHaveTheOrderOfTheCalls) {
+  serve_text("ok");
+  message("", R"([{"role":"user","content":"Hi"},
+      {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},
+        {"type":"tool_use","id":"b","name":"f","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"2"},
+        {"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"text","text":"And?"}]}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: \ntool: 1\ntool: 2\nuser: And?\nassistant: ");
+}
+
+// Without it, the last message would be the assistant's, and the answer would continue that message.
+TEST_F(MessagesTest, AMessageWithoutTextIsAMessage) {
+  serve_text("ok");
+  for (const std::string content : {"[]", R"([{"type":"text","text":""}])"}) {
+    message("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes"},
+        {"role":"user","content":)" +
+                    content + "}]");
+    EXPECT_EQ(prompt(), "user: Hi\nassistant: Yes\nuser: \nassistant: ") << content;
+  }
+}
+
 TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
   openai::RequestRules rules;
   rules.model_names = {"demo"};
@@ -242,6 +263,15 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
             "messages[0].content[0].document.source: is missing");
   EXPECT_THAT(error(R"({"model":"nope","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})"),
               ::testing::HasSubstr("model"));
+}
+
+TEST_F(MessagesTest, AnUnknownForcedToolIsNamed) {
+  serve_text("x");
+  const http::Response refused =
+      post("/v1/messages",
+           body(R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"})"));
+  EXPECT_EQ(json::parse(refused.body).at("error").at("message"),
+            "tool_choice.name: g is not in the list of tools");
 }
 
 TEST_F(MessagesTest, DocumentsOfTextAreText) {

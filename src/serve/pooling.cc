@@ -22,9 +22,11 @@ Price price_of(const PoolingPlan& plan, int pooled_size) {
   constexpr std::int64_t kTokenBytes = 8;
   constexpr std::int64_t kNumberBytes = 16;  // bytes of one number as float and as text
   const std::int64_t texts = std::ssize(plan.texts);
+  std::int64_t media = 0;
+  for (const MediaPart& part : plan.media) media += std::ssize(part.bytes);
   return {.answers = static_cast<int>(texts),
-          .bytes =
-              texts * kTextBytes + plan.vectors() * pooled_size * kNumberBytes + plan.tokens() * kTokenBytes};
+          .bytes = texts * kTextBytes + plan.vectors() * pooled_size * kNumberBytes +
+                   plan.tokens() * kTokenBytes + media};
 }
 
 }  // namespace
@@ -87,6 +89,7 @@ Result<> Pooling::submit() {
     request.second_text = plan_.texts[i].second;
     request.priority = plan_.priority;
     request.identity.adapter = plan_.adapter;
+    request.media = std::move(plan_.media);
     TRY_VOID(submission_.submit(std::move(request), sink_of(shared_from_this(), i)));
   }
   return {};

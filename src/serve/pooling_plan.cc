@@ -11,16 +11,14 @@
 #include <numeric>
 #include <span>
 
-#include "base/base64.h"
 #include "base/hash.h"
 #include "serve/openai/pooling_request.h"
 #include "serve/pooling_texts.h"
 #include "serve/text_chunks.h"
+#include "serve/vector_text.h"
 
 namespace octavo {
 namespace {
-
-std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
 // Fields that all replies have.
 struct Frame {
@@ -36,26 +34,6 @@ struct Frame {
         tokens, tokens);
   }
 };
-
-// Writes a JSON list. Each float is the shortest text that reads back as the same float.
-std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
-
-// Returns the base64 of the little-endian floats.
-std::string base64(const std::vector<float>& vector) {
-  const std::string_view bytes(reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float));
-  return '"' + encode_base64(bytes) + '"';
-}
-
-// Returns make(0), make(1), .., make(count - 1), joined by commas.
-template <class Make>
-std::string joined(std::size_t count, Make&& make) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i > 0) all += ',';
-    all += make(i);
-  }
-  return all;
-}
 
 bool activated(const Service& service, const openai::PoolingFields& fields) {
   return fields.activated.value_or(service.options.pooling.activated.value_or(true));
@@ -163,10 +141,9 @@ using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, 
 
 // any_task: whether the request may choose any task of the model. whole: writes the reply; null: the reply is
 // a Frame.
-Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
+Result<PoolingPlan> for_each_text(const Service& service, openai::EmbeddingRequest request,
                                   std::string_view id, std::string_view prefix, Writer write,
                                   bool any_task = false, VectorsReply whole = nullptr) {
-  TRY(openai::EmbeddingRequest request, openai::parse_embedding_request(body, service.options.rules));
   const EngineInfo& info = service.engine_info;
   const Task usual =
       any_task ? service.options.pooling.task.value_or(info.tasks.default_task) : info.tasks.default_task;
@@ -186,9 +163,11 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
     TRY(Tokenizer::Texts text, tokens_of(service, input, request.fields, longest));
     add(std::move(text));
   }
+  std::vector<MediaPart> media;
   if (request.chat) {
-    TRY(Tokenizer::Texts text, tokens_of_chat(service, *request.chat, request.fields, longest));
-    add(std::move(text));
+    TRY(ChatTokens tokens, tokens_of_chat(service, *request.chat, request.fields, longest));
+    media = std::move(tokens.images);
+    add({.ids = std::move(tokens.ids), .second = std::nullopt});
   }
   request.input.clear();
   request.chat.reset();
@@ -200,6 +179,7 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
     for (const Tokenizer::Texts& text : texts.chunks) read.push_back(text.ids);
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
   begun.plan.task = requested;
+  begun.plan.media = std::move(media);
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
                       lengths = std::move(texts.lengths), read = std::move(read), write,
                       whole](Vectors&& chunks) {
@@ -310,27 +290,19 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
   return std::move(begun.plan);
 }
 
-using Body = boost::json::object;
-
-// vectors: several vectors, one after another. Returns a JSON list of lists.
-std::string lists(const std::vector<float>& vectors, std::size_t size) {
-  return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
-                       return numbers(std::span(vectors).subspan(i * size, size));
-                     }));
-}
-
-Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::string_view id) {
+Result<PoolingPlan> plan_vectors(const Service& service, openai::EmbeddingRequest request,
+                                 std::string_view id) {
   if (service.engine_info.tasks.default_task == Task::generate)
     return no_task(service, "make vectors of texts");
   return for_each_text(
-      service, body, id, "pool-",
-      [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
+      service, std::move(request), id, "pool-",
+      [](const Service& s, const openai::EmbeddingRequest& done, std::size_t i,
          const std::vector<float>& vector) {
-        const int size = *request.dimensions;
+        const int size = *done.dimensions;
         // Weights of tokens are returned as one list of numbers, as in vLLM.
-        const bool weights = size == 1 && s.engine_info.tasks.token_head(*request.task) != nullptr;
-        const std::string data = request.base64 ? base64(vector)
-                                 : is_of_tokens(*request.task) && !weights
+        const bool weights = size == 1 && s.engine_info.tasks.token_head(*done.task) != nullptr;
+        const std::string data = done.base64 ? base64(vector)
+                                 : is_of_tokens(*done.task) && !weights
                                      ? lists(vector, static_cast<std::size_t>(size))
                                      : numbers(vector);
         return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data);
@@ -338,10 +310,11 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
       true);
 }
 
-Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::string_view id) {
+Result<PoolingPlan> plan_classes(const Service& service, openai::EmbeddingRequest request,
+                                 std::string_view id) {
   if (service.engine_info.tasks.default_task != Task::classify) return no_task(service, "classify texts");
   return for_each_text(
-      service, body, id, "classify-",
+      service, std::move(request), id, "classify-",
       [](const Service& s, const openai::EmbeddingRequest&, std::size_t i, const std::vector<float>& scores) {
         const auto best = std::ranges::max_element(scores) - scores.begin();
         return fmt::format(R"({{"index":{},"label":{},"probs":{},"num_classes":{}}})", i,
@@ -350,38 +323,9 @@ Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::
       });
 }
 
-// Returns a JSON list of bytes with one bit for each number: 1 if the number is above 0. The first number is
-// the highest bit of the first byte. shift: subtracted from each byte (128: the bytes are signed).
-std::string bits(const std::vector<float>& vector, int shift) {
-  std::vector<int> bytes((vector.size() + 7) / 8, -shift);
-  for (std::size_t i = 0; i < vector.size(); ++i) bytes[i / 8] += vector[i] > 0 ? 128 >> (i % 8) : 0;
-  return fmt::format("[{}]", fmt::join(bytes, ","));
-}
-
-using VectorType = openai::EmbedByTypeRequest::Type;
-
-std::string vector_text(VectorType type, const std::vector<float>& vector) {
-  switch (type) {
-    case VectorType::float32:
-      return numbers(vector);
-    case VectorType::base64:
-      return base64(vector);
-    case VectorType::binary:
-      return bits(vector, 128);
-    case VectorType::ubinary:
-      break;
-  }
-  return bits(vector, 0);
-}
-
-std::string_view name_of(VectorType type) {
-  constexpr std::string_view kNames[] = {"float", "base64", "binary", "ubinary"};
-  return kNames[static_cast<std::size_t>(type)];
-}
-
-Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body, std::string_view id) {
+Result<PoolingPlan> plan_embed_by_type(const Service& service, openai::EmbedByTypeRequest request,
+                                       std::string_view id) {
   if (service.engine_info.tasks.default_task != Task::embed) return no_task(service, "make vectors of texts");
-  TRY(openai::EmbedByTypeRequest request, openai::parse_embed_by_type_request(body, service.options.rules));
   TRY(const int kept, kept_of(service, Task::embed, request.dimensions, "output_dimension"));
   TRY_VOID(check_input_type(service, request));
   const std::string_view prompt = prompt_for(service, request.input_type);
@@ -401,7 +345,7 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
     const Vectors vectors =
         of_texts(service, Task::embed, activated(service, request.fields), kept, lengths, std::move(chunks));
     const std::string embeddings = joined(request.types.size(), [&](std::size_t t) {
-      const VectorType type = request.types[t];
+      const openai::EmbedByTypeRequest::Type type = request.types[t];
       return fmt::format(R"("{}":[{}])", name_of(type), joined(vectors.size(), [&](std::size_t i) {
                            return vector_text(type, vectors[i]);
                          }));
@@ -417,8 +361,7 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
   return std::move(begun.plan);
 }
 
-Result<PoolingPlan> plan_scores(const Service& service, const Body& body, std::string_view id) {
-  TRY(openai::ScoreRequest request, openai::parse_score_request(body, service.options.rules));
+Result<PoolingPlan> plan_scores(const Service& service, openai::ScoreRequest request, std::string_view id) {
   return score_pairs(service, std::move(request), id, "score-",
                      [](const Frame& frame, const std::vector<float>& scores) {
                        return frame(joined(scores.size(), [&](std::size_t i) {
@@ -427,8 +370,7 @@ Result<PoolingPlan> plan_scores(const Service& service, const Body& body, std::s
                      });
 }
 
-Result<PoolingPlan> plan_ranks(const Service& service, const Body& body, std::string_view id) {
-  TRY(openai::RerankRequest request, openai::parse_rerank_request(body, service.options.rules));
+Result<PoolingPlan> plan_ranks(const Service& service, openai::RerankRequest request, std::string_view id) {
   openai::ScoreRequest pairs{
       .fields = request.fields, .queries = {request.query}, .documents = request.documents};
   return score_pairs(
@@ -454,17 +396,17 @@ Result<PoolingPlan> plan_ranks(const Service& service, const Body& body, std::st
 
 }  // namespace
 
-Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, std::string_view id,
-                                    VectorsReply whole) {
+Result<PoolingPlan> plan_embeddings(const Service& service, openai::EmbeddingRequest request,
+                                    std::string_view id, VectorsReply whole) {
   if (service.engine_info.tasks.default_task != Task::embed) return no_task(service, "make vectors of texts");
   const Writer list = [](const Service&, const openai::EmbeddingRequest&, std::size_t,
                          const std::vector<float>& vector) { return numbers(vector); };
-  const Writer item = [](const Service&, const openai::EmbeddingRequest& request, std::size_t i,
+  const Writer item = [](const Service&, const openai::EmbeddingRequest& done, std::size_t i,
                          const std::vector<float>& vector) {
     return fmt::format(R"({{"index":{},"object":"embedding","embedding":{}}})", i,
-                       request.base64 ? base64(vector) : numbers(vector));
+                       done.base64 ? base64(vector) : numbers(vector));
   };
-  return for_each_text(service, body, id, "embd-", whole ? list : item, false, whole);
+  return for_each_text(service, std::move(request), id, "embd-", whole ? list : item, false, whole);
 }
 
 std::optional<PoolingRoute> pooling_route(std::string_view path) {
@@ -478,23 +420,35 @@ std::optional<PoolingRoute> pooling_route(std::string_view path) {
   return std::nullopt;
 }
 
-Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,
-                                 std::string_view id) {
+Result<openai::PoolingRequest> parse_pooling(PoolingRoute route, const boost::json::object& body,
+                                             const openai::RequestRules& rules) {
   switch (route) {
     case PoolingRoute::embeddings:
-      return plan_embeddings(service, body, id);
-    case PoolingRoute::embed_by_type:
-      return plan_embed_by_type(service, body, id);
     case PoolingRoute::pooling:
-      return plan_vectors(service, body, id);
     case PoolingRoute::classify:
-      return plan_classes(service, body, id);
+      return openai::parse_embedding_request(body, rules);
+    case PoolingRoute::embed_by_type:
+      return openai::parse_embed_by_type_request(body, rules);
     case PoolingRoute::score:
-      return plan_scores(service, body, id);
+      return openai::parse_score_request(body, rules);
     case PoolingRoute::rerank:
       break;
   }
-  return plan_ranks(service, body, id);
+  return openai::parse_rerank_request(body, rules);
+}
+
+Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, openai::PoolingRequest request,
+                                 std::string_view id) {
+  if (auto* const types = std::get_if<openai::EmbedByTypeRequest>(&request))
+    return plan_embed_by_type(service, std::move(*types), id);
+  if (auto* const pairs = std::get_if<openai::ScoreRequest>(&request))
+    return plan_scores(service, std::move(*pairs), id);
+  if (auto* const ranks = std::get_if<openai::RerankRequest>(&request))
+    return plan_ranks(service, std::move(*ranks), id);
+  auto& texts = std::get<openai::EmbeddingRequest>(request);
+  if (route == PoolingRoute::pooling) return plan_vectors(service, std::move(texts), id);
+  if (route == PoolingRoute::classify) return plan_classes(service, std::move(texts), id);
+  return plan_embeddings(service, std::move(texts), id);
 }
 
 }  // namespace octavo

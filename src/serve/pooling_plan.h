@@ -1,4 +1,4 @@
-// Converts the body of a pooling request to texts for the engine, and the engine's results to a reply with
+// Converts a pooling request to texts for the engine, and the engine's results to a reply with
 // vectors, scores of labels, or ranks.
 #pragma once
 
@@ -12,7 +12,9 @@
 
 #include "base/error.h"
 #include "openai/errors.h"
+#include "request/media_part.h"
 #include "serve/generation_plan.h"
+#include "serve/openai/pooling_request.h"
 #include "serve/service.h"
 
 namespace octavo {
@@ -22,6 +24,7 @@ using Vectors = std::vector<std::vector<float>>;
 struct PoolingPlan {
   std::string request_id;
   std::vector<Tokenizer::Texts> texts;            // token ids; each text fits the model
+  std::vector<MediaPart> media{};                 // images in a conversation, which is the only text
   std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the engine's results
   Task task = Task::embed;
   std::string adapter{};  // name of the LoRA adapter; "": no adapter
@@ -48,13 +51,15 @@ std::optional<PoolingRoute> pooling_route(std::string_view path);
 using VectorsReply = std::string (*)(std::string_view model, std::int64_t tokens, std::string_view data);
 
 // Makes the plan for /v1/embeddings. whole: writes the reply; null: the reply has OpenAI's format.
-Result<PoolingPlan> plan_embeddings(const Service& service, const boost::json::object& body,
+Result<PoolingPlan> plan_embeddings(const Service& service, openai::EmbeddingRequest request,
                                     std::string_view id, VectorsReply whole = nullptr);
 
-// Makes the plan for the body of a pooling route. The service must outlive the plan. id: request id if the
-// body has none; "": a random id. Returns an error for invalid fields, and an error with field "model" if the
-// model does not support the route's task.
-Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,
+Result<openai::PoolingRequest> parse_pooling(PoolingRoute route, const boost::json::object& body,
+                                             const openai::RequestRules& rules);
+// Makes the plan for a request of this route. The service must outlive the plan. id: request id if the
+// request has none; "": a random id. Returns an error for invalid fields, and an error with field "model" if
+// the model does not support the route's task.
+Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, openai::PoolingRequest request,
                                  std::string_view id = {});
 
 }  // namespace octavo

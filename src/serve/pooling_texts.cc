@@ -33,12 +33,16 @@ Result<std::vector<TokenId>> last_tokens(const Service& service, const std::stri
   return std::move(all.ids);
 }
 
+std::size_t max_model_len_of(const Service& service) {
+  return static_cast<std::size_t>(service.engine_info.max_model_len);
+}
+
 }  // namespace
 
 std::size_t longest_text(const Service& service, Task task) {
-  const int most = service.engine_info.max_model_len;
-  return static_cast<std::size_t>(task == Task::embed ? std::max(most, service.options.pooling.longest)
-                                                      : most);
+  const std::size_t most = max_model_len_of(service);
+  return task == Task::embed ? std::max(most, static_cast<std::size_t>(service.options.pooling.longest))
+                             : most;
 }
 
 Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {
@@ -55,7 +59,9 @@ Result<> check_length(std::size_t tokens, std::size_t most, std::string_view fie
   if (tokens <= most) return {};
   return invalid(
       field,
-      "a text has {} tokens, but the model accepts at most {}: shorten it, or set truncate_prompt_tokens",
+      // "Please .. input prompt" are vLLM's words.
+      "a text has {} tokens, but the model accepts at most {}. Please reduce the length of the input prompt, "
+      "or set truncate_prompt_tokens",
       tokens, most);
 }
 
@@ -78,15 +84,18 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
   return texts;
 }
 
-Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
-                                        const openai::PoolingFields& fields, std::size_t longest) {
-  if (!chat.media.empty())
-    return invalid(chat.media.front().field, "this model accepts only texts, not images or audio");
+Result<ChatTokens> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
+                                  const openai::PoolingFields& fields, std::size_t longest) {
   TRY(const std::size_t most, most_tokens(fields, longest));
   TRY(ChatTokens tokens, chat_tokens(service, chat, fields.add_special_tokens, kEncodeBytesMax));
+  if (!tokens.images.empty() && tokens.ids.size() > std::min(most, max_model_len_of(service)))
+    return invalid("messages",
+                   "the conversation has {} tokens, but a conversation with images may have at most {}: send "
+                   "fewer or smaller images",
+                   tokens.ids.size(), std::min(most, max_model_len_of(service)));
   cut_to(tokens.ids, most, fields.keep_last);
   TRY_VOID(check_length(tokens.ids.size(), longest, "messages"));
-  return Tokenizer::Texts{.ids = std::move(tokens.ids), .second = std::nullopt};
+  return tokens;
 }
 
 std::string_view prompt_for(const Service& service, const std::string& input_type) {

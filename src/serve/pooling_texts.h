@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "serve/openai/pooling_request.h"
+#include "serve/prepare.h"
 #include "serve/service.h"
 
 namespace octavo {
@@ -23,9 +24,10 @@ Result<> check_length(std::size_t tokens, std::size_t most, std::string_view fie
 Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
                                    const openai::PoolingFields& fields, std::size_t longest,
                                    std::string_view field = "input");
-// Renders a conversation with the chat template and tokenises it.
-Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
-                                        const openai::PoolingFields& fields, std::size_t longest);
+// Renders a conversation with the chat template, tokenises it and decodes its images. Returns an error if the
+// truncation would cut an image.
+Result<ChatTokens> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
+                                  const openai::PoolingFields& fields, std::size_t longest);
 
 // Returns the prompt to put before texts of this input type, or "". input_type: a name from Cohere's or
 // Jina's API. The prompt has this name in the model's files, or the corresponding name of Sentence

@@ -36,11 +36,11 @@ Result<> fits_context(const Service& service, std::size_t tokens, std::string_vi
   if (source > 0) return {};
   if (tokens < static_cast<std::size_t>(context)) return {};
   // If agents find certain words in the error, they shorten the conversation. Claude Code and Cline look for
-  // the words of Anthropic's API, OpenCode and Aider for those of OpenAI's API.
+  // the words of Anthropic's API, OpenCode and Aider for those of OpenAI's API, others for vLLM's.
   return invalid(
       field,
-      "prompt is too long: {} tokens > {} maximum. This model's maximum context length is {} tokens: "
-      "shorten the prompt, or serve with a larger --max-model-len",
+      "prompt is too long: {} tokens > {} maximum. This model's maximum context length is {} tokens. "
+      "Please reduce the length of the input prompt, or serve with a larger --max-model-len",
       tokens, context - 1, context);
 }
 

@@ -13,6 +13,7 @@
 #include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
 #include "media/sound.h"
+#include "media/split_tiles.h"
 #include "serve/image_overrides.h"
 #include "serve/media_fetch.h"
 #include "serve/read_media.h"
@@ -72,13 +73,16 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   const std::int64_t tokens = rule.tiled      ? tokens_of(tiles, rule)
                               : rule.size > 0 ? rule.tokens
                                               : std::int64_t{columns} * (grid.height / rule.unit);
-  const std::int64_t all = (rule.tiled ? 1 : grid.parts()) * tokens;
+  const auto* const split = std::get_if<media::SplitTileRule>(&config.rule);
+  const std::int64_t all =
+      split ? media::split_tile_tokens(grid, *split) : (rule.tiled ? 1 : grid.parts()) * tokens;
   if (all > tokens_max) return std::unexpected(no_room("image", all, service));
   ReadMedia read{media::parts_text(grid, config, static_cast<int>(tokens)), {}};
   for (const media::Image& part : media::cut_parts(std::move(image), grid, config)) {
-    read.parts.push_back({.tokens = static_cast<int>(tokens),
+    const int across = split ? part.width / rule.unit : columns;
+    read.parts.push_back({.tokens = split ? across * (part.height / rule.unit) : static_cast<int>(tokens),
                           .bytes = {part.pixels.begin(), part.pixels.end()},
-                          .columns = columns,
+                          .columns = across,
                           .row_breaks = rule.row_breaks,
                           .tiles = tiles});
     read.parts.back().digest = digest_of(read.parts.back());
@@ -102,17 +106,23 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   // Number of frames that begin within the audio. The encoder makes one row from two frames, and one token
   // from several rows.
   const std::int64_t frames = (std::ssize(samples) + media::MelConfig::kHop - 1) / media::MelConfig::kHop;
-  const std::int64_t rows = rule.whole ? rule.frames / 2 : (frames + 1) / 2;
-  const std::int64_t tokens = rows / (rule.frames / 2 / rule.tokens);
-  if (tokens < 1 || windows < 1) return invalid("", "the sound is too short for the model");
-  if (windows * tokens > tokens_max) return std::unexpected(no_room("sound", windows * tokens, service));
+  const auto rows_of = [](std::int64_t seen) { return (seen + 1) / 2; };
+  const auto tokens_of_rows = [&](std::int64_t rows) { return rows / (rule.frames / 2 / rule.tokens); };
+  const std::int64_t rows = rule.whole ? rule.frames / 2 : rows_of(frames);
+  const std::int64_t tokens = tokens_of_rows(rows);
+  // tokens of the last window
+  const std::int64_t last =
+      rule.trimmed ? tokens_of_rows(rows_of(frames - (windows - 1) * rule.frames)) : tokens;
+  const std::int64_t all = (windows - 1) * tokens + last;
+  if (last < 1 || windows < 1) return invalid("", "the sound is too short for the model");
+  if (all > tokens_max) return std::unexpected(no_room("sound", all, service));
   const std::vector<float> mel = sound.log_mel(samples, windows);
   const std::string_view bytes(reinterpret_cast<const char*>(mel.data()), mel.size() * sizeof(float));
   const std::size_t size = bytes.size() / static_cast<std::size_t>(windows);
   ReadMedia read;
-  for (std::int64_t i = 0; i < windows * tokens; ++i) read.text += sound.token;
+  for (std::int64_t i = 0; i < all; ++i) read.text += sound.token;
   for (std::size_t at = 0; at < bytes.size(); at += size) {
-    read.parts.push_back({.tokens = static_cast<int>(tokens),
+    read.parts.push_back({.tokens = static_cast<int>(at + size < bytes.size() ? tokens : last),
                           .bytes = std::string(bytes.substr(at, size)),
                           .columns = static_cast<int>(rows)});
     read.parts.back().digest = digest_of(read.parts.back());

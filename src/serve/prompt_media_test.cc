@@ -24,21 +24,30 @@ std::string base64(const std::string& bytes) {
 
 class ImagesTest : public ServeTest {
  protected:
-  void serve_images(bool parts = true, int context = 400) {
+  // With `vectors`, the model is an embedding model: the vector has the number of tokens and of media parts.
+  void serve_images(bool parts = true, int context = 400, bool vectors = false) {
     tokenizer_ = Tokenizer::load(golden_.directory).value();
     if (parts)
       template_ =
           ChatTemplate::compile(media::file_bytes(golden_.directory + "/chat_template.jinja"), {}).value();
-    serve([](const Request&, int) { return Script{.tokens = {40, 41, 257}}; },
-          [&](ServeOptions& options, http::ServerOptions&) {
-            engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
-            options.rules.limits.vocab_size = 288;
-            options.rules.max_model_len = context;
-            options.rules.images_max = 2;
-            options.media.images =
-                media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
-            options.eos_ids = {257};
-          });
+    const auto script = [vectors](const Request& request, int) {
+      const auto number = [](std::size_t n) { return static_cast<float>(n); };
+      return vectors ? Script{.pooled = {number(request.prompt.size()), number(request.media.size())}}
+                     : Script{.tokens = {40, 41, 257}};
+    };
+    serve(script, [&](ServeOptions& options, http::ServerOptions&) {
+      if (vectors) {
+        engine_->described.max_model_len = context;
+        engine_->described.tasks = {.default_task = Task::embed, .pooled_size = 2};
+      }
+      engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
+      options.rules.limits.vocab_size = 288;
+      options.rules.max_model_len = context;
+      options.rules.images_max = 2;
+      options.media.images =
+          media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
+      options.eos_ids = {257};
+    });
   }
 
   std::string url_of(const std::string& picture) const {
@@ -64,6 +73,36 @@ class ImagesTest : public ServeTest {
 
   const VisionGolden golden_{"idefics3"};
 };
+
+// vLLM's form of /v1/embeddings: a conversation with images is one text.
+TEST_F(ImagesTest, AreEmbeddedAsPartsOfAConversation) {
+  serve_images(true, 400, true);
+  const json::array messages{user(json::array{image(url_of("rgb.png")), text("What is this?")})};
+  const auto body = [&](json::object fields) {
+    fields["messages"] = messages;
+    return json::serialize(fields);
+  };
+  for (const char* path : {"/v1/embeddings", "/pooling"}) {
+    const json::object answer = reply(path, body({{"normalize", false}}));
+    const Request& request = engine_->last_request;
+    EXPECT_EQ(request.task, Task::embed);
+    ASSERT_EQ(request.media.size(), golden_.tiles("tiles.rgb.png").size());
+    for (const MediaPart& part : request.media)
+      for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
+    const json::object& item = answer.at("data").at(0).as_object();
+    const json::array& vector = item.at(path == std::string("/pooling") ? "data" : "embedding").as_array();
+    EXPECT_EQ(vector.at(0).to_number<std::size_t>(), request.prompt.size());
+    EXPECT_EQ(vector.at(1).to_number<std::size_t>(), request.media.size());
+  }
+  const http::Response cut = post("/v1/embeddings", body({{"truncate_prompt_tokens", 5}}));
+  EXPECT_EQ(cut.status, 400);
+  EXPECT_THAT(cut.body, HasSubstr("messages: the conversation has"));
+  const http::Response broken = post(
+      "/v1/embeddings",
+      json::serialize(json::object{{"messages", {user(json::array{image("data:image/png;base64,TWFu")})}}}));
+  EXPECT_EQ(broken.status, 400);
+  EXPECT_THAT(broken.body, HasSubstr("messages[0].content[0].image_url"));
+}
 
 TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
   serve_images();

@@ -214,6 +214,46 @@ TEST_F(ResponsesTest, AForcedCallIsAnItem) {
   EXPECT_THAT(all, ::testing::Contains("response.function_call_arguments.done"));
 }
 
+TEST_F(ResponsesTest, ResultsOfParallelCallsHaveTheOrderOfTheCalls) {
+  serve_text("ok");
+  respond(R"("input":[{"role":"user","content":"Hi"},
+      {"type":"function_call","call_id":"a","name":"f","arguments":"{}"},
+      {"type":"function_call","call_id":"b","name":"f","arguments":"{}"},
+      {"type":"function_call_output","call_id":"b","output":"2"},
+      {"type":"function_call_output","call_id":"a","output":"1"}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: \ntool: 1\ntool: 2\nassistant: ");
+}
+
+TEST_F(ResponsesTest, AnAnswerWithoutContentIsEmpty) {
+  serve_text("ok");
+  respond(R"("input":[{"role":"user","content":"Hi"},{"role":"assistant","content":null},
+      {"role":"user","content":"Go"}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: \nuser: Go\nassistant: ");
+}
+
+TEST_F(ResponsesTest, CountsTheTokensOfItsInput) {
+  serve_text("ok");
+  const json::object first = respond(R"("input":"Hi","instructions":"Be kind.")");
+  const auto count = [&](const std::string& fields) {
+    const json::object got = reply("/v1/responses/input_tokens", R"({"model":"demo",)" + fields + "}");
+    EXPECT_EQ(got.at("object"), "response.input_tokens");
+    return got.at("input_tokens").to_number<std::size_t>();
+  };
+  EXPECT_EQ(count(R"("input":"Hi","instructions":"Be kind.")"), first.at("usage").at("input_tokens"));
+  const std::string next =
+      R"("input":"Go","previous_response_id":")" + std::string(first.at("id").as_string()) + '"';
+  EXPECT_EQ(count(next), respond(next).at("usage").at("input_tokens"));
+}
+
+TEST_F(ResponsesTest, AStoredResponseIsNotStreamed) {
+  serve_text("ok");
+  const std::string id(respond(R"("input":"Hi")").at("id").as_string());
+  EXPECT_EQ(get(id + "?stream=false").status, 200);
+  const http::Response refused = get(id + "?stream=true&starting_after=3");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(json::parse(refused.body).at("error").at("param"), "stream");
+}
+
 TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of("a"), .hang = true}; });
   const json::object pending = respond(R"("input":"Hi","background":true)");
@@ -304,9 +344,15 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");
   EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
   EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
+  EXPECT_EQ(field(R"("input":"a","tools":[{"type":"function","name":"f"}],
+                     "tool_choice":{"type":"function","name":"g"})"),
+            "tool_choice.name");
   EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"grammar"}})"), "text.format.type");
   EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"json_schema","name":"x"}})"),
             "text.format.schema");
+  const http::Response unknown = post(std::string(kPath), R"({"input":"a","previous_response_id":"resp_x"})");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(json::parse(unknown.body).at("error").at("param"), "previous_response_id");
 }
 
 }  // namespace

@@ -128,6 +128,11 @@ Result<> MappedFile::unchanged() const {
   return failure(ErrorCode::io, "{} was changed while it was in use", path_);
 }
 
+std::string MappedFile::identity() const {
+  return fmt::format("{}:{}:{}:{}.{:09}", identity_.device, identity_.inode, identity_.bytes,
+                     identity_.seconds, identity_.nanoseconds);
+}
+
 void MappedFile::prefetch(std::span<const std::byte> part) const {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;

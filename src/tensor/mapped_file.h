@@ -32,6 +32,9 @@ class MappedFile {
   // that was deleted, or replaced by another one, stays mapped and unchanged.
   Result<> unchanged() const;
 
+  // Returns a text that differs for another file, and for this file after a change.
+  std::string identity() const;
+
   // Tells the operating system that `part` is needed soon. The system reads it into the page cache, while the
   // caller does other work.
   void prefetch(std::span<const std::byte> part) const;

@@ -56,8 +56,8 @@ Result<Opened> open_weights(const fs::path& directory) {
   Opened opened;
   for (const std::string& name : files.names) {
     TRY(MappedFile file, MappedFile::open(directory / name));
-    TRY(std::vector<StoredTensor> tensors,
-        files.torch ? parse_torch_file(file.bytes(), file.path()) : parse_safetensors(file.bytes(), file.path()));
+    TRY(std::vector<StoredTensor> tensors, files.torch ? parse_torch_file(file.bytes(), file.path())
+                                                       : parse_safetensors(file.bytes(), file.path()));
     keep_listed(files, name, tensors);
     opened.files.push_back(std::make_shared<const MappedFile>(std::move(file)));
     std::ranges::move(tensors, std::back_inserter(opened.tensors));
@@ -151,6 +151,12 @@ std::size_t Checkpoint::bytes() const {
 Result<> Checkpoint::intact() const {
   for (const auto& file : files_) TRY_VOID(file->intact());
   return {};
+}
+
+std::string Checkpoint::identity() const {
+  std::string all;
+  for (const auto& file : files_) all += file->identity() + " ";
+  return all;
 }
 
 std::shared_ptr<const MappedFile> Checkpoint::file_with(const std::byte* bytes) const {

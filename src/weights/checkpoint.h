@@ -53,6 +53,9 @@ class Checkpoint {
   // Call it after the last read.
   Result<> intact() const;
 
+  // Returns a text that differs after any change of the files.
+  std::string identity() const;
+
  private:
   Checkpoint() = default;
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);

@@ -3,9 +3,11 @@ sleep, and weights in host memory."""
 
 import pytest
 from conftest import eventually, fetch, http_client, tiny
+from test_engine_process import processes
 from test_gpu_ranks import ALONE, PROMPTS, answer, answers, client_of, model, nearly, on_gpus, one, pytestmark  # noqa: F401
 from test_kv_tier import at_rest, hits, shared_storage, stored
 from test_kv_transfer import ASK, config, failures, moved
+from test_tensor_parallel import ranks
 
 LONG = "".join(chr(0x100 + 5 * i % 100) for i in range(70))
 
@@ -71,6 +73,22 @@ def test_an_engine_sleeps_and_wakes_to_the_same_answers(flags, model):  # noqa: 
             assert http_client.get(base + "/is_sleeping").json() == {"is_sleeping": True}
             assert http_client.post(base + "/wake_up").status_code == 200
             assert answers(base) == before
+
+
+@pytest.mark.parametrize("flags", [ALONE, ("-tp", "2")])
+def test_an_engine_without_memory_for_its_cache_stays_asleep(flags, model, tmp_path):  # noqa: F811
+    with on_gpus(model, *flags, "--server-dev-mode", "--enable-sleep-mode", nccl=True, variables=[f"EMULATED_GPU_FULL={tmp_path}"]) as base:
+        before = answers(base)
+        (last,) = ranks(base) if "-tp" in flags else processes("--run-engine", base.rsplit(":", 1)[1])
+        assert http_client.post(base + "/sleep?level=1").status_code == 200
+        (tmp_path / str(last)).touch()
+        for _ in range(2):
+            refused = http_client.post(base + "/wake_up")
+            assert refused.status_code == 503 and "the engine stays asleep" in refused.text, refused.text
+            assert http_client.get(base + "/is_sleeping").json() == {"is_sleeping": True}
+        (tmp_path / str(last)).unlink()
+        assert http_client.post(base + "/wake_up").status_code == 200
+        assert answers(base) == before
 
 
 @pytest.mark.parametrize("flags", [("--n-cpu-moe", "1"), ("--n-cpu-moe", "auto", "--cpu-offload-gb", "0.00001"), ("--cpu-offload-gb", "1")])

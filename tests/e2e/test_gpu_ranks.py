@@ -5,6 +5,7 @@ host memory, or on their devices by a stand-in for NCCL."""
 import base64
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, at_once, eventually, http_client, running, tiny
+from conftest import PATIENCE, at_once, eventually, free_port, http_client, running, tiny
 from test_engine_process import processes
 from test_tensor_parallel import client_of, ranks
 
@@ -125,6 +126,32 @@ def test_ranks_without_a_communicator_exchange_values_through_the_host(layout, m
     with on_gpus(model, *layout.split(), nccl=True, variables=["NCCL_STAND_IN_FAILS=1"]) as base:
         assert "exchange values through host memory, so steps run without CUDA graphs: NCCL: ncclCommInitRank" in capfd.readouterr().err
         assert answers(base) == (nearly(one) if "-tp" in layout else one)
+
+
+def start_with_a_rank_that_hangs(seconds, model, meanwhile=lambda port: None):
+    """Starts ranks of which one never returns from ncclCommInitRank. Returns what the server writes before it ends."""
+    port = str(free_port())
+    environment = os.environ | {"LD_LIBRARY_PATH": str(NCCL), "NCCL_STAND_IN_HANGS": "1"}
+    command = [PROGRAM, "serve", "--port", port, *FLAGS, "-tp", "2", "--distributed-timeout-seconds", str(seconds), model]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        meanwhile(port)
+        _, written = server.communicate(timeout=PATIENCE)
+    assert server.returncode != 0
+    return written
+
+
+def test_ranks_that_nccl_does_not_connect_end_the_start(model):
+    written = start_with_a_rank_that_hangs(20, model)
+    assert "ncclCommInitRank has not returned on rank 0, 1 for 20000 ms" in written, written
+
+
+def test_a_rank_that_dies_before_nccl_connects_it_ends_the_start(model):
+    def kill_rank(port):
+        assert eventually(lambda: processes("--run-rank", port), PATIENCE)
+        os.kill(processes("--run-rank", port)[0], signal.SIGKILL)
+
+    written = start_with_a_rank_that_hangs(600, model, kill_rank)
+    assert re.search(r"the process of rank 1 \(\d+\) has exited", written), written
 
 
 def test_a_pause_may_be_longer_than_the_time_of_a_step(model, one):

@@ -119,6 +119,11 @@ def test_requests_that_no_model_can_answer_load_nothing(tmp_path):
         assert http_client.post(base + "/sleep?level=1").status_code == 404, "a route of --server-dev-mode"
         assert http_client.get(base + "/octavo/cost/unknown").json() == {"cost": None}
         assert http_client.get(base + "/api/version").json()["version"]
+        assert http_client.get(base + "/openapi.json").json()["paths"]
+        for path in ("/v1/sessions", "/tokenizer_info"):
+            refused = http_client.get(base + path)
+            assert refused.status_code == 400 and refused.json()["error"]["param"] == "model", path
+        assert http_client.get(base + "/octavo/live").status_code == 503
         assert {model["state"] for model in state(base).values()} == {"unloaded"}
 
 
@@ -256,6 +261,20 @@ def test_a_running_stream_waits_for_other_models_and_continues(tmp_path, memory_
                                                 lambda: [interrupt(i) for i in range(3)]])
         assert answers[0] == [undisturbed] * 3
         assert metrics(base)['octavo:model_unloads_total{model_name="a"}'] >= 1
+
+
+def test_later_loads_map_the_converted_weights(tmp_path):
+    folder = tmp_path / "weights"
+    with running(serve_command("--models", models_file(tmp_path, "a", "b"), f"--weight-cache-dir={folder}")) as (server, base):
+        converted = complete(base, "a").json()["choices"][0]["text"]
+        assert eventually(lambda: list(folder.glob("*.octavo-weights")))
+        maps = lambda name: Path(f"/proc/{engine_of_model(server, name)}/maps").read_text()
+        assert ".octavo-weights" not in maps("a"), "the first load converts"
+        assert http_client.post(base + "/models/a/unload").status_code == 200
+        for name in ("a", "b"):
+            assert complete(base, name).json()["choices"][0]["text"] == converted
+            assert ".octavo-weights" in maps(name), "both are copies of one model"
+    assert len(list(folder.iterdir())) == 1
 
 
 def test_a_crash_of_one_engine_touches_no_other_model(tmp_path):

@@ -8,15 +8,14 @@ import threading
 import time
 
 import pytest
-from conftest import eventually, http_client, running
+from conftest import PATIENCE, eventually, http_client, running
 from test_route import ROUTE, workers
 from test_route_faults import Quiet
 
-ANSWER_S = 0.1
 
 
 class Narrow(http.server.BaseHTTPRequestHandler):
-    """Answers two requests at a time. Others get a 429 with Retry-After."""
+    """Answers at most `places` requests at a time, once `answers` is set. Others get a 429 with Retry-After."""
 
     protocol_version = "HTTP/1.1"
 
@@ -34,7 +33,8 @@ class Narrow(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         if not self.places.acquire(blocking=False):
             return self.reply(429, b'{"error": {"message": "busy"}}', Retry_After=self.retry_after)
-        time.sleep(ANSWER_S)
+        self.arrived.append(self.path)
+        self.answers.wait(PATIENCE)
         self.places.release()
         self.reply(200, b'{"object": "text_completion", "choices": []}')
 
@@ -42,9 +42,22 @@ class Narrow(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture
+def answers():
+    """Workers answer once it is set."""
+    return threading.Event()
+
+
+@pytest.fixture
+def arrived():
+    """The requests that workers answer or will answer."""
+    return []
+
+
 @contextlib.contextmanager
-def worker(places, retry_after="1"):
-    handler = type("Handler", (Narrow,), {"places": threading.Semaphore(places), "retry_after": retry_after})
+def worker(places, answers, arrived, retry_after="1"):
+    handler = type("Handler", (Narrow,), {"places": threading.Semaphore(places), "retry_after": retry_after, "answers": answers,
+                                          "arrived": arrived})
     server = Quiet(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -55,8 +68,8 @@ def worker(places, retry_after="1"):
 
 
 @pytest.fixture
-def narrow():
-    with worker(2) as one, worker(2) as two:
+def narrow(answers, arrived):
+    with worker(2, answers, arrived) as one, worker(2, answers, arrived) as two:
         yield f"{one} {two}"
 
 
@@ -70,37 +83,43 @@ def ready(base):
     return eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
 
 
-def test_forty_at_once_all_get_an_answer(narrow):
+def test_forty_at_once_all_get_an_answer(narrow, answers, arrived):
     with running(ROUTE + narrow + " --queue-size 40") as (_, base), concurrent.futures.ThreadPoolExecutor(40) as pool:
         assert ready(base)
-        answers = list(pool.map(lambda _: post(base), range(40)))
-        assert {answer.status_code for answer, _ in answers} == {200}
+        sent = [pool.submit(post, base) for _ in range(40)]
+        assert eventually(lambda: len(arrived) == 4)
+        answers.set()
+        assert {each.result()[0].status_code for each in sent} == {200}
         metrics = http_client.get(base + "/metrics").text
         assert 'octavo_route_flow_control_outcomes_total{outcome="Dispatched"}' in metrics
 
 
-def test_more_than_may_wait_are_refused_at_once(narrow):
+def test_more_than_may_wait_are_refused_at_once(narrow, answers):
     with running(ROUTE + narrow + " --queue-size 4") as (_, base), concurrent.futures.ThreadPoolExecutor(80) as pool:
         assert ready(base)
-        answers = list(pool.map(lambda _: post(base), range(80)))
-        statuses = collections.Counter(answer.status_code for answer, _ in answers)
-        assert set(statuses) == {200, 429} and statuses[200] >= 4
-        for answer, _ in answers:
+        sent = [pool.submit(post, base) for _ in range(80)]
+        assert eventually(lambda: sum(each.done() for each in sent) == 72), "four are at workers, four wait"
+        answers.set()
+        replies = [each.result()[0] for each in sent]
+        assert collections.Counter(answer.status_code for answer in replies) == {200: 8, 429: 72}
+        for answer in replies:
             assert answer.status_code == 200 or "--queue-size 4" in answer.json()["error"]["message"]
             assert answer.status_code == 200 or answer.headers["Retry-After"]
 
 
-def test_one_that_waits_for_too_long_gets_the_workers_refusal():
-    with worker(0, retry_after="7") as full, running(ROUTE + full + " --queue-size 4 --queue-timeout-secs 1") as (_, base):
+def test_one_that_waits_for_too_long_gets_the_workers_refusal(answers, arrived):
+    with worker(0, answers, arrived, retry_after="7") as full, running(ROUTE + full + " --queue-size 4 --queue-timeout-secs 1") as (_, base):
         assert ready(base)
         answer, seconds = post(base)
         assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7") and seconds >= 1
 
 
-def test_requests_beyond_max_concurrent_wait():
-    with worker(8) as wide, running(ROUTE + wide + " --queue-size 8 --max-concurrent-requests 2") as (_, base):
+def test_requests_beyond_max_concurrent_wait(answers, arrived):
+    with (worker(8, answers, arrived) as wide, concurrent.futures.ThreadPoolExecutor(8) as pool,
+          running(ROUTE + wide + " --queue-size 8 --max-concurrent-requests 2") as (_, base)):
         assert ready(base)
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: post(base), range(8)))
-        assert {answer.status_code for answer, _ in answers} == {200}
-        assert max(seconds for _, seconds in answers) >= 4 * ANSWER_S
+        sent = [pool.submit(post, base) for _ in range(8)]
+        assert eventually(lambda: 'llm_d_epp_flow_control_queue_size{priority="0"} 6' in http_client.get(base + "/metrics").text)
+        assert len(arrived) == 2
+        answers.set()
+        assert {each.result()[0].status_code for each in sent} == {200}

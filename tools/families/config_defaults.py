@@ -39,6 +39,7 @@ CLASSES = {
     "BambaForCausalLM": ("bamba", "BambaConfig"),
     "BartForConditionalGeneration": ("bart", "BartConfig"),
     "BeamForCausalLM": None,
+    "BeeForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "BertForMaskedLM": ("bert", "BertConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertForTokenClassification": ("bert", "BertConfig"),
@@ -60,6 +61,8 @@ CLASSES = {
     "ColPaliForRetrieval": None,
     "ColQwen3": ("qwen3", "Qwen3Config"),
     "ColQwen3_5": ("qwen3_5", "Qwen3_5TextConfig"),
+    "Cosmos3ForConditionalGeneration": ("qwen3_vl", "Qwen3VLTextConfig"),
+    "Cosmos3OmniForConditionalGeneration": ("qwen3_vl", "Qwen3VLTextConfig"),
     "CwmForCausalLM": ("cwm", "CwmConfig"),
     "DbrxForCausalLM": ("dbrx", "DbrxConfig"),
     "DeciLMForCausalLM": ("llama", "LlamaConfig"),
@@ -112,6 +115,7 @@ CLASSES = {
     "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "Glm4MoeLiteConfig"),
     "Glm4vForConditionalGeneration": ("glm4v", "Glm4vTextConfig"),
     "Glm4vMoeForConditionalGeneration": ("glm4v_moe", "Glm4vMoeTextConfig"),
+    "GlmAsrForConditionalGeneration": ("llama", "LlamaConfig"),
     "GlmForCausalLM": ("glm", "GlmConfig"),
     "GlmMoeDsaForCausalLM": ("glm_moe_dsa", "GlmMoeDsaConfig"),
     "GlmOcrForConditionalGeneration": ("glm_ocr", "GlmOcrTextConfig"),
@@ -148,6 +152,8 @@ CLASSES = {
     "JambaForSequenceClassification": ("jamba", "JambaConfig"),
     "JinaEmbeddingsV3Model": ("jina_embeddings_v3", "JinaEmbeddingsV3Config"),
     "JinaEmbeddingsV5Model": ("qwen3", "Qwen3Config"),
+    "KeyeForConditionalGeneration": ("qwen3", "Qwen3Config"),
+    "KeyeVL1_5ForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "KimiK25ForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),
     "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig"),
     "KimiVLForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),
@@ -157,6 +163,7 @@ CLASSES = {
     "Lfm2BidirectionalModel": ("lfm2", "Lfm2Config"),
     "Lfm2ForCausalLM": ("lfm2", "Lfm2Config"),
     "Lfm2MoeForCausalLM": ("lfm2_moe", "Lfm2MoeConfig"),
+    "Lfm2VlForConditionalGeneration": ("lfm2", "Lfm2Config"),
     "Llama4ForCausalLM": ("llama4", "Llama4TextConfig"),
     "Llama4ForConditionalGeneration": ("llama4", "Llama4TextConfig"),
     "LlamaForCausalLM": ("llama", "LlamaConfig"),
@@ -217,6 +224,7 @@ CLASSES = {
     "OlmoHybridForCausalLM": ("olmo_hybrid", "OlmoHybridConfig"),
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig"),
     "OrionForCausalLM": ("llama", "LlamaConfig"),
+    "PaliGemmaForConditionalGeneration": ("gemma", "GemmaConfig"),
     "PanguEmbeddedForCausalLM": ("llama", "LlamaConfig"),
     "PaddleOCRVLForConditionalGeneration": ("paddleocr_vl", "PaddleOCRTextConfig"),
     "PanguUltraMoEForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
@@ -224,6 +232,7 @@ CLASSES = {
     "Phi3ForCausalLM": ("phi3", "Phi3Config"),
     "Phi4MMForCausalLM": ("phi4_multimodal", "Phi4MultimodalConfig"),
     "Phi4MultimodalForCausalLM": ("phi4_multimodal", "Phi4MultimodalConfig"),
+    "Phi4ForCausalLMV": ("phi3", "Phi3Config"),
     "PhiForCausalLM": ("phi", "PhiConfig"),
     "PhiMoEForCausalLM": ("phimoe", "PhimoeConfig"),
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig"),
@@ -253,6 +262,7 @@ CLASSES = {
     "Qwen3_5ForConditionalGeneration": ("qwen3_5", "Qwen3_5TextConfig"),
     "Qwen3_5MoeForCausalLM": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "Qwen3_5MoeForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
+    "RForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "RWForCausalLM": ("falcon", "FalconConfig"),
     "RWKV7ForCausalLM": None,
     "Rnj1ForCausalLM": ("gemma3", "Gemma3TextConfig"),
@@ -299,7 +309,8 @@ CLASSES = {
 # Values that a containing class sets, that code uses instead of a field, or of architectures that
 # transformers lacks.
 # Nested configurations of language models have the defaults of their architecture.
-GIVEN = {"ColBERTLfm2Model": {"hidden_act": "silu"}, "Cohere2VisionForConditionalGeneration": {"model_type": "cohere2"}, "InternVLChatModel": {},
+GIVEN = {**dict.fromkeys(("BeeForConditionalGeneration", "RForConditionalGeneration"), {"model_type": "qwen3"}), "ColPaliForRetrieval": {},
+         "Lfm2VlForConditionalGeneration": {"hidden_act": "silu"}, "ColBERTLfm2Model": {"hidden_act": "silu"}, "Cohere2VisionForConditionalGeneration": {"model_type": "cohere2"}, "InternVLChatModel": {},
          "Qwen2_5OmniForConditionalGeneration": {}, "Qwen2_5OmniModel": {}, "Qwen3OmniMoeForConditionalGeneration": {}, "SkyworkR1VChatModel": {}, "Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          # as in the configuration of the whole model
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},
@@ -348,7 +359,6 @@ GIVEN = {"ColBERTLfm2Model": {"hidden_act": "silu"}, "Cohere2VisionForConditiona
                                      "short_conv_kernel_size": 4},
          "EmbeddingGemma2Model": {"vocab_size_per_layer_input": 0}, "JinaEmbeddingsV5Model": {"is_decoder": True},
          # Nested configurations have the fields.
-         "ColPaliForRetrieval": {"embedding_dim": 128, "vlm_config": {"text_config": {}}},
          **dict.fromkeys(("LlamaNemotronVLForSequenceClassification", "LlamaNemotronVLModel"), {"llm_config": {"pooling": "avg"}}),
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 

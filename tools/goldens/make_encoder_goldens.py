@@ -546,8 +546,6 @@ def make(directory, kind, config):
             rows.setdefault("tokens", []).append(out[0])
         elif hasattr(kind, "pooled"):
             rows.setdefault("words", []).append(kind.pooled(out))
-        elif hasattr(kind, "token_rows"):
-            rows.setdefault("tokens", []).append(kind.token_rows(out))
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
         elif type(model).__name__.endswith("ForTokenClassification"):

@@ -305,6 +305,51 @@ def make_voxtral(directory, sounds):
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
 
 
+def make_glmasr(directory, sounds):
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    tokenizer = write_chat_tokenizer(directory)
+    features = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=SECONDS, return_attention_mask=True)
+    features.save_pretrained(directory)
+    token = tokenizer.convert_tokens_to_ids("<|AUDIO|>")
+    config = transformers.GlmAsrConfig(
+        audio_config=dict(model_type="glmasr_encoder", hidden_size=48, num_hidden_layers=2, num_attention_heads=2, intermediate_size=192,
+                          num_mel_bins=80, max_position_embeddings=ROWS),
+        text_config=dict(model_type="llama", vocab_size=272, hidden_size=72, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3,
+                         num_key_value_heads=1, max_position_embeddings=512, eos_token_id=257, pad_token_id=257, bos_token_id=256),
+        audio_token_id=token)
+    model = transformers.GlmAsrForConditionalGeneration(config).eval()
+    randomise(model)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1:
+                p.mul_(0.5)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    wide = transformers.GlmAsrForConditionalGeneration.from_pretrained(directory, dtype=torch.float32).eval()
+    processor = transformers.GlmAsrProcessor(features, tokenizer, chat_template=CHAT, audio_token="<|AUDIO|>")
+    text = processor.apply_chat_template([
+        {"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "What is this sound?"}]},
+        {"role": "assistant", "content": "A chirp."},
+        {"role": "user", "content": [{"type": "text", "text": "And this?"}, {"type": "audio"}]}], add_generation_prompt=True, tokenize=False)
+    own = [processor(text="<|AUDIO|>", audio=[sound], return_tensors="pt") for sound in sounds.values()]  # one sound in a text
+    pieces = text.split("<|AUDIO|>")
+    text = "".join(piece + "<|AUDIO|>" * one["input_ids"].shape[1] for piece, one in zip(pieces, own)) + pieces[-1]
+    inputs = dict(processor.tokenizer(text, return_tensors="pt"), **{
+        name: torch.cat([one[name] for one in own]) for name in ("input_features", "input_features_mask")})
+    frames, rows = inputs["input_features_mask"].sum(-1), []
+    wide.model.multi_modal_projector.register_forward_hook(lambda module, args, out: rows.append(out))
+    golden = {"ids": inputs["input_ids"][0].to(torch.int32), "frames": frames.to(torch.int32)}
+    with torch.no_grad():
+        golden["logits"] = wide(**inputs).logits[0, -60:]
+        golden["answer"] = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:].to(torch.int32)
+    parts = [f"{name}.{i}" for name, one in zip(sounds, own) for i in range(len(one["input_features"]))]
+    for i, part in enumerate(parts):
+        golden[f"mel.{part}"] = inputs["input_features"][i].clone()
+        golden[f"rows.{part}"] = rows[0][i, : (int(frames[i]) + 1) // 2 // 4].clone()
+    print(tokenizer.decode(golden["answer"]), parts, frames, inputs["input_ids"].shape)
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
+
+
 LETTERS = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 SPACE = LETTERS.index("\u0120")
 # All bytes that are not text by themselves, and some that are.
@@ -312,7 +357,7 @@ SUPPRESSED = list(range(257, 268)) + [369, 370, 371]  # special tokens, and ids 
 SUPPRESSED += [i for i, letter in enumerate(LETTERS) if i != SPACE and (not letter.isascii() or letter in "()[]#*")]
 
 if __name__ == "__main__":
-    out, wanted = sys.argv[1], sys.argv[2:] or ["whisper", "qwen2_audio", "audioflamingo3", "voxtral"]
+    out, wanted = sys.argv[1], sys.argv[2:] or ["whisper", "qwen2_audio", "audioflamingo3", "voxtral", "glmasr"]
     os.makedirs(out, exist_ok=True)
     write_sounds(out)
     samples = {name: soundfile.read(f"{out}/{name}", dtype="float32")[0] for name in ("chirp.wav", "short.wav", "long.wav")}
@@ -326,3 +371,5 @@ if __name__ == "__main__":
         make_chat(f"{out}/audioflamingo3", {name: samples[name] for name in ("chirp.wav", "short.wav")}, audio_flamingo)
     if "voxtral" in wanted:
         make_voxtral(f"{out}/voxtral", {name: samples[name] for name in ("long.wav", "short.wav")})
+    if "glmasr" in wanted:
+        make_glmasr(f"{out}/glmasr", {name: samples[name] for name in ("long.wav", "short.wav")})

@@ -8,6 +8,7 @@ A case is a directory with a checkpoint, its tokenizer, image processor and chat
 golden.safetensors:
 
     decoded.NAME  U8 [height, width, 3]             the image NAME as pillow reads it, with transparent pixels over white
+    split.tiles, split.whole U8 [parts, height, width, 3]  (LFM2-VL) the parts of the first image when it is cut
     resized.FILTER U8 [height, width, 3]            the first image, resized by pillow with this filter (lanczos, bicubic, bilinear)
     tiles.NAME    U8 [tiles, height, width, 3]      the image after the image processor (its pillow version) has cut it into tiles or resized it
     numbers       F32 [3, size, size]               numbers of the first tile of the first image; for models with images of any size, [n, any]
@@ -40,6 +41,7 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+import more_vision_cases
 import similar_vision_cases
 
 TEMPLATE = (
@@ -304,7 +306,9 @@ def make_square(directory, case):
                                                **case["options"]))
     images = case["images"](**case["sizes"])
     images.save_pretrained(directory)
-    if case["model"] is transformers.LlavaForConditionalGeneration:
+    if case["model"] is transformers.PaliGemmaForConditionalGeneration:
+        processor = transformers.PaliGemmaProcessor(images, tokenizer, chat_template=case["template"])
+    elif case["model"] is transformers.LlavaForConditionalGeneration:
         processor = transformers.LlavaProcessor(images, tokenizer, patch_size=case["vision"]["patch_size"], num_additional_image_tokens=1,
                                                 vision_feature_select_strategy="default", chat_template=case["template"])
     else:
@@ -570,10 +574,15 @@ def budget_of(image, images, model):
 
 # By a field that only cases of this kind have.
 KINDS = {"padded": (make_padded, padded_of), "scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
-         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of)}
+         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of),
+         "patches": (lambda directory, case: more_vision_cases.make_patches(sys.modules[__name__], directory, case), more_vision_cases.split_of),
+         "split": (lambda directory, case: more_vision_cases.make_split(sys.modules[__name__], directory, case), more_vision_cases.split_of)}
 
 
 def make(directory, case):
+    if "make" in case:
+        case["make"](directory)
+        return
     torch.manual_seed(0)
     os.makedirs(directory)
     make_files, parts_of = next(both for kind, both in KINDS.items() if kind in case)
@@ -598,6 +607,9 @@ def make(directory, case):
         for name in ("lanczos", "bicubic", "bilinear"):
             kind = getattr(Image.Resampling, name.upper())
             golden[f"resized.{name}"] = torch.from_numpy(numpy.asarray(first.resize((37, 83), kind)).copy())
+
+    if "split" in case:
+        golden |= {f"split.{name}": parts for name, parts in more_vision_cases.split_parts(first, images).items()}
 
     messages = [
         {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is in this picture?"}]},
@@ -632,7 +644,8 @@ def make(directory, case):
 
 
 def main():
-    CASES.update(similar_vision_cases.cases(sys.modules[__name__]))
+    base = sys.modules[__name__]
+    CASES.update(similar_vision_cases.cases(base) | more_vision_cases.cases(base))
     out, wanted = sys.argv[1], sys.argv[2:] or CASES
     for name in wanted:
         directory = os.path.join(out, name)

@@ -114,29 +114,6 @@ class NemotronVL(transformers.LlamaModel):
                 lambda config: dict(architectures=["LlamaNemotronVLModel"], model_type="llama_nemotron_vl", llm_config=config))
 
 
-class ColPaliText(transformers.GemmaPreTrainedModel):
-    """The language model of ColPali with its matrix."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.model = transformers.GemmaModel(config)
-        self.embedding_proj_layer = torch.nn.Linear(config.hidden_size, config.embedding_dim)
-        self.post_init()
-
-    def forward(self, input_ids):
-        return F.normalize(self.embedding_proj_layer(self.model(input_ids=input_ids, use_cache=False).last_hidden_state), dim=-1)
-
-    @staticmethod
-    def token_rows(vectors):
-        return vectors[0]
-
-    @staticmethod
-    def publish(directory):
-        rewrite(directory, lambda name: name.replace("model.", "vlm.language_model.model."), {"vlm.multi_modal_projector.linear.bias": torch.zeros(4)},
-                lambda config: dict(architectures=["ColPaliForRetrieval"], model_type="colpali", embedding_dim=config.pop("embedding_dim"),
-                                    vlm_config=dict(model_type="paligemma", text_config=config)))
-
-
 class EmbeddingGemma2(transformers.EmbeddingGemma2Model):
     def forward(self, input_ids):
         return BaseModelOutput(last_hidden_state=super().forward(input_ids=input_ids).last_hidden_state)
@@ -159,7 +136,6 @@ def cases(bert, decoder):
     """Returns rows for make_encoder_goldens.py. `bert` and `decoder` are fields of small models."""
     headless = {name: value for name, value in decoder.items() if name != "head_dim"}
     return {
-        "colpali-text": (ColPaliText, transformers.GemmaConfig(**decoder, embedding_dim=20)),
         "splade": (Splade, transformers.BertConfig(**bert)),
         "lfm2-both-ways": (Lfm2BidirectionalModel, transformers.Lfm2Config(**headless, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False,
                                                                           conv_bias=True, attn_implementation="eager")),

@@ -14,7 +14,7 @@ SEQUENCES = 64  # number of sequences at the same time
 
 MODULES = {
     "octavo": "octavo",
-    "llama.cpp": "llama_cpp",
+    "llama.cpp": "llama_server",
     "ik_llama.cpp": "ik_llama_cpp",
     "openvino": "openvino_genai",
     "onnxruntime": "onnxruntime_genai",

@@ -6,8 +6,8 @@ import importlib.metadata
 import os
 import random
 import string
+import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mistralrs
@@ -22,7 +22,12 @@ class Engine:
             which = mistralrs.Which.GGUF(str(Path(model).parent), Path(model).name)
         else:
             which = mistralrs.Which.Plain(model)
-        self.runner = mistralrs.Runner(which, max_seqs=SEQUENCES, in_situ_quant=isq[0] if isq else None, prefix_cache_n=0)
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as template:
+            template.write("{{ messages[0].content }}")
+            template.flush()
+            self.runner = mistralrs.Runner(
+                which, max_seqs=SEQUENCES, in_situ_quant=isq[0] if isq else None, prefix_cache_n=0, jinja_explicit=template.name
+            )
         self.random = random.Random(2)
         self.about = " ".join(["mistralrs", importlib.metadata.version("mistralrs"), *(f"ISQ {name}" for name in isq)])
 
@@ -35,19 +40,22 @@ class Engine:
             letters += "".join(self.random.choices(string.ascii_letters, k=missing))
         return letters
 
-    def complete(self, text: str, tokens: int) -> None:
-        request = mistralrs.CompletionRequest(text, "default", max_tokens=tokens, temperature=0, ignore_eos=True)
-        usage = self.runner.send_completion_request(request).usage
-        assert usage.completion_tokens == tokens, f"{usage.completion_tokens} tokens instead of {tokens}"
+    def send(self, text: str, tokens: int):
+        """Returns an iterator over the tokens. Only chats can be streamed, and streams run at the same time."""
+        messages = [{"role": "user", "content": text}]
+        request = mistralrs.ChatCompletionRequest(messages, "default", max_tokens=tokens, temperature=0, ignore_eos=True, stream=True)
+        return self.runner.send_chat_completion_request(request)
 
     def run(self, prompts: list[list[int]], tokens: int, shared: int) -> tuple[float, float]:
         texts = [self.text(len(prompt)) for prompt in prompts]
-        with ThreadPoolExecutor(len(texts)) as pool:
-            began = time.perf_counter()
-            list(pool.map(lambda text: self.complete(text, 1), texts[:1]))
+        began = time.perf_counter()
+        answers = [self.send(text, tokens) for text in texts]
+        try:
+            next(answers[0])
             first = time.perf_counter() - began
-            if len(texts) == tokens == 1:
-                return first, first
-            began = time.perf_counter()
-            list(pool.map(lambda text: self.complete(text, tokens), texts))
-        return first, time.perf_counter() - began
+            counts = [sum(1 for _ in answer) for answer in answers]
+        except ValueError as error:
+            raise SystemExit(str(error).splitlines()[0]) from None  # without its backtrace, which has 20 lines
+        end = time.perf_counter() - began
+        assert counts[0] + 1 >= tokens and min(counts) >= tokens - 1, f"{counts} tokens instead of {tokens}"
+        return first, end

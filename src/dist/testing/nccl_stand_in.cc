@@ -1,8 +1,9 @@
 // A library with NCCL's functions, for tests. Its ranks are threads or processes of one host, and exchange
 // values over shared memory. NCCL does not define the order of addition, so sums begin with different ranks.
 //
-// As with NCCL, a rank that dies is not noticed: the others wait until they call ncclCommAbort. No
-// communicator can be created if the environment variable NCCL_STAND_IN_FAILS is set.
+// As with NCCL, a rank that dies is not noticed: the others wait until they call ncclCommAbort. Environment
+// variables: if NCCL_STAND_IN_FAILS is set, no communicator can be created; NCCL_STAND_IN_HANGS is the number
+// of a rank whose ncclCommInitRank waits forever.
 //
 // Operations run in the stream's order if the program has the emulated GPU (octavo_emulated_enqueue), and
 // otherwise during the call.
@@ -221,6 +222,8 @@ int ncclGetUniqueId(ncclUniqueId* id) {
 int ncclCommInitRank(ncclComm** comm, int ranks, ncclUniqueId id, int rank) {
   if (rank < 0 || rank >= ranks || ranks > kRanksMax) return kInvalidUsage;
   if (std::getenv("NCCL_STAND_IN_FAILS") != nullptr) return kSystemError;
+  if (const char* hangs = std::getenv("NCCL_STAND_IN_HANGS"); hangs != nullptr && std::atoi(hangs) == rank)
+    for (;;) pause();
   const int memory = open(id.internal, O_RDWR | O_CLOEXEC);
   if (memory < 0) return kSystemError;
   void* pages = mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);

@@ -53,6 +53,13 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // pack() does not set this array
+  // Consecutive tokens of one sequence that see each other (WholeSpan). pack() does not set this array.
+  struct Whole {
+    std::int32_t token;
+    std::int32_t count;
+    std::int32_t sequence;
+  };
+  std::vector<Whole> wholes;
   // Models with cross attention only: [sequences], slot of the encoder input, which is a sound or a prompt
   // (MediaEncoder::begin_media). pack() does not set this array.
   std::vector<std::int32_t> sources;

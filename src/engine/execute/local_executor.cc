@@ -13,8 +13,10 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   if (balancer_) balancer_->before_step();
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   const bool adapted = adapters_.begin_step(batch);
-  // A step with adapters or images cannot use a CUDA graph.
-  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: no CUDA graph
+  // A step with adapters, images or a complete prompt cannot use a CUDA graph.
+  const int size = adapted || !batch.images.empty() || !batch.wholes.empty()
+                       ? 0
+                       : recordings_.size_of(batch);  // 0: no CUDA graph
   TRY_VOID(pack(batch, size, adapted));
 
   Stream& stream = *backend_.stream;

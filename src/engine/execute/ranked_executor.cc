@@ -288,7 +288,10 @@ Result<> RankedExecutor::release_cache() {
 
 Result<> RankedExecutor::restore_cache() {
   TRY_VOID(or_end(broadcast<order::RestoreCache>()));
-  return own_->restore_cache();
+  const Result<> restored = ranks_->all_succeed(own_->restore_cache());
+  TRY_VOID(or_end(ranks_->groups().all->status()));
+  if (!restored) TRY_VOID(release_cache());  // also on the ranks that had enough memory
+  return restored;
 }
 
 namespace {
@@ -336,7 +339,11 @@ class Follower {
     return own_.media_encoder()->drop_media(drop.slot), Result<>();
   }
   Result<> run(const order::ReleaseCache&) { return own_.release_cache(); }
-  Result<> run(const order::RestoreCache&) { return own_.restore_cache(); }
+  // If a rank lacks memory, rank 0 releases the cache of all ranks, and may restore it later.
+  Result<> run(const order::RestoreCache&) {
+    (void)ranks_.all_succeed(own_.restore_cache());
+    return ranks_.groups().all->status();
+  }
   Result<> run(const order::End&) { return {}; }
 
  private:

@@ -289,9 +289,7 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Exchanges the results of the start. Afterwards, ranks other than 0 wait for the next step without a time
-// limit, because only rank 0 knows when it begins.
-Result<> Ranks::agree(const Result<>& ready) {
+Result<> Ranks::all_succeed(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));
   groups_.all->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
@@ -301,6 +299,13 @@ Result<> Ranks::agree(const Result<>& ready) {
     if (!all[rank].ready)
       return std::unexpected(
           Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
+  return {};
+}
+
+// After the start, ranks other than 0 wait for the next step without a time limit, because only rank 0 knows
+// when it begins.
+Result<> Ranks::agree(const Result<>& ready) {
+  TRY_VOID(all_succeed(ready));
   // A step of one engine needs the experts of all engines, so it may start only when all are ready.
   if (groups_.experts) groups_.experts->barrier();
   TRY_VOID(groups_.status());

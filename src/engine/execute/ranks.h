@@ -56,10 +56,11 @@ class Ranks {
   // experts.
   const TcpTransport* engines() const { return engines_.get(); }
 
-  // All ranks must call it. Reports the result of this rank's start and waits for the results of all ranks.
-  // Afterwards, the timeout of a running engine applies. Returns the failure of this rank; on rank 0, also
-  // the first failure or the end of another rank.
+  // Reports the result of this rank's start, as all_succeed() does. Afterwards, the timeout of a running engine
+  // applies.
   Result<> agree(const Result<>& own);
+  // All ranks must call it. Returns the failure of this rank, otherwise the first failure of another rank.
+  Result<> all_succeed(const Result<>& own);
   // All ranks must call it. Returns the smallest value of all ranks.
   Result<std::int64_t> least(std::int64_t own);
 

@@ -47,14 +47,13 @@ void StepPlans::plan(const Batch& batch, int size) {
 
 Result<> StepPlans::plan_wholes(const Batch& batch) {
   wholes_.clear();
-  if (!model_.spec.media.whole_images) return {};
-  for (const Batch::Image& image : batch.images) {
+  for (const Batch::Whole& whole : batch.wholes) {
     if (wholes_.size() == whole_plans_.size()) TRY_VOID(add_whole_plans());
-    const std::array<std::int32_t, 2> starts{0, image.count};
+    const std::array<std::int32_t, 2> starts{0, whole.count};
     const std::array<std::int32_t, 1> length{
-        batch.positions[static_cast<std::size_t>(image.token + image.count) - 1] + 1};
+        batch.positions[static_cast<std::size_t>(whole.token + whole.count) - 1] + 1};
     WholeSpan& span =
-        wholes_.emplace_back(WholeSpan{.token = image.token, .count = image.count, .plans = {}});
+        wholes_.emplace_back(WholeSpan{.token = whole.token, .count = whole.count, .plans = {}});
     for (std::size_t g = 0; g < plans_.size(); ++g) {
       const Batch::Group& group = batch.groups[g];
       AttentionPlan& plan = *whole_plans_[wholes_.size() - 1][g];
@@ -64,7 +63,7 @@ Result<> StepPlans::plan_wholes(const Batch& batch) {
           {.query_starts = starts,
            .lengths = length,
            .block_tables =
-               std::span(group.tables).subspan(static_cast<std::size_t>(image.sequence) * stride, stride),
+               std::span(group.tables).subspan(static_cast<std::size_t>(whole.sequence) * stride, stride),
            .table_stride = group.table_stride,
            .recorded = false},
           plan);

@@ -75,7 +75,8 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
                   .frames = sound->frames(),
                   .tokens = sound->tokens(),
                   .token_id = spec.media.token,
-                  .whole = sound->whole};
+                  .whole = sound->whole,
+                  .trimmed = sound->trimmed};
   else
     info.image = image_rule(spec, max_model_len);
 }

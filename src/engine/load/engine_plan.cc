@@ -114,6 +114,10 @@ SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& o
   s.prefix_hash = {options.cache.prefix_hash, model.hash_seed};
   s.max_model_len = model.max_model_len;
   if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
+  if (model.whole_prompts) {
+    s.long_prefill_token_threshold = 0;
+    s.max_num_batched_tokens = std::max(s.max_num_batched_tokens, s.max_model_len + s.max_num_seqs);
+  }
   if (model.pools) read_whole_texts(s, model.caches_prefixes);
   return s;
 }

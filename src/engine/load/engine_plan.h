@@ -22,6 +22,7 @@ struct ModelPlanFigures {
   // bytes of a sequence's state, in the pipeline stage with the largest states
   std::int64_t state_bytes = 0;
   bool pools = false;           // pooling model, which computes each text in one step
+  bool whole_prompts = false;   // one step computes all uncached tokens of a prompt
   bool caches_prefixes = true;  // pooling models only: whether prefixes are cached
   std::uint64_t hash_seed = 0;
 };

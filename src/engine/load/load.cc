@@ -30,9 +30,10 @@ Result<std::unique_ptr<Ranks>> start_ranks(const EngineOptions& options, const L
 
 // All ranks must call it. Returns the groups for values on the device, or nothing if the device shares the
 // host's memory.
-Result<DeviceGroups> groups_on_device(Backend& backend, const EngineOptions& options, const Ranks* ranks) {
+Result<DeviceGroups> groups_on_device(Backend& backend, const EngineOptions& options, Ranks* ranks) {
   if (ranks == nullptr || backend.device->shares_host_memory()) return DeviceGroups();
-  TRY(DeviceGroups found, device_groups(backend, ranks->groups(), has_own_device(options, *backend.device)));
+  TRY(DeviceGroups found, device_groups(backend, ranks->groups(), has_own_device(options, *backend.device),
+                                        ranks->step_timeout_ms()));
   if (ranks->rank() == 0)
     log_info("{} ranks exchange values {}: {}", ranks->layout().size(),
              found.on_stream ? "on their GPUs" : "through host memory, so steps run without CUDA graphs",
@@ -134,6 +135,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   info.vocab_size = model.spec.vocab;
   if (figures.pools) describe_head(model.spec, info);
   if (model.tower) describe_media(model.spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
+  info.image.whole_prompts = model.spec.media.whole_prompts;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.logprobs.max;
   if (options.model.prompt_embeds) info.prompt_embeds = model.spec.dim;

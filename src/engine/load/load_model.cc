@@ -9,6 +9,7 @@
 #include "base/size_text.h"
 #include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
+#include "kernels/weight_memory.h"
 #include "model/fingerprint.h"
 #include "model/inspect.h"
 #include "model/rope.h"
@@ -199,6 +200,7 @@ ModelPlanFigures figures_of(const Model& model, const CacheOptions& cache, const
           .block_bytes = block_bytes,
           .state_bytes = state_bytes,
           .pools = model.spec.head.has_value(),
+          .whole_prompts = model.spec.media.whole_prompts,
           .hash_seed = secret_seed()};
 }
 
@@ -242,6 +244,16 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .prompt_embeds = options.model.prompt_embeds};
 }
 
+// Several ranks, and devices that are not CPUs, load their weights from the model's files.
+void take_weight_cache(const EngineOptions& options, const Backend& backend, const Ranks* ranks,
+                       LoadOptions& load) {
+  if (ranks != nullptr || !has_weight_memory(*backend.device) || load.dummy)
+    return log_warning(
+        "--weight-cache-dir has no effect: it needs a model on a CPU without ranks or dummy weights");
+  load.weight_cache_dir = options.model.weight_cache_dir;
+  load.late = false;
+}
+
 }  // namespace
 
 Result<LoadOptions> load_options(const EngineOptions& options) {
@@ -272,6 +284,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   load.host_weights = host_weights(options, backend->device->shares_host_memory(), is_rank_0);
   // Draft tokens are planned by the measured times of steps, which need matrices in their final layout.
   load.late = options.model.late && ranks == nullptr && !options.speculation;
+  if (!options.model.weight_cache_dir.empty()) take_weight_cache(options, *backend, ranks, load);
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   if (options.lora.enabled && is_gguf(options.model.dir))

@@ -38,6 +38,8 @@ struct Accepted {
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
   int unfinished = 0;
+  // Ranges [first, end) of prompt positions whose tokens attend to each other.
+  std::vector<std::pair<int, int>> wholes{};
   // Identity of the request's prefixes in the cache. It is valid after the adapter is loaded.
   Hash128 identity;
   bool scheduled = false;  // at least one answer is scheduled

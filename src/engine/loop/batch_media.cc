@@ -23,6 +23,7 @@ void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& p
 
 void add_media(const StepPlan& plan, AnswerTable& answers, Batch& batch) {
   batch.images.clear();
+  batch.wholes.clear();
   batch.sources.clear();
   for (std::vector<std::int32_t>& axis : batch.axes) axis.clear();
   const bool grids = std::ranges::any_of(plan.sequences, [&](const PlannedSequence& s) {
@@ -37,6 +38,12 @@ void add_media(const StepPlan& plan, AnswerTable& answers, Batch& batch) {
       const MediaPart& part = accepted.request.media[k];
       if (part.tokens == 0) batch.sources.push_back(accepted.encoded[k]->slot);
       add_rows(s, i, part, accepted.encoded[k]->slot, batch);
+    }
+    for (const auto& [begin, end] : accepted.wholes) {
+      const int first = std::max(begin, s.first), last = std::min(end, s.first + s.count);
+      if (first < last)
+        batch.wholes.push_back(
+            {batch.query_starts[i] + first - s.first, last - first, static_cast<std::int32_t>(i)});
     }
   }
 }

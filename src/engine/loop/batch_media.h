@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Sets Batch::images, sources and axes. The batch must be packed.
+// Sets Batch::images, wholes, sources and axes. The batch must be packed.
 void add_media(const StepPlan& plan, AnswerTable& answers, Batch& batch);
 
 }  // namespace octavo

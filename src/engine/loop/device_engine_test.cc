@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "base/testing/eventually.h"
 #include "base/testing/length.h"
 #include "base/testing/scratch_directory.h"
 #include "engine/load/load.h"
 #include "engine/testing/answers.h"
 #include "kernels/backends.h"
+#ifdef OCTAVO_CUDA_EMULATED
+#include "kernels/cuda/emulator/memory.h"
+#endif
 
 namespace octavo {
 namespace {
@@ -79,6 +84,34 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
   const std::vector<CollectedAnswer> expected = answers(cpu), got = answers(options_);
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }
+
+#ifdef OCTAVO_CUDA_EMULATED
+// While another program uses the memory of the cache, wake_up() fails, and the engine stays asleep.
+TEST_P(DeviceEngineParts, WakesWhenTheCacheHasItsMemory) {
+  const auto engine = make_engine(options_).value();
+  const auto wait_for = [](const auto& call) {
+    std::promise<Result<>> done;
+    call([&](Result<> result) { done.set_value(std::move(result)); });
+    return done.get_future().get();
+  };
+  const auto wake = [&] { return wait_for([&](auto done) { engine->wake_up(done); }); };
+  const std::vector<CollectedAnswer> expected = answers_of(*engine, 7);
+  Request request;
+  request.prompt = {1, 2, 3};
+  ASSERT_TRUE(wait_for([&](auto done) { engine->sleep(1, done); }));
+  cuda::emulated::set_memory_full(true);
+  for (int i = 0; i < 2; ++i) {
+    const Result<> refused = wake();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("the engine stays asleep"));
+    EXPECT_EQ(engine->submit(request, nullptr).error().message, "the engine is asleep");
+  }
+  cuda::emulated::set_memory_full(false);
+  EXPECT_TRUE(wake());
+  EXPECT_TRUE(answers_of(*engine, 7) == expected);
+}
+#endif
 
 // Blocks are stored while steps run, and are loaded into blocks that steps have just freed.
 TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "modernbert-classifier", "nomic_bert", "nomic_moe",
                                          "qwen2-process-reward", "qwen3-embedder", "qwen3-reranker",
                                          "roberta", "roberta-filler", "t5-encoder", "xlm-roberta-classifier",
-                                         "colpali-text", "deepseek-both-ways", "embedding_gemma2", "jina-v5", "jina-v5-nano",
+                                         "deepseek-both-ways", "embedding_gemma2", "jina-v5", "jina-v5-nano",
                                          "lfm2-both-ways", "nemotron-vl-text", "siglip-text", "splade"),
                          test_name);
 

@@ -125,11 +125,6 @@ void Engine::sleep(int level, Done done) {
   inbox_.sleep(std::move(done));
 }
 
-void Engine::wake_up(Done done) {
-  inbox_.wake_up();
-  done({});
-}
-
 // Returns the maximum number of prompt and output tokens together. Scheduler::fits() rejects a prompt that
 // fills the context.
 int Engine::max_total_tokens(const Request& request) const {
@@ -151,13 +146,13 @@ void Engine::thread_main() {
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
-    if (const Result<> restored = restore_cache(); !restored) ran = std::unexpected(restored.error());
     sessions_.advance(now_us());
     if (mail.reset_prefix_cache) empty_cache();
     for (SessionRequest& request : mail.sessions) waiting_.sessions.push_back(std::move(request));
     run_session_commands();
     for (AdapterCommand& command : mail.adapters) take(command);
-    for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+    for (Done& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+    if (const Result<> awake = wake(mail.wakes); !awake) ran = std::unexpected(awake.error());
     for (Submission& submission : mail.submissions) admit(submission);
     for (const GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
@@ -197,7 +192,8 @@ void Engine::thread_main() {
   while (!waiting_.sessions.empty()) run_session_commands();
   // Requests are admitted even when the engine stops, because every request must get a final output.
   for (Submission& submission : mail.submissions) admit(submission);
-  for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+  for (Done& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+  for (const Done& done : mail.wakes) done(failure(ErrorCode::unavailable, "the engine was stopped"));
   for (Pause& wanted : mail.pauses) waiting_.pauses.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
   end_pauses(failure(ErrorCode::unavailable, "the engine was stopped"));
@@ -233,6 +229,10 @@ void Engine::admit(Submission& submission) {
   const Request& request = accepted->request;
   sessions_.begin(accepted);
   accepted->unfinished = request.answers();
+  if (info_.image.whole_prompts)
+    accepted->wholes = {{0, static_cast<int>(request.prompt.size())}};
+  else if (info_.image.whole)
+    accepted->wholes = media_spans(request.media);
   if (request.answers_so_far.empty())
     for (int i = 0; i < request.sampling.n; ++i) accepted->request.answers_so_far.push_back({i, {}});
 
@@ -269,9 +269,12 @@ void Engine::start(AnswerIndex index) {
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
+  if (info_.image.whole_prompts)
+    answer.accepted->identity = with_prompt(answer.accepted->identity, request.prompt, request.media);
   // Events can report the identity as the names of adapter and salt, if it contains neither a tenant nor
   // media.
-  if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
+  if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty() &&
+      !info_.image.whole_prompts)
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
@@ -292,7 +295,7 @@ void Engine::schedule(AnswerIndex index) {
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),
          .checkpoint = transfers_ ? transfers_->checkpoint_of(request) : 0,
-         .wholes = info_.image.whole ? media_spans(request.media) : std::vector<std::pair<int, int>>()});
+         .wholes = answer.accepted->wholes});
   });
   if (sequence) {
     answer.sequence = *sequence;

@@ -79,7 +79,7 @@ class Engine final : public EngineClient {
   }
   // Supports only level 1, at which the engine keeps its weights.
   void sleep(int level, Done done) override;
-  void wake_up(Done done) override;
+  void wake_up(Done done) override { inbox_.wake_up(std::move(done)); }
   void pause(PauseMode mode, Done done) override { inbox_.pause({mode, std::move(done)}); }
   void resume() override { inbox_.resume(); }
   std::vector<EngineStats> stats() const override { return {own_stats()}; }
@@ -104,7 +104,7 @@ class Engine final : public EngineClient {
   bool assist_engines(Result<bool>& ran);
   void run_session_commands();
   void fall_asleep();
-  Result<> restore_cache();
+  Result<> wake(std::span<const Done> wakes);
   void empty_cache();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
@@ -145,7 +145,7 @@ class Engine final : public EngineClient {
   // Duration of the last step in microseconds; 0 if no step ran since media_ advanced.
   std::int64_t step_us_ = 0;
   struct {
-    std::vector<SleepDone> sleeps;
+    std::vector<Done> sleeps;
     std::vector<Pause> pauses;
     std::deque<SessionRequest> sessions;
     bool cache = false;  // the cache needs memory again after sleep()

@@ -32,22 +32,36 @@ void Engine::run_session_commands() {
 
 // Completes pending sleep() calls if no request is unfinished and no transfer uses blocks.
 void Engine::fall_asleep() {
-  if (!inbox_.asleep())
-    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
   empty_cache();
   const Result<> released = executor_->release_cache();
   waiting_.cache = released.has_value();
-  if (!released) inbox_.wake_up();
+  if (!released) inbox_.woken();
   end_sleeps(released);
 }
 
-// Returns an error if the engine cannot continue.
-Result<> Engine::restore_cache() {
-  if (!waiting_.cache || inbox_.asleep()) return {};
-  waiting_.cache = false;
-  const Result<> restored = executor_->restore_cache();
-  if (!restored) log_error("the engine cannot continue: {}", restored.error().message);
+// Completes wake_up() calls when the cache has its memory again. If memory is missing, the engine stays asleep,
+// because a later call may find more. Returns other errors, after which the engine cannot continue.
+Result<> Engine::wake(std::span<const Done> wakes) {
+  if (wakes.empty()) return {};
+  end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));
+  Result<> restored;
+  if (waiting_.cache) restored = executor_->restore_cache();
+  if (!restored && restored.error().code == ErrorCode::resource_exhausted) {
+    const Result<> refused = failure(
+        ErrorCode::unavailable,
+        "the engine stays asleep, because its KV cache gets no memory: {}; free memory, then wake it again",
+        restored.error().message);
+    for (const Done& done : wakes) done(refused);
+    return {};
+  }
+  if (restored) {
+    waiting_.cache = false;
+    inbox_.woken();
+  } else {
+    log_error("the engine cannot continue: {}", restored.error().message);
+  }
+  for (const Done& done : wakes) done(restored);
   return restored;
 }
 
@@ -57,7 +71,7 @@ void Engine::empty_cache() {
 }
 
 void Engine::end_sleeps(const Result<>& result) {
-  for (const SleepDone& done : std::exchange(waiting_.sleeps, {})) done(result);
+  for (const Done& done : std::exchange(waiting_.sleeps, {})) done(result);
 }
 
 void Engine::begin_pause(Pause&& wanted) {

@@ -87,7 +87,7 @@ void Inbox::wake() {
   mail_arrived_.notify_one();
 }
 
-void Inbox::sleep(SleepDone done) {
+void Inbox::sleep(EngineClient::Done done) {
   {
     const std::lock_guard lock(mutex_);
     if (!stopped_) {
@@ -100,16 +100,21 @@ void Inbox::sleep(SleepDone done) {
   done(failure(ErrorCode::unavailable, "the engine was stopped"));
 }
 
-void Inbox::wake_up() {
-  const std::lock_guard lock(mutex_);
-  asleep_ = false;
-  mail_.woken = true;
-  mail_arrived_.notify_one();
+void Inbox::wake_up(EngineClient::Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      mail_.wakes.push_back(std::move(done));
+      mail_arrived_.notify_one();
+      return;
+    }
+  }
+  done(failure(ErrorCode::unavailable, "the engine was stopped"));
 }
 
-bool Inbox::asleep() const {
+void Inbox::woken() {
   const std::lock_guard lock(mutex_);
-  return asleep_;
+  asleep_ = !mail_.sleeps.empty();
 }
 
 void Inbox::pause(Pause wanted) {
@@ -169,6 +174,7 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.adapters.clear();
   mail.sessions.clear();
   mail.sleeps.clear();
+  mail.wakes.clear();
   mail.pauses.clear();
   mail.woken = false;
   mail.reset_prefix_cache = false;
@@ -179,7 +185,7 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
     return stopped_ || mail_.reset_prefix_cache || (!paused_ && !mail_.submissions.empty()) ||
            !mail_.grammars.empty() || !mail_.masks.empty() || !mail_.aborts.empty() ||
            !mail_.adapters.empty() || !mail_.sessions.empty() || !mail_.sleeps.empty() ||
-           !mail_.pauses.empty() || mail_.woken;
+           !mail_.wakes.empty() || !mail_.pauses.empty() || mail_.woken;
   };
   if (until_us == kForever)
     mail_arrived_.wait(lock, something);

@@ -44,8 +44,6 @@ struct SessionRequest {
   SessionsDone done;
 };
 
-using SleepDone = std::function<void(Result<>)>;
-
 // A call of EngineClient::pause() that has not completed.
 struct Pause {
   PauseMode mode = PauseMode::keep;
@@ -59,7 +57,7 @@ struct Mail {
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SessionRequest> sessions;
-  std::vector<SleepDone> sleeps;
+  std::vector<EngineClient::Done> sleeps, wakes;
   std::vector<Pause> pauses;
   bool frozen = false;  // PauseMode::keep is in effect, so the engine runs no step
   bool woken = false;
@@ -84,10 +82,9 @@ class Inbox {
   void command(AdapterCommand command);
   void command(SessionRequest request);
   void wake();  // makes take() return
-  // Rejects new requests until wake_up(), and notifies the engine thread.
-  void sleep(SleepDone done);
-  void wake_up();
-  bool asleep() const;
+  // Rejects new requests until woken(), and notifies the engine thread.
+  void sleep(EngineClient::Done done);
+  void wake_up(EngineClient::Done done);
   // Keeps new requests in the inbox until resume(). Aborts are still delivered.
   void pause(Pause wanted);
   void resume();
@@ -102,6 +99,9 @@ class Inbox {
   bool take(Mail& mail, std::int64_t until_us);
   // Called on the engine thread when all answers of the request have ended.
   void finished(RequestId id);
+  // Called on the engine thread when the engine is awake. Requests are accepted again, unless another sleep()
+  // has arrived.
+  void woken();
 
   void close();
   void wait_empty();

@@ -12,6 +12,12 @@ Result<> sleep(Engine& engine, int level = 1) {
   return done.get_future().get();
 }
 
+Result<> wake_up(Engine& engine) {
+  std::promise<Result<>> done;
+  engine.wake_up([&](Result<> result) { done.set_value(std::move(result)); });
+  return done.get_future().get();
+}
+
 class SleepModes : public EngineModes {};
 INSTANTIATE_TEST_SUITE_P(Modes, SleepModes, EngineModes::all(), EngineModes::name);
 
@@ -36,7 +42,7 @@ TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
     for (int i = 0; i < 10; ++i)
       EXPECT_EQ(sinks[static_cast<std::size_t>(i)]->record().tokens, expected(prompt, 20 + i));
     EXPECT_EQ(rig.engine->submit(request_for(prompt, 1), sinks[0]).error().code, ErrorCode::unavailable);
-    rig.engine->wake_up([](const Result<>& woken) { EXPECT_TRUE(woken); });
+    EXPECT_TRUE(wake_up(*rig.engine));
   }
   rig.expect_empty();
 }
@@ -47,7 +53,7 @@ TEST(Sleep, WhoWakesItFirstIsHeard) {
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 400), sink));
   std::promise<Result<>> done;
   rig.engine->sleep(1, [&](Result<> result) { done.set_value(std::move(result)); });
-  rig.engine->wake_up([](const Result<>&) {});
+  EXPECT_TRUE(wake_up(*rig.engine));
   (void)done.get_future().get();  // either the sleep or the wake-up may be first
   auto next = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 5), next));

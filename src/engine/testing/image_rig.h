@@ -39,13 +39,14 @@ struct Conversation {
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
-    constexpr std::string_view kAnySize[] = {"qwen",        "gemma4", "glm",     "paddleocr", "exaone",
-                                             "hyperclovax", "dots",   "lighton", "opencua"};
+    constexpr std::string_view kAnySize[] = {"qwen",        "gemma4", "glm",           "paddleocr", "exaone",
+                                             "hyperclovax", "dots",   "lighton",       "opencua",   "cosmos",
+                                             "keye",        "lfm2",   "phi4_reasoning"};
     any_size =
         row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
-    padded = name.starts_with("phi4");
-    tiled = name.starts_with("llava_next") || name == "llava_onevision" || padded;
-    unit = name == "pixtral" ? 6 : 12;
+    padded = name.starts_with("phi4_m");
+    tiled = name.starts_with("llava_next") || name.starts_with("llava_onevision") || padded;
+    unit = name == "pixtral" || name == "phi4_reasoning_vision" ? 6 : 12;
     int position = 0;
     for (const char* picture : {"rgb.png", "photo.jpg"}) {
       for (MediaPart& part : parts(picture)) {
@@ -78,7 +79,7 @@ struct Conversation {
 
   MediaPart::Tiles tiles_of(const std::string& picture) const {
     if (padded) return padded_tiles_of(picture);
-    const bool next = !golden.directory.ends_with("llava_onevision");
+    const bool next = golden.directory.find("llava_onevision") == std::string::npos;
     media::PinnedTileRule rule{.tile_size = next ? 32 : 30};
     for (int rows = 1; rows <= 3; ++rows)
       for (int columns = 1; columns <= 3; ++columns)
@@ -120,6 +121,7 @@ struct Conversation {
   // Returns the number of tokens in the smallest steps. For models whose images must be computed in one
   // step, it is more than the number of tokens of an image.
   int small_step() const {
+    if (golden.directory.find("paligemma") != std::string::npos) return 530;  // the context and 8 tokens
     return golden.directory.ends_with("gemma3") ? 25 : golden.directory.ends_with("gemma4-whole") ? 79 : 13;
   }
   VisionGolden golden;

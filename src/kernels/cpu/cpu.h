@@ -17,16 +17,20 @@ class CpuDevice final : public HostDevice {
   CpuStream& stream() { return stream_; }
   LateWriter& late_writer() { return late_writer_; }
   void start_late_work() override { late_writer_.start(); }
-  // Does not count memory that panels will need.
+  // Matrices use `bytes` more of a mapped file. The system counts its pages as available.
+  void add_mapped(std::size_t bytes) { mapped_bytes_ += bytes; }
+  // Does not count memory that panels will need, and the pages of mapped matrices.
   std::size_t available_bytes() const override {
     // Panels that are written between the two calls are counted twice, not left out.
-    const std::size_t unwritten = late_writer_.unwritten_bytes(), available = HostDevice::available_bytes();
+    const std::size_t used = late_writer_.unwritten_bytes() + mapped_bytes_;
+    const std::size_t available = HostDevice::available_bytes();
     if (available == 0) return 0;  // unknown
-    return available > unwritten ? available - unwritten : 1;
+    return available > used ? available - used : 1;
   }
 
  private:
   CpuStream& stream_;
+  std::size_t mapped_bytes_ = 0;
   LateWriter late_writer_{stream_.pool().size()};
 };
 

@@ -17,7 +17,7 @@ class CpuWeight : public Weight {
   // must be even.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
-  // Adds the memory of the matrix and a hash of its format to `memory` (weight_memory.h).
+  // Adds the memory of the matrix and the numbers of its format to `memory` (weight_memory.h).
   virtual void describe(WeightMemory& memory) const = 0;
 };
 constexpr std::int64_t kReadColumns = 512;
@@ -79,6 +79,9 @@ class PanelWeight final : public CpuWeight {
   Buffer data_;
   PanelScales scales_;
 };
+
+// Returns the layout of a matrix in this format: f32, f16, bf16 or f8_e4m3.
+PanelLayout panel_layout(std::int64_t rows, std::int64_t cols, DType dtype, const IsaKernels& kernels);
 
 // Returns the kernels' format for `type`, which must be f32, f16 or bf16.
 Format format_of(DType type);

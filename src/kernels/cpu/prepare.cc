@@ -76,6 +76,14 @@ Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& l
 
 }  // namespace
 
+PanelLayout panel_layout(std::int64_t rows, std::int64_t cols, DType dtype, const IsaKernels& kernels) {
+  return {.rows = rows,
+          .cols = cols,
+          .width = 2 * kernels.lanes,
+          .unit = dtype == DType::bf16 || dtype == DType::f8_e4m3 ? 2 : 1,
+          .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
+}
+
 Format format_of(DType type) {
   switch (type) {
     case DType::f32:
@@ -134,10 +142,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
                    "the parts of a fused matrix must be either all quantised or all plain");
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   const DType dtype = dtype_of(source.parts[0]);
-  PanelLayout layout{.cols = source.parts[0].cols(),
-                     .width = 2 * stream.kernels().lanes,
-                     .unit = dtype == DType::bf16 || dtype == DType::f8_e4m3 ? 2 : 1,
-                     .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
+  PanelLayout layout = panel_layout(0, source.parts[0].cols(), dtype, stream.kernels());
   for (const MatrixPart& part : source.parts) {
     if (dtype_of(part) != dtype)
       return failure(ErrorCode::unsupported,

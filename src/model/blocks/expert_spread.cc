@@ -171,7 +171,7 @@ std::vector<std::span<std::byte>> ExpertSpread::pieces(std::size_t own_slot) con
 std::uint64_t ExpertSpread::format() const {
   const auto format_of = [](const std::vector<const Weight*>& matrices) {
     std::uint64_t format = 1;
-    for (const Weight* matrix : matrices) format = format * 31 + memory_of(*matrix).format;
+    for (const Weight* matrix : matrices) format = format * 31 + memory_of(*matrix).format();
     return format;
   };
   const std::uint64_t first = format_of(matrices_[0]);

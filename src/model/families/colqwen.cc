@@ -1,8 +1,11 @@
-// Late interaction (ColPali: Faysse et al., 2024) with PaliGemma, Qwen3-VL or Qwen3.5: a vector for each token,
-// from a matrix after the language model. Octavo reads the texts; documents that are images are not supported.
+// Late interaction (ColPali: Faysse et al., 2024) with Qwen3-VL or Qwen3.5: a vector for each token, from a
+// matrix after the language model. Documents are texts or images.
+#include <memory>
+
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/qwen_vl.h"
 #include "model/families/readers.h"
 
 namespace octavo {
@@ -27,9 +30,32 @@ Result<Head> read_vectors(const Config& config, bool bias) {
   return head;
 }
 
+// Sets the prefix of the encoder. TomoroAI's checkpoints have one prefix, all others one of two.
+void set_tower_prefixes(ModelSpec& spec, bool tomoro) {
+  if (!spec.media.tower) return;
+  const auto names_under = [&](const std::string& prefix) {
+    const std::string deep = prefix + "deepstack_merger_list.{}.";
+    Names names = spec.media.tower->names;
+    names.prefixes = {prefix};
+    names.projector.matrices = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
+    names.projector.deep = {deep + "linear_fc1", deep + "linear_fc2"};
+    names.projector.deep_norms = deep + "norm";
+    for (const char* other : {"vlm.model.language_model.*", "vlm.lm_head.*", "language_model.*",
+                              "embedding_proj_layer.*", "custom_text_proj.*"})
+      names.ignorable.emplace_back(other);
+    return names;
+  };
+  ModelSpec tower = *spec.media.tower;
+  tower.names = names_under(tomoro ? "vlm.model.visual." : "model.visual.");
+  if (!tomoro) tower.other_names = names_under("visual.");
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+}
+
 Result<ModelSpec> as_late_interaction(ModelSpec spec, const Config& config, bool bias) {
   spec = as_embedder(std::move(spec));
   spec.predictor.reset();
+  spec.media.video_token = -1;
+  set_tower_prefixes(spec, config.has("embed_dim"));
   spec.names.prefixes = {"vlm.model.language_model.", "model.language_model.", "language_model.",
                          "language_model.model."};
   for (const char* other :
@@ -42,42 +68,22 @@ Result<ModelSpec> as_late_interaction(ModelSpec spec, const Config& config, bool
 }  // namespace
 
 static Result<ModelSpec> describe_colqwen3(const Config& config) {
-  TRY(ModelSpec spec, describe_qwen3(config));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(ModelSpec spec, vision ? describe_qwen3_vl(config) : describe_qwen3(config));
   return as_late_interaction(std::move(spec), config, false);
 }
 
 static Result<ModelSpec> describe_colqwen3_5(const Config& config) {
-  TRY(ModelSpec spec, describe_qwen3_5(config));
+  TRY(ModelSpec spec, describe_qwen3_5_vl(config));
   return as_late_interaction(std::move(spec), config, true);
-}
-
-// ColPali in transformers' format. The language model is a Gemma 1, whose fields are in vlm_config.text_config.
-static Result<ModelSpec> describe_colpali(const Config& config) {
-  TRY(const std::optional<Config> whole, config.object("vlm_config"));
-  TRY(std::optional<Config> text, whole ? whole->object("text_config") : std::optional<Config>());
-  if (!text)
-    return invalid("vlm_config", "{} must have the language model's configuration as text_config",
-                   config.where("vlm_config"));
-  text->set_defaults(field_defaults("GemmaForCausalLM"));
-  TRY(ModelSpec spec, describe_gemma(*text));
-  spec = as_embedder(std::move(spec));
-  HeadLayer layer{.name = "embedding_proj_layer"};
-  TRY(layer.outputs, config.integer("embedding_dim", kVector));
-  spec.head = Head{.each_token = true, .normalise = true, .layers = {std::move(layer)}};
-  spec.names.prefixes = {"vlm.language_model.model.", "vlm.model.language_model.", "vlm.language_model."};
-  for (const char* other : {"vlm.vision_tower.*", "vlm.model.vision_tower.*", "vlm.multi_modal_projector.*",
-                            "vlm.model.multi_modal_projector.*", "vlm.language_model.lm_head.*", "vlm.lm_head.*"})
-    spec.names.ignorable.emplace_back(other);
-  return spec;
 }
 
 std::span<const Family> colqwen_families() {
   static constexpr Family kRows[] = {
-      {"ColPaliForRetrieval", describe_colpali, true},
-      {"ColQwen3", describe_colqwen3, true},
-      {"ColQwen3_5", describe_colqwen3_5, true},
-      {"OpsColQwen3Model", describe_colqwen3, true},
-      {"Qwen3VLNemotronEmbedModel", describe_colqwen3, true},
+      {"ColQwen3", describe_colqwen3},
+      {"ColQwen3_5", describe_colqwen3_5},
+      {"OpsColQwen3Model", describe_colqwen3},
+      {"Qwen3VLNemotronEmbedModel", describe_colqwen3},
   };
   return kRows;
 }

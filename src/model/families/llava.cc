@@ -1,7 +1,8 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
 // its last layer, a projector of two matrices, and a Llama, Mistral or Qwen2. Pixtral has the same format
 // with another encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) divide images
-// into tiles. LLaVA-OneVision has a SigLIP encoder.
+// into tiles. LLaVA-OneVision has a SigLIP encoder. R-4B (Jiang et al., 2025) and Bee (Zhang et al., 2025)
+// have LLaVA-OneVision's format and a norm before the projector.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -140,6 +141,27 @@ static Result<ModelSpec> describe_llava_onevision(const Config& config) {
   return describe_tiled(config, 151646, true);
 }
 
+namespace {
+
+// `wide`: width between the projector's matrices, in widths of the language model.
+Result<ModelSpec> describe_normed_projector(const Config& config, int wide) {
+  TRY(ModelSpec spec, describe_tiled(config, 151646, true));
+  ModelSpec tower = *spec.media.tower;
+  Projector& projector = tower.inputs.image->projector;
+  projector.norm = {.kind = NormKind::layer, .eps = 1e-6F, .bias = true};
+  projector.hidden = wide * spec.dim;
+  tower.names.projector.norm = "multi_modal_projector.pre_norm";
+  tower.other_names->projector.norm = "model.multi_modal_projector.pre_norm";
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace
+
+static Result<ModelSpec> describe_r4b(const Config& config) { return describe_normed_projector(config, 1); }
+
+static Result<ModelSpec> describe_bee(const Config& config) { return describe_normed_projector(config, 4); }
+
 static Result<ModelSpec> describe_llava(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
   TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
@@ -150,10 +172,12 @@ static Result<ModelSpec> describe_llava(const Config& config) {
 
 std::span<const Family> llava_families() {
   static constexpr Family kRows[] = {
+      {"BeeForConditionalGeneration", describe_bee},
       {"LlavaForConditionalGeneration", describe_llava},
       {"LlavaNextForConditionalGeneration", describe_llava_next},
       {"LlavaNextVideoForConditionalGeneration", describe_llava_next_video},
       {"LlavaOnevisionForConditionalGeneration", describe_llava_onevision},
+      {"RForConditionalGeneration", describe_r4b},
   };
   return kRows;
 }

@@ -114,9 +114,40 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_qwen3_vl(const Config& config) {
+Result<ModelSpec> describe_qwen3_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
   return with_deep_eyes(std::move(spec), config);
+}
+
+// Cosmos 3 (NVIDIA, 2026): a Qwen3-VL beside a generator of videos, which is not used. Names have no
+// prefixes.
+static Result<ModelSpec> describe_cosmos3(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_vl(config));
+  spec.names.prefixes = {""};
+  spec.names.attention.qkv = {"self_attn.to_q", "self_attn.to_k", "self_attn.to_v"};
+  spec.names.attention.out = "self_attn.to_out";
+  spec.names.attention.q_norm = "self_attn.norm_q";
+  spec.names.attention.k_norm = "self_attn.norm_k";
+  ModelSpec tower = *spec.media.tower;
+  Names& names = tower.names;
+  names.prefixes = {""};
+  names.projector.matrices = {"merger.linear_fc1", "merger.linear_fc2"};
+  names.projector.deep = {"deepstack_merger_list.{}.linear_fc1", "deepstack_merger_list.{}.linear_fc2"};
+  names.projector.deep_norms = "deepstack_merger_list.{}.norm";
+  for (const char* text : {"layers.*", "embed_tokens.*", "norm.*"}) names.ignorable.emplace_back(text);
+  for (const char* tower_part :
+       {"blocks.*", "merger.*", "patch_embed.*", "pos_embed.*", "deepstack_merger_list.*"})
+    spec.names.ignorable.emplace_back(tower_part);
+  for (const char* generator : {"proj_in.*", "proj_out.*", "time_embedder.*", "audio_*", "action_*"})
+    for (Names* both : {&spec.names, &names}) both->ignorable.emplace_back(generator);
+  for (const char* part :
+       {"mlp_moe_gen.gate_proj", "mlp_moe_gen.up_proj", "mlp_moe_gen.down_proj", "add_q_proj", "add_k_proj",
+        "add_v_proj", "to_add_out", "norm_added_q", "norm_added_k", "input_layernorm_moe_gen",
+        "post_attention_layernorm_moe_gen", "norm_moe_gen"})
+    spec.names.ignorable.push_back(fmt::format("*{}.weight", part));
+  names.ignorable.emplace_back("norm_moe_gen.*");
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
 }
 
 static Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
@@ -132,7 +163,7 @@ static Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_qwen3_5_vl(const Config& config) {
+Result<ModelSpec> describe_qwen3_5_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_5(config));
   return with_eyes(std::move(spec), config);
 }
@@ -189,6 +220,8 @@ static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
 
 std::span<const Family> qwen3_vl_families() {
   static constexpr Family kRows[] = {
+      {"Cosmos3ForConditionalGeneration", describe_cosmos3},
+      {"Cosmos3OmniForConditionalGeneration", describe_cosmos3},
       {"InternS2PreviewForConditionalGeneration", describe_interns2_preview},
       {"Qwen3OmniMoeForConditionalGeneration", describe_qwen3_omni},
       {"Qwen3VLForConditionalGeneration", describe_qwen3_vl},

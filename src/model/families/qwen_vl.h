@@ -33,6 +33,10 @@ Names qwen_tower_names(const std::string& prefix);
 Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim);
 
+// Describe Qwen3-VL and Qwen3.5 with images. Without vision_config, the result is the language model.
+Result<ModelSpec> describe_qwen3_vl(const Config& config);
+Result<ModelSpec> describe_qwen3_5_vl(const Config& config);
+
 // The fields of thinker_config in the config.json of an Omni model.
 struct Thinker {
   Config config;

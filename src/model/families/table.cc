@@ -38,6 +38,7 @@
   X(gemma4)                \
   X(gemma4_vision)         \
   X(glm)                   \
+  X(glm_asr)               \
   X(glm_vision)            \
   X(gpt2)                  \
   X(gpt_neox)              \
@@ -50,6 +51,7 @@
   X(kimi_linear)           \
   X(laguna)                \
   X(lfm2)                  \
+  X(lfm2_vl)               \
   X(llama)                 \
   X(llama4)                \
   X(llava)                 \
@@ -68,9 +70,11 @@
   X(olmo)                  \
   X(opt)                   \
   X(paddleocr_vl)          \
+  X(paligemma)             \
   X(phi)                   \
   X(phi3)                  \
   X(phi4_multimodal)       \
+  X(phi4_reasoning_vision) \
   X(pixtral)               \
   X(plamo3)                \
   X(qwen)                  \

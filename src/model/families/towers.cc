@@ -152,6 +152,32 @@ Result<ModelSpec> describe_siglip(Config config, std::string_view defaults) {
   return describe_tower(config, {});
 }
 
+Result<ModelSpec> describe_siglip2(Config config) {
+  config.set_defaults(R"({"hidden_act": "gelu_pytorch_tanh",
+      "hidden_size": 768,
+      "intermediate_size": 3072,
+      "layer_norm_eps": 1e-06,
+      "num_attention_heads": 12,
+      "num_channels": 3,
+      "num_hidden_layers": 12,
+      "num_patches": 256,
+      "patch_size": 16,
+      "vocab_size": 1})");
+  // the encoder ignores image_size, which must only be a valid size
+  TRY(ModelSpec spec,
+      describe_tower(config.with_names({{"image_size", "patch_size"}}), {.channels_last = true}));
+  ImageInput& image = *spec.inputs.image;
+  image.image_size = 0;
+  image.grid.stretch = PositionStretch::antialiased;
+  TRY(spec.embedding.learned_positions, config.integer("num_patches", {1, 1 << 20}));
+  while ((image.grid.side + 1) * (image.grid.side + 1) <= spec.embedding.learned_positions) ++image.grid.side;
+  if (image.grid.side * image.grid.side != spec.embedding.learned_positions)
+    return invalid("num_patches", "{} is {}, but must be a square", config.where("num_patches"),
+                   spec.embedding.learned_positions);
+  spec.max_positions = 1;  // the image processor limits the number of patches
+  return spec;
+}
+
 Result<> cut_tower(ModelSpec& tower, int layer, const std::string& where) {
   const int layers = static_cast<int>(tower.layers.size()), left = layers + 1 + layer;
   if (left < 1) return invalid("vision_config", "{} is {}, which leaves no layer", where, layer);

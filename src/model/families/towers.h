@@ -37,6 +37,8 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
 // out_dim, the prefixes, the projector's names, and which of the checkpoint's tensors are ignorable.
 Result<ModelSpec> describe_clip(Config config, std::string_view defaults = kClipDefaults);
 Result<ModelSpec> describe_siglip(Config config, std::string_view defaults = kSiglipDefaults);
+// SigLIP 2 for images of any size (Tschannen et al., 2025): a grid of positions is stretched over the image.
+Result<ModelSpec> describe_siglip2(Config config);
 
 // Removes the last norm and the layers after layer `layer`, which is counted from the end: -1 is the last
 // layer. Returns an error that names the field `where` if no layer is left.

@@ -104,9 +104,14 @@ SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
 
 void SoundInputRows::list(ParameterList& list) { list.add(convolutions_, positions_); }
 
+// Without learned positions, the residual begins at zero: all rows count as those of another rank.
 void SoundInputRows::run(const Step& step) const {
-  step.backend.ops.embed(*step.backend.stream,
-                         {.ids = step.positions(), .table = *positions_.weight, .out = step.residual.rows()});
+  const Ops& ops = step.backend.ops;
+  const View ids = step.positions(), residual = step.residual.rows();
+  if (positions_.weight)
+    ops.embed(*step.backend.stream, {.ids = ids, .table = *positions_.weight, .out = residual});
+  else
+    ops.keep_own_rows(*step.backend.stream, {.ids = ids, .rows = {}, .x = residual});
   step.residual.put({.delta = step.batch.features});
 }
 

@@ -118,6 +118,7 @@ struct SoundInput {
   int joined = 0;
   // with `joined`: the encoder processes only windows of full length, including the silence after the audio
   bool whole = false;
+  bool trimmed = false;  // with `whole`: the language model does not get the rows of the silence
   int out_dim = 0;
   Projector projector = {};
 

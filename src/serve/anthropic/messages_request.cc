@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "serve/anthropic/cache_control.h"
+#include "serve/anthropic/message_tools.h"
 #include "serve/anthropic/tool_changes.h"
-#include "serve/openai/server_tools.h"
+#include "serve/openai/result_order.h"
 #include "serve/openai/structured_output.h"
 
 namespace octavo::anthropic {
@@ -78,7 +79,9 @@ class Messages {
     if (!content->is_array()) return invalid(name + ".content", "must be a string or a list of blocks");
     message_ = {{"role", role}};
     parts_.clear();
-    for (std::size_t i = 0; i < content->get_array().size(); ++i)
+    has_results_ = false;
+    const json::object* before = messages_.empty() ? nullptr : messages_.back().if_object();
+    for (const std::size_t i : openai::block_order(before, content->get_array()))
       TRY_VOID(add_block(content->get_array()[i], fmt::format("{}.content[{}]", name, i)));
     finish_message();
     return {};
@@ -96,7 +99,7 @@ class Messages {
 
   void finish_message() {
     const bool user = message_.at("role") == "user", has_parts = !parts_.empty();
-    if (user && !has_parts) return;  // a message that contained only tool results
+    if (user && !has_parts && has_results_) return;
     const bool empty = !has_parts && (message_.contains("tool_calls") || message_.contains("reasoning"));
     message_["content"] = empty ? json::value(nullptr) : content_of(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
@@ -236,6 +239,7 @@ class Messages {
     }
     messages_.push_back(
         json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", content_of(std::move(parts))}});
+    has_results_ = true;
     return {};
   }
 
@@ -270,6 +274,7 @@ class Messages {
   json::array messages_;
   json::object message_;
   json::array parts_;
+  bool has_results_ = false;  // whether the message has tool results
   std::vector<std::string> images_;
   std::vector<std::string> ignored_;
 };
@@ -287,87 +292,6 @@ Result<json::array> convert_messages(Fields& fields, const openai::RequestRules&
   json::array converted = messages.take();
   if (openai::omit_images(rules, converted, images) > 0) unknown.emplace_back(openai::kOmittedImagesField);
   return converted;
-}
-
-Result<> convert_tool_choice(const json::object& choice, json::object& chat) {
-  Fields c(choice, "tool_choice.");
-  std::string type;
-  TRY_VOID(c.text("type", type));
-  bool one_at_most = false;
-  TRY_VOID(c.boolean("disable_parallel_tool_use", one_at_most));
-  if (one_at_most) chat["parallel_tool_calls"] = false;
-  if (type == "auto" || type == "none") {
-    chat["tool_choice"] = type;
-  } else if (type == "any") {
-    chat["tool_choice"] = "required";
-  } else if (type == "tool") {
-    std::string name;
-    TRY_VOID(c.text("name", name));
-    if (name.empty()) return invalid("tool_choice.name", "is missing");
-    chat["tool_choice"] = json::object{{"type", "function"}, {"function", {{"name", name}}}};
-  } else {
-    return invalid("tool_choice.type", "must be \"auto\", \"any\", \"tool\" or \"none\"");
-  }
-  return {};
-}
-
-// Returns whether Anthropic's servers run tools of this type. Other types with a date, such as bash_20250124,
-// are run by the client, but only Anthropic's models know their schemas.
-bool is_server_tool(std::string_view type) {
-  return std::ranges::any_of(
-      std::to_array<std::string_view>({"web_search_", "web_fetch_", "code_execution_", "tool_search_tool_"}),
-      [&](std::string_view kind) { return type.starts_with(kind); });
-}
-
-Result<json::value> convert_tool(Fields& tool, const std::string& at) {
-  TRY(const json::object* schema, tool.object("input_schema"));
-  if (!schema) return invalid(at + ".input_schema", "is missing");
-  json::object function{{"parameters", *schema}};
-  if (!schema->contains("type")) function["parameters"].get_object()["type"] = "object";
-  for (const std::string_view field : {"name", "description", "strict"})
-    if (const json::value* value = tool.any(field)) function[field] = *value;
-  return json::value{{"type", "function"}, {"function", std::move(function)}};
-}
-
-Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& unknown) {
-  TRY(const json::array* tools, fields.array("tools"));
-  TRY(const json::array* messages, fields.array("messages"));
-  TRY(const std::optional<json::array> changed, changed_tools(tools, messages));
-  if (changed) tools = &*changed;
-  TRY(const json::object* choice, fields.object("tool_choice"));
-  const json::value* forced = choice ? choice->if_contains("name") : nullptr;
-  json::array functions;
-  openai::ServerTools left_out;
-  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
-    const std::string at = fmt::format("tools[{}]", i);
-    if (!(*tools)[i].is_object()) return invalid(at, "must be an object");
-    Fields tool((*tools)[i].get_object(), at + ".");
-    std::string type = "custom";
-    TRY_VOID(tool.text("type", type));
-    if (type == "custom") {
-      TRY(json::value function, convert_tool(tool, at));
-      functions.push_back(std::move(function));
-      continue;
-    }
-    const json::value* name = tool.any("name");
-    if (!is_server_tool(type) || (forced && name && *forced == *name))
-      return invalid(at + ".type", "{} is not supported: send a tool with an input_schema", type);
-    left_out.leave_out(type, at + ".type");
-  }
-  TRY_VOID(left_out.finish(!functions.empty(), unknown));
-  if (functions.empty()) return {};
-  chat["tools"] = std::move(functions);
-  return choice ? convert_tool_choice(*choice, chat) : Result<>();
-}
-
-Result<> refuse_servers(Fields& fields) {
-  TRY(const json::array* servers, fields.array("mcp_servers"));
-  if (!servers || servers->empty()) return {};
-  return invalid(
-      "mcp_servers",
-      "is not supported, got {} servers: send their tools with an input_schema, or use /v1/responses with "
-      "tools of type mcp (--mcp-allow)",
-      servers->size());
 }
 
 // Reads {"type": "json_schema", "schema": ..} from output_config, or from output_format as in Anthropic's
@@ -468,6 +392,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");
+  read = openai::reported_as(std::move(read), "tool_choice.function.name", "tool_choice.name");
   if (!body.contains("response_format"))
     read = openai::format_reported_as(
         std::move(read), body.contains("output_format") ? "output_format" : "output_config.format");

@@ -4,6 +4,8 @@
 #include <boost/json/array.hpp>
 #include <utility>
 
+#include "serve/openai/result_order.h"
+
 namespace octavo::openai {
 
 namespace json = boost::json;
@@ -264,7 +266,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
     given = &without_images;
   }
   json::array messages;
-  for (std::size_t i = 0; i < given->size(); ++i) {
+  for (const std::size_t i : message_order(*given)) {
     TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, prompt.media));
     prompt.plain = prompt.plain && is_plain(message, i == 0);
     prompt.calls = prompt.calls || message.contains("tool_calls") || has_role(message, "tool");

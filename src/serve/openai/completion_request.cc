@@ -56,8 +56,8 @@ Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& r
   if (!given->is_array() && !given->is_string())
     return invalid(kName, "must be a base64 string, or a list of base64 strings");
   const json::array& files = given->is_array() ? given->get_array() : one.get_array();
-  if (files.empty() || files.size() > static_cast<std::size_t>(rules.prompts_max))
-    return invalid(kName, "must have 1 to {} prompts, got {}", rules.prompts_max, files.size());
+  if (files.size() > static_cast<std::size_t>(rules.prompts_max))
+    return invalid(kName, "must have at most {} prompts, got {}", rules.prompts_max, files.size());
   for (const json::value& file : files) {
     if (!file.is_string()) return invalid(kName, "must be a base64 string, or a list of base64 strings");
     TRY(parts.emplace_back(), read_prompt_embeds(file.get_string(), rules));
@@ -65,12 +65,26 @@ Result<std::vector<MediaPart>> read_embeds(Fields& fields, const RequestRules& r
   return parts;
 }
 
-// Adds a prompt of placeholder ids for each embedding. `prompt` must be missing, or "" or [], which clients
-// send instead.
-Result<> take_embeds(Fields& fields, CompletionRequest& request) {
+// Also true for "" and [], which clients send beside prompt_embeds.
+bool lacks_prompt(Fields& fields) {
   const json::value* prompt = fields.any("prompt");
-  const bool none = !prompt || (prompt->is_string() && prompt->get_string().empty()) ||
-                    (prompt->is_array() && prompt->get_array().empty());
+  return !prompt || (prompt->is_string() && prompt->get_string().empty()) ||
+         (prompt->is_array() && prompt->get_array().empty());
+}
+
+// Reads the texts or token ids, or adds a prompt of placeholder ids for each embedding. As in vLLM, the
+// prompt
+// "" is invalid, even if the tokenizer adds a token at the beginning. With a suffix, "" is valid: the model
+// fills in the beginning of a file.
+Result<> read_any_prompts(Fields& fields, const RequestRules& rules, CompletionRequest& request) {
+  TRY(request.embeds, read_embeds(fields, rules));
+  const bool none = lacks_prompt(fields);
+  if (request.embeds.empty()) {
+    if (none && !request.suffix)
+      return invalid("prompt", "Either prompt or prompt_embeds must be provided and non-empty.");
+    TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
+    return {};
+  }
   if (!none) return invalid("prompt", "cannot be combined with prompt_embeds: send them in two requests");
   for (const MediaPart& part : request.embeds)
     request.prompts.emplace_back(std::vector<TokenId>(static_cast<std::size_t>(part.tokens)));
@@ -91,15 +105,6 @@ Result<> check_embeds_alone(const CompletionRequest& request) {
   if (p.logprobs.of_prompt()) return refuse("prompt_logprob_token_ids");
   if (request.generation.beam.enabled) return refuse("use_beam_search");
   return {};
-}
-
-// As in vLLM, the prompt "" is invalid, even if the tokenizer adds a token at the beginning. With a suffix,
-// "" is valid: the model fills in the beginning of a file.
-Result<> check_prompt(Fields& fields, const CompletionRequest& request) {
-  const json::value* prompt = fields.any("prompt");
-  const bool empty = prompt && prompt->is_string() && prompt->get_string().empty();
-  if (!empty || request.suffix || !request.embeds.empty()) return {};
-  return invalid("prompt", "must not be empty: send a text, token ids or prompt_embeds");
 }
 
 // Reads the number of log-probabilities. As in vLLM, clients may send a boolean as in chats; true means 1.
@@ -154,18 +159,12 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   GenerationRequest& out = request.generation;
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
-  TRY(request.embeds, read_embeds(fields, rules));
-  if (request.embeds.empty()) {
-    TRY(request.prompts, read_prompts(fields, "prompt", rules.prompts_max));
-  } else {
-    TRY_VOID(take_embeds(fields, request));
-  }
   TRY_VOID(fields.boolean("echo", request.echo));
+  TRY_VOID(read_suffix(fields, request));
+  TRY_VOID(read_any_prompts(fields, rules, request));
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(read_logprob_count(fields, out.sampling.logprobs));
   TRY_VOID(read_prompt_scores(fields, rules, out.sampling.logprobs));
-  TRY_VOID(read_suffix(fields, request));
-  TRY_VOID(check_prompt(fields, request));
   TRY_VOID(refuse_other(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
   TRY_VOID(check_embeds_alone(request));

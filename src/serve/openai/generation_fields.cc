@@ -139,7 +139,7 @@ Result<> refuse_unsupported(Fields& f) {
   TRY_VOID(f.refuse("watermarking", "watermarking is not supported"));
   TRY_VOID(f.refuse("return_token_offsets", "token offsets are not supported", false));
   TRY_VOID(f.refuse("return_mm_kwargs", "multimodal input is not supported", false));
-  TRY_VOID(f.refuse("media_io_kwargs", "multimodal input is not supported"));
+  TRY_VOID(f.refuse("media_io_kwargs", "only the server can set it: use --media-io-kwargs"));
   TRY_VOID(f.refuse("routed_experts_prompt_start", "routed experts are not reported", 0));
   return {};
 }

@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/error.h"
@@ -64,6 +65,9 @@ struct RerankRequest {
   std::optional<int> top_n;  // number of results; 0 or nullopt: all
   bool return_documents = true;
 };
+
+// The body of any pooling route.
+using PoolingRequest = std::variant<EmbeddingRequest, EmbedByTypeRequest, ScoreRequest, RerankRequest>;
 
 inline constexpr int kTextsMax = 2048;  // maximum number of texts in one request
 

@@ -120,6 +120,16 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
 }
 
+TEST(Requests, ACompletionNeedsAPromptOrEmbeddings) {
+  for (const char* body :
+       {R"({})", R"({"prompt":""})", R"({"prompt":[]})", R"({"prompt":null,"prompt_embeds":[]})"}) {
+    const auto read = parse_completion_request(parse_body(body).value(), rules());
+    ASSERT_FALSE(read) << body;
+    EXPECT_EQ(read.error().message, "Either prompt or prompt_embeds must be provided and non-empty.") << body;
+  }
+  EXPECT_EQ(completion_error(R"("prompt_embeds":[])"), "accepted");
+}
+
 TEST(Requests, AllWrongKeysOfLogitBiasAreNamed) {
   EXPECT_EQ(completion(R"("logit_bias":{"bad1":5,"7":1,"bad2":2})").error().message,
             R"(must have token ids as keys, got "bad1", "bad2")");

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/exact_json.h"
+#include "serve/openai/client_tools.h"
 #include "serve/openai/item_references.h"
+#include "serve/openai/result_order.h"
 
 namespace octavo::openai {
 
@@ -18,25 +20,6 @@ bool is_hosted_call(std::string_view type) {
   constexpr std::string_view kTypes[] = {"web_search_call", "file_search_call", "code_interpreter_call",
                                          "image_generation_call"};
   return std::ranges::find(kTypes, type) != std::end(kTypes);
-}
-
-// Calls of tools that OpenAI's models know, and that the client runs. This server makes no such calls, but a
-// conversation that began elsewhere has them. For the model they are calls of a function.
-struct ClientTool {
-  std::string_view call, output, function;
-  std::string_view arguments;  // member of the call that contains the arguments
-};
-constexpr ClientTool kClientTools[] = {
-    {"local_shell_call", "local_shell_call_output", "local_shell", "action"},
-    {"shell_call", "shell_call_output", "shell", "action"},
-    {"apply_patch_call", "apply_patch_call_output", "apply_patch", "operation"},
-    {"tool_search_call", "tool_search_output", "tool_search", "arguments"},
-};
-
-const ClientTool* client_tool(std::string_view type) {
-  const auto found = std::ranges::find_if(
-      kClientTools, [&](const ClientTool& tool) { return type == tool.call || type == tool.output; });
-  return found == std::end(kClientTools) ? nullptr : found;
 }
 
 // Converts items to chat messages. Consecutive reasoning, texts and calls of the assistant become one
@@ -110,7 +93,9 @@ class Conversation {
     std::string role;
     TRY_VOID(fields.text("role", role));
     if (role.empty()) return invalid(fields.full_name("role"), "is missing");
-    if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
+    // An answer that ended within its reasoning has no content.
+    if (!fields.any("content") && role != "assistant")
+      return invalid(fields.full_name("content"), "is missing");
     TRY(json::value content, content_of(fields, "content"));
     if (role == "assistant") {
       std::string status;
@@ -126,10 +111,10 @@ class Conversation {
     return {};
   }
 
-  // Returns the content for a chat message: a text, or a list of parts.
+  // Returns the content for a chat message: a text, which is "" if the field is missing, or a list of parts.
   Result<json::value> content_of(Fields& fields, std::string_view field) {
     const json::value* content = fields.any(field);
-    if (!content->is_array()) {
+    if (!content || !content->is_array()) {
       TRY(std::string text, text_of(fields, field));
       return json::value(std::move(text));
     }
@@ -294,7 +279,7 @@ Result<std::vector<ToolList>> read_input(Fields& fields, const ResponseStore& st
                    kMessagesMax, items.size());
   TRY_VOID(resolve_references(items, before, stored));
   Conversation conversation;
-  for (std::size_t i = 0; i < items.size(); ++i)
+  for (const std::size_t i : item_order(items))
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
   images = conversation.take_images();
   ignored = conversation.take_ignored();
@@ -419,7 +404,8 @@ Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequ
   const json::value* conversation = fields.any("conversation");
   if (!previous.empty()) {
     if (conversation) return invalid("conversation", "cannot be combined with previous_response_id");
-    TRY(request.conversation, stored.conversation(previous));
+    TRY(request.conversation,
+        reported_as(stored.conversation(previous), "response_id", "previous_response_id"));
   }
   if (conversation) {
     const json::value* id =
@@ -472,9 +458,9 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   if (!instructions.empty())
     messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
 
-  TRY(request.chat, format_reported_as(reported_as(parse_chat_request(chat, rules), "max_completion_tokens",
-                                                   "max_output_tokens"),
-                                       "text.format"));
+  auto read = reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens");
+  read = reported_as(std::move(read), "tool_choice.function.name", "tool_choice.name");
+  TRY(request.chat, format_reported_as(std::move(read), "text.format"));
   if (request.messages) request.chat.generation.report.token_ids = true;
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);

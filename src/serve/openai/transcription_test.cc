@@ -237,7 +237,7 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
   serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd});
   EXPECT_THAT(error({}, ""), HasSubstr("file: is missing"));
   EXPECT_THAT(error({{"file", "text"}}, ""), HasSubstr("file: must be a file"));
-  EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: the format of the sound is unknown"));
+  EXPECT_THAT(error({}, "not a sound"), HasSubstr("file: Invalid or corrupted audio data"));
   EXPECT_THAT(error({{"language", "xx"}}, chirp()), HasSubstr("language: must be one of en, zh, de, es"));
   EXPECT_THAT(error({{"response_format", "xml"}}, chirp()), HasSubstr("response_format: must be json"));
   EXPECT_THAT(error({{"response_format", "srt"}, {"stream", "true"}}, chirp()),
@@ -259,7 +259,7 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
 
 TEST_F(TranscriptionTest, OtherModelsDoNotHear) {
   serve_text("x");
-  EXPECT_THAT(error({}, chirp()), HasSubstr("the model demo cannot transcribe sound"));
+  EXPECT_THAT(error({}, chirp(), 404), HasSubstr("the model demo cannot transcribe sound"));
 }
 
 TEST(CompressionRatio, IsThatOfPythonsZlib) {

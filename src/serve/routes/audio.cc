@@ -89,8 +89,8 @@ class LanguageFinder final : public OutputSink {
 
 Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool translate) {
   if (!service->options.media.transcription)
-    return invalid("model", "the model {} cannot transcribe sound",
-                   service->options.rules.model_names.front());
+    return field_failure("model", ErrorCode::not_found, "the model {} cannot transcribe sound",
+                         service->options.rules.model_names.front());
   const std::string body = exchange->take_body();
   TRY(const std::vector<http::FormPart> form,
       http::parse_form(exchange->request().headers.find("Content-Type").value_or(""), body));

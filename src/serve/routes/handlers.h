@@ -135,7 +135,8 @@ Result<> rerank(const ServicePtr&, const ExchangePtr&);
 Result<> invocations(const ServicePtr&, const ExchangePtr&);
 
 Result<> create_response(const ServicePtr&, const ExchangePtr&);
-// all methods of the paths below /v1/responses
+Result<> count_response_tokens(const ServicePtr&, const ExchangePtr&);
+// all methods of the other paths below /v1/responses
 Result<> stored_responses(const ServicePtr&, const ExchangePtr&);
 
 // all methods of /v1/conversations

@@ -104,7 +104,9 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool seve
   if (!several && !wanted.at("input").is_string())
     return invalid("prompt", "must be one text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
-  TRY(PoolingPlan plan, plan_embeddings(*service, wanted, openai::request_id_of(request.headers), reply));
+  TRY(openai::EmbeddingRequest texts, openai::parse_embedding_request(wanted, service->options.rules));
+  TRY(PoolingPlan plan,
+      plan_embeddings(*service, std::move(texts), openai::request_id_of(request.headers), reply));
   constexpr std::string_view kRead[] = {"model", "input", "prompt", "truncate", "dimensions", "keep_alive"};
   for (const auto& [key, value] : body) {
     const std::string_view name = key;

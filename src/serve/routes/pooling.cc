@@ -1,5 +1,8 @@
 // Routes of pooling models: /v1/embeddings, /v2/embed, /pooling, /classify, /score and /rerank.
 #include "serve/pooling.h"
+
+#include <memory>
+
 #include "openai/request_id.h"
 #include "serve/pooling_plan.h"
 #include "serve/routes/handlers.h"
@@ -7,15 +10,26 @@
 namespace octavo::routes {
 namespace {
 
-Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, PoolingRoute route) {
-  TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
+Result<> start_pooling(const ServicePtr& service, const ExchangePtr& exchange, PoolingRoute route,
+                       openai::PoolingRequest given) {
   const http::Request& request = exchange->request();
-  TRY(PoolingPlan plan, plan_pooling(*service, route, body, openai::request_id_of(request.headers)));
+  TRY(PoolingPlan plan,
+      plan_pooling(*service, route, std::move(given), openai::request_id_of(request.headers)));
   service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
   plan.account = account_of(*service, request);
   if (request.origin == http::Request::Origin::background) plan.priority = kBackgroundPriority;
   return Pooling::start(service, std::move(plan), exchange);
+}
+
+Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, PoolingRoute route) {
+  TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
+  TRY(openai::PoolingRequest request, parse_pooling(route, body, service->options.rules));
+  const auto waiting = std::make_shared<openai::PoolingRequest>(std::move(request));
+  const auto go_on = [=] { return start_pooling(service, exchange, route, std::move(*waiting)); };
+  auto* const texts = std::get_if<openai::EmbeddingRequest>(waiting.get());
+  if (!texts || !texts->chat) return go_on();
+  return with_media(service, exchange, texts->chat->media, openai::error_response, go_on);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/exact_json.h"
 #include "base/quoted_text.h"
+#include "http/target.h"
 #include "openai/errors.h"
 #include "serve/mcp/session.h"
 #include "serve/mcp/tools.h"
@@ -93,6 +94,18 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
                     [=] { return start_response(service, exchange, std::move(*waiting)); });
 }
 
+Result<> count_response_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(const openai::ResponsesRequest request,
+      openai::parse_responses_request(body, service->options.rules, service->responses));
+  const openai::ChatRequest& chat = request.chat;
+  TRY(const ChatTokens tokens, chat_tokens(*service, chat.prompt, chat.generation.prompt.add_special_tokens,
+                                           prompt_bytes_max(*service, true)));
+  exchange->respond({.body = json::serialize(json::object{{"object", "response.input_tokens"},
+                                                          {"input_tokens", tokens.ids.size()}})});
+  return {};
+}
+
 Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange) {
   const http::Request& request = exchange->request();
   const ResponsePath path = parse_response_path(request.path);
@@ -103,7 +116,13 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
                    "the route {} does not exist; a stored response has /v1/responses/ID, "
                    "/v1/responses/ID/cancel and /v1/responses/ID/input_items",
                    quoted_text(request.path.substr(0, 100)));
-  if (path.action.empty() && reads) return respond_stored(*service, *exchange, path.id);
+  if (path.action.empty() && reads) {
+    if (http::query_value(request.query, "stream") == "true")
+      return invalid("stream",
+                     "must be false: stored responses are not streamed. Read the response again "
+                     "until its status is no longer \"queued\" or \"in_progress\"");
+    return respond_stored(*service, *exchange, path.id);
+  }
   if (path.action == kInputItems && reads) {
     TRY(json::array items, service->responses.input(path.id));
     TRY(const json::object page, item_page(request, std::move(items)));

@@ -38,6 +38,10 @@ constexpr int kDevicesOfHost = 4;
 // Sets whether devices that are opened later support wgmma; the default is false.
 void set_wgmma(bool valid);
 
+// While it is true, all allocations of device memory fail, as if other programs used all of it. In other
+// processes, they fail while the folder $EMULATED_GPU_FULL has a file with the number of the process.
+void set_memory_full(bool full);
+
 // Numbers of launches and copies in all streams: work_done() counts those that have run, and work_waiting()
 // counts those that have not run yet.
 std::uint64_t work_done();

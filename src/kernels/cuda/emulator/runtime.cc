@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -149,7 +150,13 @@ void count_graphs(int more) {
   memory().graphs += static_cast<std::size_t>(more);
 }
 
-std::atomic<bool> has_wgmma = false, opened_wgmma = false;
+std::atomic<bool> has_wgmma = false, opened_wgmma = false, memory_full = false;
+
+bool has_room() {
+  static const char* const folder = std::getenv("EMULATED_GPU_FULL");
+  return !memory_full && (folder == nullptr ||
+                          access((std::string(folder) + "/" + std::to_string(getpid())).c_str(), F_OK) != 0);
+}
 
 // Copies memory. Host memory is accessed when the stream reaches the copy, as with pinned memory.
 void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
@@ -181,6 +188,7 @@ void load_code(const void* kernel) {
 }
 
 void set_wgmma(bool valid) { has_wgmma = valid; }
+void set_memory_full(bool full) { memory_full = full; }
 std::size_t shared_bytes_max() { return opened_wgmma ? kSharedOfHopper : kSharedOfOthers; }
 
 std::uint64_t work_done() {
@@ -241,7 +249,9 @@ Result<void*> allocate(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t whole = (padded + page - 1) / page * page;
-  void* pages = mmap(nullptr, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* pages = has_room() ? mmap(nullptr, whole + page, PROT_NONE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                           : MAP_FAILED;
   if (pages == MAP_FAILED)
     return failure(ErrorCode::resource_exhausted, "no {} bytes of device memory", bytes);
   auto* begin = static_cast<std::byte*>(pages);
