@@ -1,11 +1,10 @@
 """Measures the start of servers with a GGUF file: seconds until ready, seconds until the first token, and peak memory.
 
-    python bench/start.py MODEL.gguf --octavo build/release/octavo [--octavo OTHER] [--llama-python PYTHON] [--rounds 5] [--cold]
+    python bench/start.py MODEL.gguf --octavo build/release/octavo [--octavo OTHER] [--llama-server PROGRAM] [--rounds 5] [--cold]
 
-Engines alternate. The clock starts when Octavo is executed; for llama.cpp (the wheel cyllama, called without a server) it starts
-after the imports of Python. The first token is that of a prompt of 16 tokens, sent once the engine is ready. Peak memory is the maximum of
-the resident memory of all processes of the engine, sampled every 5 ms, relative to the size of the file. --cold removes the file from
-the page cache before each start.
+Engines alternate. The clock starts when the server is executed. The first token is that of a prompt of 16 tokens, sent once the server is
+ready. Peak memory is the maximum of the resident memory of all processes of the server, sampled every 5 ms, relative to the size of the
+file. --cold removes the file from the page cache before each start.
 """
 
 from __future__ import annotations
@@ -24,20 +23,6 @@ PROMPT = list(range(100, 116))
 CONTEXT = 2048
 # After eight requests, Octavo has converted all matrices (src/kernels/cpu/late_panels.h).
 LATER_REQUESTS = 8
-
-LLAMA_CPP = f"""
-import sys
-from cyllama.llama import llama_cpp as l
-print("imported", flush=True)
-model = l.LlamaModel(sys.argv[1], l.LlamaModelParams())
-options = l.LlamaContextParams()
-options.n_ctx, options.n_threads, options.n_threads_batch = {CONTEXT}, int(sys.argv[2]), int(sys.argv[2])
-context = l.LlamaContext(model, options)
-print("ready", flush=True)
-assert context.decode(l.llama_batch_get_one({PROMPT})) == 0
-print("token", flush=True)
-"""
-
 
 def tree(pid: int) -> list[int]:
     """Returns the ids of a process and of its descendants, which any of its threads may have started."""
@@ -76,11 +61,17 @@ class Memory(threading.Thread):
         return self.peak
 
 
-def octavo(binary: str, model: str, threads: int) -> tuple[float, float, int]:
-    port = 20000 + os.getpid() % 20000
+def octavo(binary: str, model: str, threads: int, port: int) -> list[str]:
+    return [binary, "serve", model, "--port", str(port), "--cpu-threads", str(threads), "--max-model-len", str(CONTEXT)]
+
+
+def llama_server(binary: str, model: str, threads: int, port: int) -> list[str]:
+    return [binary, "-m", model, "--port", str(port), "--threads", str(threads), "--ctx-size", str(CONTEXT), "--parallel", "1"]
+
+
+def measure(command: list[str], port: int) -> tuple[float, float, int]:
     url = f"http://127.0.0.1:{port}"
     began = time.perf_counter()
-    command = [binary, "serve", model, "--port", str(port), "--cpu-threads", str(threads), "--max-model-len", str(CONTEXT)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     memory = Memory(process.pid)
     while process.poll() is None:
@@ -102,20 +93,6 @@ def octavo(binary: str, model: str, threads: int) -> tuple[float, float, int]:
     return ready, first, peak
 
 
-def llama_cpp(python: str, model: str, threads: int) -> tuple[float, float, int]:
-    process = subprocess.Popen(
-        [python, "-c", LLAMA_CPP, model, str(threads)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    memory = Memory(process.pid)
-    times = {}
-    for line in process.stdout:
-        times[line.strip()] = time.perf_counter()
-    peak = memory.stop()
-    if process.wait() != 0:
-        raise RuntimeError(f"{python} ended with {process.returncode}: has it the package cyllama?")
-    return times["ready"] - times["imported"], times["token"] - times["imported"], peak
-
-
 def drop(path: str) -> None:
     with open(path, "rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -125,21 +102,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--octavo", action="append", required=True)
-    parser.add_argument("--llama-python")
+    parser.add_argument("--llama-server", action="append", default=[])
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cold", action="store_true")
     args = parser.parse_args()
-    engines = [(binary, octavo) for binary in args.octavo]
-    if args.llama_python:
-        engines.append((args.llama_python, llama_cpp))
+    port = 20000 + os.getpid() % 20000
+    engines = {
+        binary: command(binary, args.model, args.threads, port)
+        for command, binaries in ((octavo, args.octavo), (llama_server, args.llama_server))
+        for binary in binaries
+    }
     size = os.path.getsize(args.model)
-    figures: dict[str, list[tuple[float, float, int]]] = {name: [] for name, _ in engines}
+    figures: dict[str, list[tuple[float, float, int]]] = {name: [] for name in engines}
     for _ in range(args.rounds):
-        for name, measure in engines:
+        for name, command in engines.items():
             if args.cold:
                 drop(args.model)
-            figures[name].append(measure(name, args.model, args.threads))
+            figures[name].append(measure(command, port))
     for name, rows in figures.items():
         columns = [(statistics.median(column), min(column), max(column)) for column in zip(*rows)]
         (ready, first, peak) = columns

@@ -40,11 +40,13 @@ cd "$(dirname "$0")/.."
 out=build/gpu_check
 programs=(octavo kernels_test model_test engine_test draft_tokens_soak)
 # Amounts of work: one of `share` tests runs, steps take `slower` times as long; arguments of the parts that measure.
-dry='' slower=1 share=1 tokens=64 prompts=256 input=512 requests=300 batch=16
+# small: flags of engines on the emulated GPU, which is too slow to run the largest steps once at the start.
+dry='' slower=1 share=1 small='' tokens=64 prompts=256 input=512 requests=300 batch=16
 ops=(--device cuda --filter Llama-3-8B) decode=() engine=()
 if [ "${1:-}" = dry ]; then
   shift
   out=build/gpu_check_dry
+  small='--max-num-batched-tokens 64 --num-gpu-blocks-override 64 --max-model-len 512'
   dry=1 slower=10 share=40 tokens=4 prompts=4 input=16 requests=2 batch=2
   ops=(--device cpu --filter Llama-3.2-1B rotary)
   decode=(--device cpu --shape llama-100m --batches 1 --context 64)
@@ -117,7 +119,7 @@ else
 fi
 
 # The backend itself reports whether there is a device.
-if ! "$bin/octavo" generate models/demo --device cuda --max-tokens 4 -p "One two three" >"$out/first_light.log" 2>&1; then
+if ! "$bin/octavo" generate models/demo --device cuda $small --max-tokens 4 -p "One two three" >"$out/first_light.log" 2>&1; then
   cat "$out/first_light.log"
   echo "gpu_check: built for CUDA, but the backend could not start here; nothing ran on a GPU"
   exit 3
@@ -169,7 +171,7 @@ shards() {
 # Tests a server on a separate port: the load, and the end after a signal.
 serve() {
   local port=18731 server answered=0
-  "$bin/octavo" serve models/demo --device cuda --host 127.0.0.1 --port $port --max-num-seqs 64 &
+  "$bin/octavo" serve models/demo --device cuda $small --host 127.0.0.1 --port $port --max-num-seqs 64 &
   server=$!
   for _ in $(seq 600); do
     (: >"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
@@ -186,7 +188,7 @@ serve() {
 # gets the answer with complete() (prints the answer once).
 answer() {
   local port=18732 server status=0
-  "$bin/octavo" serve "${MODEL:-models/demo}" --device cuda --dtype float32 --host 127.0.0.1 --port $port --max-num-seqs 4 "$@" &
+  "$bin/octavo" serve "${MODEL:-models/demo}" --device cuda $small --dtype float32 --host 127.0.0.1 --port $port --max-num-seqs 4 "$@" &
   server=$!
   python3 - $port "${ASK:-complete()}" "$tokens" <<'PYTHON' || status=1
 import json, os, subprocess, sys, time, urllib.request
@@ -251,14 +253,14 @@ ranks() {
 card() {
   nvidia-smi --query-gpu=name,compute_cap,memory.total,driver_version --format=csv
   "$bin/octavo" doctor | grep -E '^(gpu|nccl) '
-  CUDA_DISABLE_PTX_JIT=1 "$bin/octavo" generate models/demo --device cuda --max-tokens 4 -p "One two three"
+  CUDA_DISABLE_PTX_JIT=1 "$bin/octavo" generate models/demo --device cuda $small --max-tokens 4 -p "One two three"
 }
 # The times of products in every format, and of decode steps with KV caches of 8 bits.
 number_times() {
   "$bin/octavo" bench ops $ops --repeats 5 | grep -Ei 'fp8|int8|int4|mxfp4|q[2-8]_|bf16'
   for dtype in auto fp8 int8_per_token_head; do
     echo "KV cache: $dtype"
-    "$bin/octavo" bench latency models/demo --device cuda --kv-cache-dtype $dtype --batch-size "$batch" --input-len "$input" --output-len "$tokens" \
+    "$bin/octavo" bench latency models/demo --device cuda $small --kv-cache-dtype $dtype --batch-size "$batch" --input-len "$input" --output-len "$tokens" \
       --num-iters-warmup 2 --num-iters 3
   done
 }
@@ -299,7 +301,7 @@ host_experts() {
     done
   done
   for layers in 1 2 1000; do
-    "$bin/octavo" bench latency models/demo-moe --device cuda --n-cpu-moe $layers --batch-size 1 --input-len "$input" --output-len "$tokens" \
+    "$bin/octavo" bench latency models/demo-moe --device cuda $small --n-cpu-moe $layers --batch-size 1 --input-len "$input" --output-len "$tokens" \
       --num-iters-warmup 2 --num-iters 3
   done
 }
@@ -335,13 +337,13 @@ drafts() {
       echo "batch $size ${method:-none}"
       flags=()
       [ -z "$method" ] || flags=(--speculative-config "$method")
-      "$bin/octavo" bench latency models/demo --device cuda --batch-size "$size" --input-len 32 --output-len $((2 * tokens)) --num-iters-warmup 3 --num-iters 5 \
+      "$bin/octavo" bench latency models/demo --device cuda $small --batch-size "$size" --input-len 32 --output-len $((2 * tokens)) --num-iters-warmup 3 --num-iters 5 \
         "${flags[@]}"
     done
   done
 }
 export -f serve answer ranks card number_times sleeps refusals host_experts stores guesses drafts cases shards
-export bin out dry share tokens prompts input requests batch
+export bin out dry share small tokens prompts input requests batch
 # The steps that call functions get these arguments as text.
 ops=${ops[*]}
 export ops

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import free_port, serve
+from conftest import free_port, http_client, running, serve
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build/release"
@@ -95,20 +95,35 @@ def test_the_image_knows_whether_its_server_answers(file):
     assert status(free_port()) != 0
 
 
-CUDA_PROGRAM = ROOT / "build/cuda/octavo"
+def cuda_program(kind, folder):
+    """Returns the program with CUDA: of the build tree, or of the tarball of `make package PRESET=cuda`."""
+    if kind == "build":
+        found = list((ROOT / "build/cuda").glob("octavo"))
+    else:
+        for tarball in (ROOT / "build/package-cuda").glob("octavo-*.tar.gz"):
+            shutil.unpack_archive(tarball, folder)
+        found = list(folder.glob("octavo-*/bin/octavo"))
+    if not found:
+        pytest.skip(f"no {kind} with CUDA")
+    return found[0]
 
 
-@pytest.mark.skipif(not CUDA_PROGRAM.exists(), reason="no build with CUDA (cmake --preset cuda)")
-def test_a_build_with_cuda_runs_on_a_machine_without_a_gpu():
+@pytest.mark.parametrize("kind", ["build", "tarball"])
+def test_a_program_with_cuda_runs_on_a_machine_without_a_gpu(kind, tmp_path):
     """CUDA_VISIBLE_DEVICES hides the GPUs of a machine that has some."""
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    program = cuda_program(kind, tmp_path)
 
     def octavo(*arguments):
-        return subprocess.run([CUDA_PROGRAM, *arguments], env=environment, capture_output=True, text=True, timeout=300)
+        return subprocess.run([program, *arguments], env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, capture_output=True,
+                              text=True, timeout=300)
 
-    missing = r"no NVIDIA driver for CUDA 13\.\d or later is installed on this machine|this machine has no NVIDIA GPU"
-    assert re.search(rf"^gpu +({missing})$", octavo("doctor").stdout, re.MULTILINE)
+    missing = r"no NVIDIA driver for CUDA 13 is installed on this machine: install version \d+ or later|this machine has no NVIDIA GPU"
+    page = octavo("doctor").stdout
+    assert re.search(rf"^gpu +({missing})$", page, re.MULTILINE) and re.search(r"^nccl +\S", page, re.MULTILINE)
     alone = octavo("generate", "models/demo", "-p", "One rainy morning in", "--max-tokens", "8")
     assert alone.returncode == 0 and alone.stdout.strip() and re.search(missing, alone.stderr)
     refused = octavo("generate", "models/demo", "-p", "One", "--device", "cuda")
     assert refused.returncode == 2 and re.search(missing, refused.stderr)
+    with running(f"env CUDA_VISIBLE_DEVICES= {program} serve models/demo --port {{port}}") as (_, base):
+        reply = http_client.post(base + "/v1/completions", json={"model": "models/demo", "prompt": "One", "max_tokens": 4})
+        assert reply.json()["usage"]["completion_tokens"] > 0

@@ -96,10 +96,10 @@ __global__ void delta_kernel(GatedDeltaArgs p) {
   float* state = sequence.state + head * keys * values + column;
   if (sequence.begins() && has_column)
     for (std::int64_t i = 0; i < keys; ++i) state[i * values] = 0;
-  const float factor = expf(items<float>(p.a_log)[head]);
+  const float rate = expf(items<float>(p.a_log)[head]);
   const auto decay = [&](float a) {
-    if (p.least_log < 0) return expf(p.least_log / (1 + expf(-factor * a)));
-    return expf(-factor * softplus(a));
+    if (p.least_log < 0) return expf(p.least_log / (1 + expf(-rate * a)));
+    return expf(-rate * softplus(a));
   };
 
   // `to` = the head of qkv that begins at `from`, divided by its norm

@@ -12,6 +12,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kLeastMajor = 8;  // major compute capability that the kernels need
+constexpr int kLeastDriver = 580;  // first version of the driver with CUDA 13
 
 std::atomic<int> chosen_device = 0;
 
@@ -60,8 +61,9 @@ Result<DeviceInfo> open(int number) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
-    return invalid("device", "no NVIDIA driver for CUDA {}.{} or later is installed on this machine",
-                   CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    return invalid("device",
+                   "no NVIDIA driver for CUDA {} is installed on this machine: install version {} or later",
+                   CUDART_VERSION / 1000, kLeastDriver);
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
     return invalid("device", "this machine has no NVIDIA GPU");
   if (status != cudaSuccess) return invalid("device", "CUDA cannot be used: {}", cudaGetErrorString(status));
