@@ -243,8 +243,8 @@ void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, con
                      });
 }
 
-// Passes on a request whose path has the id of a stored response or conversation. Returns false if the path has
-// none, or no model was loaded yet.
+// Passes on a request whose path has the id of a stored response or conversation. Returns false if the path
+// has none, or no model was loaded yet.
 bool ModelHandler::pass_on_to_owner(const ApiKeys& keys, const ExchangePtr& exchange,
                                     const std::string& stored_id) const {
   if (stored_id.empty()) return false;

@@ -12,9 +12,9 @@
 #include "serve/anthropic/cache_control.h"
 #include "serve/anthropic/message_tools.h"
 #include "serve/anthropic/tool_changes.h"
-#include "serve/openai/tool_names.h"
 #include "serve/openai/result_order.h"
 #include "serve/openai/structured_output.h"
+#include "serve/openai/tool_names.h"
 
 namespace octavo::anthropic {
 

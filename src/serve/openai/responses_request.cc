@@ -6,8 +6,8 @@
 #include "base/exact_json.h"
 #include "serve/openai/client_tools.h"
 #include "serve/openai/item_references.h"
-#include "serve/openai/tool_names.h"
 #include "serve/openai/result_order.h"
+#include "serve/openai/tool_names.h"
 
 namespace octavo::openai {
 
