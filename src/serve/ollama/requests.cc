@@ -35,7 +35,6 @@ constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",
                                      "suffix", "raw",      "stream",   "format",    "options",
                                      "think",  "context",  "template", "keep_alive"};
 
-// Replaces the field's name in the error with the name that the client used.
 // Returns "messages[1].images[0]" for "messages[1].content[0].image_url", and other names unchanged.
 std::string image_name(std::string field) {
   constexpr std::string_view kParts = "].content[", kUrl = ".image_url";
@@ -45,6 +44,7 @@ std::string image_name(std::string field) {
   return field.replace(parts, kParts.size(), "].images[");
 }
 
+// Replaces the field's name in the error with the name that the client used.
 Error renamed(Error error) {
   for (const auto& [theirs, ours] : kOptions)
     if (error.field == ours) error.field = fmt::format("options.{}", theirs);
