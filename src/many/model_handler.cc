@@ -5,17 +5,20 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/exact_json.h"
 #include "base/out_of_memory.h"
 #include "fleet/scan/request_scan.h"
 #include "http/target.h"
 #include "many/merge_metrics.h"
 #include "many/model_reports.h"
+#include "openai/ollama_names.h"
 #include "openai/protocol_errors.h"
 #include "record/record_counters.h"
 #include "serve/ollama/keep_alive.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/page.h"
 #include "serve/process_metrics.h"
+#include "serve/routes/abort.h"
 #include "serve/routes/handlers.h"
 #include "serve/routes/routes.h"
 
@@ -142,8 +145,10 @@ void ModelHandler::read_body(const ApiKeys& keys, const ExchangePtr& exchange) {
   const std::string name = model_name(exchange->request(), route.model, options_.root_path);
   const std::string_view path = local_path(exchange->request().path, options_.root_path);
   const bool ollama = openai::protocol_of(path) == openai::Protocol::ollama;
-  ollama ? obey_keep_alive(keys, exchange, name, route.timeout_s)
-         : pass_on(keys, exchange, name, route.timeout_s);
+  if (ollama) return obey_keep_alive(keys, exchange, name, route.timeout_s);
+  const std::string stored_id = route.session.empty() ? route.stored_id : "";
+  if (name.empty() && (abort(path, exchange) || pass_on_to_owner(keys, exchange, stored_id))) return;
+  pass_on(keys, exchange, name, route.timeout_s, stored_id);
 }
 
 // A request without a body names its model in the query. Otherwise it must not load one: it may only be a
@@ -155,6 +160,8 @@ void ModelHandler::pass_on_without_body(const ApiKeys& keys, const ExchangePtr& 
   if (!name.empty()) return pass_on(keys, exchange, name, 0);
   if (auto refusal = refused_by_routes(request, table_->source(0).options.serve))
     return exchange->respond(*std::move(refusal));
+  const fleet::RouteRequest scanned = fleet::scan_request(request);
+  if (scanned.session.empty() && pass_on_to_owner(keys, exchange, scanned.stored_id)) return;
   const auto protocol = openai::protocol_of(path);
   if (path != "/octavo/live")
     return exchange->respond(openai::error_response_in(
@@ -218,7 +225,7 @@ Call ModelHandler::call_of(const ExchangePtr& exchange, std::size_t model, doubl
 }
 
 void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& name,
-                           double timeout_s) {
+                           double timeout_s, const std::string& stored_id) {
   // As in vLLM, a request without a model gets the first one.
   const auto model = name.empty() ? std::optional<std::size_t>(0) : find(name);
   const std::string_view path = local_path(exchange->request().path, options_.root_path);
@@ -227,17 +234,66 @@ void ModelHandler::pass_on(const ApiKeys& keys, const ExchangePtr& exchange, con
     return exchange->respond(*std::move(refusal));
   const auto protocol = openai::protocol_of(path);
   table_->service_of(*model, call_of(exchange, *model, timeout_s),
-                     [&keys, exchange, protocol](const Result<std::shared_ptr<Service>>& service) {
-                       if (service) return route(*service, keys, exchange);
-                       exchange->respond(openai::error_response_in(protocol, service.error()));
+                     [self = shared_from_this(), &keys, exchange, protocol,
+                      stored_id](const Result<std::shared_ptr<Service>>& service) {
+                       if (!service)
+                         return exchange->respond(openai::error_response_in(protocol, service.error()));
+                       self->lend(stored_id, **service);
+                       route(*service, keys, exchange);
                      });
+}
+
+// Passes on a request whose path has the id of a stored response or conversation. Returns false if the path
+// has none, or no model was loaded yet.
+bool ModelHandler::pass_on_to_owner(const ApiKeys& keys, const ExchangePtr& exchange,
+                                    const std::string& stored_id) const {
+  if (stored_id.empty()) return false;
+  auto service = owner_of(stored_id);
+  if (!service) service = loaded_service();  // answers that the id is unknown
+  if (!service) return false;
+  if (exchange->request().method == "DELETE")
+    for (const auto& other : services())
+      if (other != service) (void)other->responses.forget(stored_id);  // copies of lend()
+  route(service, keys, exchange);
+  return true;
+}
+
+// Returns the service that stores the response or conversation; null if none does.
+std::shared_ptr<Service> ModelHandler::owner_of(const std::string& stored_id) const {
+  for (auto& service : services())
+    if (service->responses.response(stored_id) || service->responses.conversations().show(stored_id))
+      return service;
+  return nullptr;
+}
+
+// Copies a finished response of another model, so that this model can continue it.
+void ModelHandler::lend(const std::string& stored_id, Service& to) const {
+  if (stored_id.empty() || to.responses.response(stored_id)) return;
+  const auto owner = owner_of(stored_id);
+  if (!owner) return;
+  auto response = owner->responses.response(stored_id);
+  const auto conversation = owner->responses.conversation(stored_id);
+  if (response && conversation)
+    to.responses.finish(stored_id, *std::move(response), exact_json_text(*conversation));
+}
+
+// Aborts requests of all models. Returns false for other paths.
+bool ModelHandler::abort(std::string_view path, const ExchangePtr& exchange) const {
+  const bool all = path == "/abort_requests";
+  if (!all && path != "/inference/v1/abort_requests") return false;
+  if (auto refusal = refused_by_routes(exchange->request(), table_->source(0).options.serve)) {
+    exchange->respond(*std::move(refusal));
+    return true;
+  }
+  const auto done = routes::abort_named(services(), exchange, all);
+  if (!done) exchange->respond(openai::error_response_in(openai::Protocol::openai, done.error()));
+  return true;
 }
 
 // Ollama's clients add ":latest" to names. Reads files only for names that no list has.
 std::optional<std::size_t> ModelHandler::find(std::string_view name) const {
-  constexpr std::string_view kTag = ":latest";
-  const bool tagged = name.ends_with(kTag);
-  const std::string_view untagged = name.substr(0, name.size() - (tagged ? kTag.size() : 0));
+  const std::string_view untagged = openai::without_latest(name);
+  const bool tagged = untagged != name;
   auto model = table_->find_listed(name);
   if (!model && tagged) model = table_->find_listed(untagged);
   if (!model) model = table_->find_in_folders(name);

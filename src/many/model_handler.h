@@ -34,7 +34,10 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   std::optional<http::Response> own_page(std::string_view path) const;
   bool change_model(std::string_view path, const ExchangePtr& exchange);
   void read_body(const ApiKeys& keys, const ExchangePtr& exchange);
-  void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s);
+  // stored_id: id of the response that the request continues; "": none
+  void pass_on(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model, double timeout_s,
+               const std::string& stored_id = "");
+  bool pass_on_to_owner(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& stored_id) const;
   void pass_on_without_body(const ApiKeys& keys, const ExchangePtr& exchange, std::string_view path);
   void obey_keep_alive(const ApiKeys& keys, const ExchangePtr& exchange, const std::string& model,
                        double timeout_s);
@@ -42,6 +45,9 @@ class ModelHandler final : public ApiHandler, public std::enable_shared_from_thi
   Call call_of(const ExchangePtr& exchange, std::size_t model, double timeout_s) const;
   http::Response unread_cost(std::string_view id) const;
   std::shared_ptr<Service> loaded_service() const;
+  std::shared_ptr<Service> owner_of(const std::string& stored_id) const;
+  void lend(const std::string& stored_id, Service& to) const;
+  bool abort(std::string_view path, const ExchangePtr& exchange) const;
   std::optional<std::size_t> find(std::string_view name) const;
   http::Response no_model(std::string_view path, std::string_view name) const;
   std::string metrics() const;

@@ -76,6 +76,43 @@ TEST_F(MessagesTest, CallsAreBlocks) {
   EXPECT_EQ(called.at("content").at(0).at("input").at("x"), 1);
 }
 
+TEST_F(MessagesTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
+  // A call of more than 1 KiB is sent in pieces. Lengths differ, so that a step also has the end of the call
+  // and the text after it.
+  int length = 1100;
+  serve(
+      [&](const Request&, int) {
+        const std::string value(static_cast<std::size_t>(length), 'a');
+        const std::string call =
+            R"(<tool_call>{"name":"f","arguments":{"x":")" + value + R"("}}</tool_call>Done.)";
+        return Script{.tokens = ending(call), .tokens_per_step = 40};
+      },
+      [](ServeOptions& options, http::ServerOptions&) {
+        options.rules.max_model_len = 4000;
+        options.rules.tool_dialect = grammar::tool_dialect("hermes");
+      });
+  for (; length < 1140; ++length) {
+    std::string input, text;
+    std::vector<std::string> blocks;
+    const std::string tools =
+        R"("max_tokens":3000,"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}])";
+    for (const std::string& event :
+         events(post("/v1/messages",
+                     R"({"model":"demo","messages":[{"role":"user","content":"Hi"}],)" + tools + "}"))) {
+      const json::value got = json::parse(event);
+      if (got.at("type") == "content_block_start")
+        blocks.emplace_back(got.at("content_block").at("type").as_string());
+      if (got.at("type") != "content_block_delta") continue;
+      const json::object& delta = got.at("delta").as_object();
+      if (delta.contains("partial_json")) input += delta.at("partial_json").as_string();
+      if (delta.contains("text")) text += delta.at("text").as_string();
+    }
+    ASSERT_THAT(blocks, ElementsAre("tool_use", "text")) << length;
+    ASSERT_EQ(json::parse(input).at("x").as_string().size(), static_cast<std::size_t>(length));
+    ASSERT_EQ(text, "Done.");
+  }
+}
+
 TEST_F(MessagesTest, ResultsOfToolsAreMessages) {
   serve_text("ok");
   message("", R"([{"role":"user","content":"Hi"},
@@ -265,13 +302,16 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
               ::testing::HasSubstr("model"));
 }
 
-TEST_F(MessagesTest, AnUnknownForcedToolIsNamed) {
+TEST_F(MessagesTest, ErrorsNameItsOwnFields) {
   serve_text("x");
-  const http::Response refused =
-      post("/v1/messages",
-           body(R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"})"));
-  EXPECT_EQ(json::parse(refused.body).at("error").at("message"),
+  const auto error = [&](const std::string& fields) {
+    const http::Response refused = post("/v1/messages", body(fields));
+    return std::string(json::parse(refused.body).at("error").at("message").as_string());
+  };
+  EXPECT_EQ(error(R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"g"})"),
             "tool_choice.name: g is not in the list of tools");
+  EXPECT_TRUE(error(R"("tools":[{"name":1,"input_schema":{}}])").starts_with("tools[0].name: "));
+  EXPECT_TRUE(error(R"("output_config":{"effort":1})").starts_with("output_config.effort: "));
 }
 
 TEST_F(MessagesTest, DocumentsOfTextAreText) {

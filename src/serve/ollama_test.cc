@@ -123,6 +123,30 @@ TEST_F(OllamaTest, CallsComeWhole) {
   EXPECT_EQ(got.at("message").at("tool_calls").as_array().size(), 2U);
 }
 
+TEST_F(OllamaTest, NamesMayHaveATagOnAllRoutes) {
+  serve_text("x");
+  for (const std::string name : {"demo", "demo:latest"})
+    EXPECT_EQ(post("/v1/completions", R"({"model":")" + name + R"(","prompt":"a"})").status, 200) << name;
+  for (const std::string name : {"other:latest", ":latest", "demo:7b"})
+    EXPECT_EQ(post("/v1/completions", R"({"model":")" + name + R"(","prompt":"a"})").status, 404) << name;
+}
+
+TEST_F(OllamaTest, ErrorsNameItsOwnFields) {
+  serve_text("1");
+  const auto error = [&](const std::string& path, const std::string& fields) {
+    const http::Response refused = post(path, R"({"model":"demo","stream":false,)" + fields + "}");
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    return std::string(json::parse(refused.body).at("error").as_string());
+  };
+  EXPECT_TRUE(error("/api/chat", R"("messages":[{"role":"user","content":"Hi","images":["YQ=="]}])")
+                  .starts_with("messages[0].images[0]: "));
+  EXPECT_TRUE(
+      error("/api/generate", R"("prompt":"Hi","system":"s","images":["YQ=="])").starts_with("images[0]: "));
+  reply("/api/generate", R"({"model":"demo","stream":false,"prompt":"Hi","format":{"type":"integer"}})");
+  ASSERT_TRUE(engine_->last_request.grammar);
+  EXPECT_EQ(engine_->last_request.grammar->field, "format");
+}
+
 TEST_F(OllamaTest, ARequestWithoutAPromptLoads) {
   serve_text("x");
   const json::object got = reply("/api/generate", R"({"model":"demo"})");

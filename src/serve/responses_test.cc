@@ -320,7 +320,7 @@ TEST_F(ResponsesTest, InputItemsAreThereBeforeTheEnd) {
 
 TEST_F(ResponsesTest, TheStoreIsBounded) {
   serve([](const Request&, int) { return Script{.tokens = ending("Hello")}; },
-        [](ServeOptions& options, http::ServerOptions&) { options.response_store_bytes = 8 << 10; });
+        [](ServeOptions& options, http::ServerOptions&) { options.responses.bytes_max = 8 << 10; });
   const std::string first(respond(R"("input":"Hi")").at("id").as_string());
   EXPECT_EQ(get(first).status, 200);
   std::string last;
@@ -347,6 +347,9 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","tools":[{"type":"function","name":"f"}],
                      "tool_choice":{"type":"function","name":"g"})"),
             "tool_choice.name");
+  EXPECT_EQ(field(R"("input":"a","tools":[{"type":"function","name":"f","strict":"x"}])"), "tools[0].strict");
+  EXPECT_EQ(field(R"("input":"a","tools":[{"type":"function"}])"), "tools[0].name");
+  EXPECT_EQ(field(R"("input":"a","reasoning":{"effort":1})"), "reasoning.effort");
   EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"grammar"}})"), "text.format.type");
   EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"json_schema","name":"x"}})"),
             "text.format.schema");

@@ -1,6 +1,7 @@
 // Namespaces and custom tools of /v1/responses, as Codex sends them.
 #include <gmock/gmock.h>
 
+#include "grammar/tool_dialect.h"
 #include "serve/openai/responses_tools.h"
 #include "serve/serve_fixture.h"
 
@@ -139,6 +140,41 @@ TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
   }
   EXPECT_EQ(input, "ab");
   EXPECT_EQ(done, "ab");
+}
+
+TEST_F(ResponsesToolsTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
+  // A call of more than 1 KiB is sent in pieces. Lengths differ, so that a step also has the end of the call
+  // and the text after it.
+  int length = 1100;
+  serve(
+      [&](const Request&, int) {
+        const std::string value(static_cast<std::size_t>(length), 'a');
+        const std::string call =
+            R"(<tool_call>{"name":"f","arguments":{"x":")" + value + R"("}}</tool_call>Done.)";
+        return Script{.tokens = ending(call), .tokens_per_step = 40};
+      },
+      [](ServeOptions& options, http::ServerOptions&) {
+        options.rules.max_model_len = 4000;
+        options.rules.tool_dialect = grammar::tool_dialect("hermes");
+      });
+  for (; length < 1140; ++length) {
+    std::string pieces, text;
+    std::vector<std::string> items;
+    for (const std::string& event : events(post("/v1/responses", R"({"input":"Hi","stream":true,
+             "tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]})"))) {
+      const json::value got = json::parse(event);
+      const std::string type(got.at("type").as_string());
+      if (type == "response.function_call_arguments.delta") pieces += got.at("delta").as_string();
+      if (type == "response.output_text.delta") text += got.at("delta").as_string();
+      if (type != "response.output_item.done") continue;
+      const json::object& item = got.at("item").as_object();
+      items.emplace_back(item.at("type").as_string());
+      if (items.back() == "function_call") EXPECT_EQ(item.at("arguments"), pieces);
+    }
+    ASSERT_THAT(items, ::testing::ElementsAre("function_call", "message")) << length;
+    ASSERT_EQ(json::parse(pieces).at("x").as_string().size(), static_cast<std::size_t>(length));
+    ASSERT_EQ(text, "Done.");
+  }
 }
 
 TEST_F(ResponsesToolsTest, MalformedToolsAreRefused) {

@@ -383,3 +383,35 @@ def test_names_on_the_command_line(tmp_path):
     with serve("--models", str(tmp_path), *flags) as base:
         assert set(state(base)) == {"one", "two"}
         assert complete(base, "one").status_code == 200
+
+
+def test_responses_belong_to_all_models(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", "b")) as base:
+        def respond(model, **more):
+            body = {"model": model, "input": "Where does Mira live?", "max_output_tokens": 4, **more}
+            answer = http_client.post(base + "/v1/responses", json=body)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        first = respond("b")["id"]
+        assert http_client.get(f"{base}/v1/responses/{first}").json()["model"] == "b"
+        assert loaded(base) == {"b"}, "a stored response needs no model"
+        items = http_client.get(f"{base}/v1/responses/{respond('a', previous_response_id=first)['id']}/input_items")
+        assert len(items.json()["data"]) == 3
+        conversation = http_client.post(base + "/v1/conversations?model=b", json={}).json()["id"]
+        respond("b", conversation=conversation)
+        assert len(http_client.get(f"{base}/v1/conversations/{conversation}/items").json()["data"]) == 2
+        assert http_client.delete(f"{base}/v1/responses/{first}").status_code == 200
+        assert http_client.get(f"{base}/v1/responses/{first}").status_code == 404
+
+
+def test_an_abort_reaches_every_model(tmp_path):
+    with serve("--models", models_file(tmp_path, "a", "b")) as base:
+        complete(base, "a", tokens=1)
+        body = {"model": "b", "prompt": "Once", "max_tokens": 1000, "ignore_eos": True, "stream": True, "request_id": "r"}
+        with http_client.stream("POST", base + "/v1/completions", json=body) as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            aborted = http_client.post(base + "/inference/v1/abort_requests", json={"request_ids": ["r"]})
+            assert aborted.json()["aborted"] == 1
+            assert '"finish_reason":"abort"' in "".join(lines)

@@ -104,6 +104,7 @@ void Forwarding::admit() {
     return answer(proxy_error(request.path, error));
   }
   if (!route.stored_id.empty()) owner_ = name_of(context_.stored.find(route.stored_id));
+  if (!balancer_.knows(route.model)) in_.drop_tag();
   balancer_.knows(route.model) ? enter() : find_model();
 }
 

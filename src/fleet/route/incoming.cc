@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "fleet/relay/relay.h"
 #include "fleet/scan/request_scan.h"
+#include "openai/ollama_names.h"
 #include "openai/request_id.h"
 #include "openai/routes.h"
 
@@ -84,6 +85,7 @@ bool Incoming::knows_length() const {
 }
 
 void Incoming::name_no_model() { route_.model.clear(); }
+void Incoming::drop_tag() { route_.model.resize(openai::without_latest(route_.model).size()); }
 
 bool Incoming::explains() const { return request().headers.find("X-Octavo-Explain").has_value(); }
 

@@ -46,6 +46,7 @@ class Incoming {
   bool knows_length() const;
   // removes the model, so that any worker may get the request and report the unknown model
   void name_no_model();
+  void drop_tag();  // removes Ollama's tag ":latest" from the model's name
 
   // Returns the HTTP request for this endpoint. `again` must be set if an earlier attempt has used some of
   // the time until the client's deadline.

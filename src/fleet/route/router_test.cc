@@ -264,6 +264,7 @@ TEST_F(RouterTest, FormsAndPathsNameModels) {
   const std::string form = "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nlora-b\r\n--x--\r\n";
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(get("/v1/models/lora-b").body.starts_with("lora-b"));
+    EXPECT_TRUE(post(R"({"model": "lora-b:latest"})").body.starts_with("lora-b")) << "as Ollama's clients";
     EXPECT_TRUE(post(form, {{"Content-Type", "multipart/form-data; boundary=x"}}).body.starts_with("lora-b"));
   }
 }

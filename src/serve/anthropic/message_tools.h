@@ -10,8 +10,8 @@
 
 namespace octavo::anthropic {
 
-// Adds `tools`, `tool_choice` and `parallel_tool_calls` to the chat. Adds the types of tools that had no effect
-// to `unknown`.
+// Adds `tools`, `tool_choice` and `parallel_tool_calls` to the chat. Adds the types of tools that had no
+// effect to `unknown`.
 Result<> convert_tools(openai::Fields& fields, boost::json::object& chat, std::vector<std::string>& unknown);
 
 Result<> refuse_servers(openai::Fields& fields);

@@ -14,6 +14,7 @@
 #include "serve/anthropic/tool_changes.h"
 #include "serve/openai/result_order.h"
 #include "serve/openai/structured_output.h"
+#include "serve/openai/tool_names.h"
 
 namespace octavo::anthropic {
 
@@ -392,7 +393,8 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");
-  read = openai::reported_as(std::move(read), "tool_choice.function.name", "tool_choice.name");
+  read = openai::reported_as(std::move(read), "reasoning_effort", "output_config.effort");
+  read = openai::tools_reported_as(std::move(read), "input_schema");
   if (!body.contains("response_format"))
     read = openai::format_reported_as(
         std::move(read), body.contains("output_format") ? "output_format" : "output_config.format");

@@ -35,6 +35,15 @@ constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",
                                      "suffix", "raw",      "stream",   "format",    "options",
                                      "think",  "context",  "template", "keep_alive"};
 
+// Returns "messages[1].images[0]" for "messages[1].content[0].image_url", and other names unchanged.
+std::string image_name(std::string field) {
+  constexpr std::string_view kParts = "].content[", kUrl = ".image_url";
+  const std::size_t parts = field.find(kParts);
+  if (parts == std::string::npos || !field.ends_with(kUrl)) return field;
+  field.resize(field.size() - kUrl.size());
+  return field.replace(parts, kParts.size(), "].images[");
+}
+
 // Replaces the field's name in the error with the name that the client used.
 Error renamed(Error error) {
   for (const auto& [theirs, ours] : kOptions)
@@ -46,8 +55,24 @@ Error renamed(Error error) {
 
 template <class T>
 Result<T> renamed(Result<T> result) {
-  if (result) return result;
-  return std::unexpected(renamed(std::move(result.error())));
+  if (!result) return std::unexpected(renamed(std::move(result.error())));
+  // The grammar compiler reports errors later.
+  if (auto& output = result->generation.output; output && output->field.starts_with("response_format"))
+    output->field = "format";
+  return result;
+}
+
+// Gives errors and images the names of Ollama's fields. in_messages: whether the client's images are in
+// messages.
+Result<openai::ChatRequest> renamed_chat(Result<openai::ChatRequest> read, bool in_messages) {
+  const auto rename = [&](std::string& field) {
+    field = image_name(std::move(field));
+    if (!in_messages && field.starts_with("messages[")) field.erase(0, field.find('.') + 1);
+  };
+  if (!read) rename(read.error().field);
+  if (read)
+    for (openai::ChatPrompt::Media& image : read->prompt.media) rename(image.field);
+  return renamed(std::move(read));
 }
 
 // Converts `format`. "json" means any JSON object; an object is a schema.
@@ -99,12 +124,12 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
 
 // Converts the fields that /api/chat and /api/generate share. Ollama streams by default.
 Result<json::object> convert_shared(Fields& fields, const json::object& body,
-                                    const openai::RequestRules& rules, std::vector<std::string>& unknown) {
+                                    std::vector<std::string>& unknown) {
   json::object out;
   std::string model;
   TRY_VOID(fields.text("model", model));
   if (model.empty()) return invalid("model", "is missing");
-  out["model"] = served_name(model, rules);
+  out["model"] = model;
   bool stream = true;
   TRY_VOID(fields.boolean("stream", stream));
   out["stream"] = stream;
@@ -176,17 +201,10 @@ Result<> refuse(Fields& fields) {
 
 }  // namespace
 
-std::string served_name(std::string_view model, const openai::RequestRules& rules) {
-  constexpr std::string_view kTag = ":latest";
-  const bool served = std::ranges::find(rules.model_names, model) != rules.model_names.end();
-  if (!served && model.ends_with(kTag)) model.remove_suffix(kTag.size());
-  return std::string(model);
-}
-
 Result<Request> parse_chat(const json::object& body, const openai::RequestRules& rules) {
   Fields fields(body);
   std::vector<std::string> unknown;
-  TRY(json::object chat, convert_shared(fields, body, rules, unknown));
+  TRY(json::object chat, convert_shared(fields, body, unknown));
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return hold(fields, body, chat, rules);
   json::array messages;
@@ -195,7 +213,7 @@ Result<Request> parse_chat(const json::object& body, const openai::RequestRules&
     messages.push_back(std::move(message));
   }
   chat["messages"] = std::move(messages);
-  TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(chat, rules)));
+  TRY(openai::ChatRequest request, renamed_chat(openai::parse_chat_request(chat, rules), true));
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;
 }
@@ -204,7 +222,7 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
                                bool has_template) {
   Fields fields(body);
   std::vector<std::string> unknown;
-  TRY(json::object shared, convert_shared(fields, body, rules, unknown));
+  TRY(json::object shared, convert_shared(fields, body, unknown));
   TRY_VOID(refuse(fields));
   std::string prompt, system, suffix;
   bool raw = !has_template;
@@ -239,12 +257,12 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   json::object& message = messages.emplace_back(json::object{{"role", "user"}}).get_object();
   TRY(message["content"], content_of(fields, std::move(prompt)));
   shared["messages"] = std::move(messages);
-  TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(shared, rules)));
+  TRY(openai::ChatRequest request, renamed_chat(openai::parse_chat_request(shared, rules), false));
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;
 }
 
-Result<json::object> embedding_body(const json::object& body, const openai::RequestRules& rules) {
+Result<json::object> embedding_body(const json::object& body) {
   Fields fields(body);
   std::string model;
   TRY_VOID(fields.text("model", model));
@@ -255,7 +273,7 @@ Result<json::object> embedding_body(const json::object& body, const openai::Requ
   TRY_VOID(read_keep_alive(body));
   bool truncate = true;
   TRY_VOID(fields.boolean("truncate", truncate));
-  json::object out{{"model", served_name(model, rules)}, {"input", *input}, {"encoding_format", "float"}};
+  json::object out{{"model", model}, {"input", *input}, {"encoding_format", "float"}};
   if (truncate) out["truncate_prompt_tokens"] = -1;
   if (const json::value* dimensions = fields.any("dimensions")) out["dimensions"] = *dimensions;
   return out;

@@ -22,9 +22,6 @@ struct Hold {
 
 using Request = std::variant<openai::ChatRequest, openai::CompletionRequest, Hold>;
 
-// Returns the served model name for the client's `model`. Ollama's clients add ":latest" to names.
-std::string served_name(std::string_view model, const openai::RequestRules& rules);
-
 // Errors contain Ollama's field names, such as "options.num_predict".
 Result<Request> parse_chat(const boost::json::object& body, const openai::RequestRules& rules);
 // has_template: whether the model has a chat template. Without a template, or with the fields `raw` or
@@ -33,7 +30,6 @@ Result<Request> parse_generate(const boost::json::object& body, const openai::Re
                                bool has_template);
 // Makes the body of /v1/embeddings from the body of /api/embed (with `input`) or of the older
 // /api/embeddings (with `prompt`).
-Result<boost::json::object> embedding_body(const boost::json::object& body,
-                                           const openai::RequestRules& rules);
+Result<boost::json::object> embedding_body(const boost::json::object& body);
 
 }  // namespace octavo::ollama

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "openai/ollama_names.h"
 #include "serve/openai/kv_transfer_fields.h"
 #include "serve/openai/session_fields.h"
 
@@ -184,9 +185,11 @@ Error unknown_model(std::string_view name, const RequestRules& rules) {
 Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
   std::string model;
   TRY_VOID(fields.text("model", model));
-  if (model.empty() || std::ranges::find(rules.model_names, model) != rules.model_names.end()) return "";
-  TRY(const bool offered, rules.adapters->offers(model));
-  if (offered) return model;
+  for (const std::string& name : {model, std::string(without_latest(model))}) {
+    if (name.empty() || std::ranges::find(rules.model_names, name) != rules.model_names.end()) return "";
+    TRY(const bool offered, rules.adapters->offers(name));
+    if (offered) return name;
+  }
   return std::unexpected(unknown_model(model, rules));
 }
 

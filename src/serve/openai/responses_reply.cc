@@ -121,6 +121,10 @@ class ResponsesReply final : public Reply {
   void add(const MessageDelta& parsed, const AnswerPart& part) {
     if (responses_.messages)
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
+    // A piece without an id is the end of a call that an earlier step has begun, so text of this step follows
+    // it.
+    for (const CallDelta& call : parsed.calls)
+      if (call.id.empty()) grow(item_->kind, call.arguments);
     if (!parsed.reasoning.empty()) grow(Kind::reasoning, parsed.reasoning);
     if (options_.logprobs) {
       // If several tokens form one character, their log-probabilities are sent together with the character.
@@ -137,7 +141,8 @@ class ResponsesReply final : public Reply {
       grow(Kind::message, "", std::exchange(logprobs_, {}));
     }
     for (const CallDelta& call : parsed.calls) {
-      if (!call.id.empty()) begin_call(call);
+      if (call.id.empty()) continue;
+      begin_call(call);
       if (!call.arguments.empty()) grow(item_->kind, call.arguments);
     }
     if (part.finish) finish_ = part.finish;

@@ -7,6 +7,7 @@
 #include "serve/openai/client_tools.h"
 #include "serve/openai/item_references.h"
 #include "serve/openai/result_order.h"
+#include "serve/openai/tool_names.h"
 
 namespace octavo::openai {
 
@@ -459,7 +460,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
     messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
 
   auto read = reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens");
-  read = reported_as(std::move(read), "tool_choice.function.name", "tool_choice.name");
+  read = tools_reported_as(reported_as(std::move(read), "reasoning_effort", "reasoning.effort"));
   TRY(request.chat, format_reported_as(std::move(read), "text.format"));
   if (request.messages) request.chat.generation.report.token_ids = true;
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";

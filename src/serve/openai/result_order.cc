@@ -85,7 +85,8 @@ std::vector<std::size_t> item_order(const json::array& items) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string_view type = member_text(items[i], "type"), id = member_text(items[i], "call_id");
     const ClientTool* tool = client_tool(type);
-    if (type == "function_call_output" || type == "custom_tool_call_output" || (tool && type == tool->output)) {
+    if (type == "function_call_output" || type == "custom_tool_call_output" ||
+        (tool && type == tool->output)) {
       order.add_result(i, id.empty() ? member_text(items[i], "id") : id);
       continue;
     }

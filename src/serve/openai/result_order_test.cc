@@ -37,7 +37,8 @@ TEST(ResultOrder, ResultsHaveTheOrderOfTheirCalls) {
   EXPECT_THAT(order("call:ab a b"), ElementsAre(0, 1, 2));
   EXPECT_THAT(order("call:abc c a"), ElementsAre(0, 2, 1)) << "the result of b is missing";
   EXPECT_THAT(order("call:a call:b b a"), ElementsAre(0, 1, 3, 2)) << "calls in two messages";
-  EXPECT_THAT(order("call:ab b a call:ab b a"), ElementsAre(0, 2, 1, 3, 5, 4)) << "ids come again in later turns";
+  EXPECT_THAT(order("call:ab b a call:ab b a"), ElementsAre(0, 2, 1, 3, 5, 4))
+      << "ids come again in later turns";
 }
 
 TEST(ResultOrder, WithoutAClearOrderResultsStay) {
@@ -46,9 +47,11 @@ TEST(ResultOrder, WithoutAClearOrderResultsStay) {
   EXPECT_THAT(order("call:aba b a a"), ElementsAre(0, 1, 2, 3)) << "two calls with one id";
   EXPECT_THAT(order("call:ab b a b"), ElementsAre(0, 1, 2, 3)) << "two results with one id";
   EXPECT_THAT(order("call:ab b user a"), ElementsAre(0, 1, 2, 3)) << "results in two turns";
-  EXPECT_THAT(order("call:ab b a call:cd b a"), ElementsAre(0, 2, 1, 3, 4, 5)) << "results of an earlier turn";
-  EXPECT_THAT(message_order(json::parse(R"([1,{"role":"tool"},{"tool_calls":[1]},{"role":"tool"}])").as_array()),
-              ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(order("call:ab b a call:cd b a"), ElementsAre(0, 2, 1, 3, 4, 5))
+      << "results of an earlier turn";
+  EXPECT_THAT(
+      message_order(json::parse(R"([1,{"role":"tool"},{"tool_calls":[1]},{"role":"tool"}])").as_array()),
+      ElementsAre(0, 1, 2, 3));
 }
 
 TEST(ResultOrder, ItemsOfResponses) {

@@ -1,9 +1,10 @@
 // /inference/v1/abort_requests and /abort_requests abort running requests of the tenant by request id.
+#include "serve/routes/abort.h"
+
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
 #include "openai/request_fields.h"
-#include "serve/routes/handlers.h"
 
 namespace octavo::routes {
 
@@ -21,36 +22,43 @@ bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
   return false;
 }
 
-Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, bool all_without_ids) {
+int abort_in(const Service& service, const ExchangePtr& exchange, const std::vector<std::string>& ids) {
+  // If tenants are identified only by addresses, any client may abort all requests, because a training
+  // program aborts requests of workers on other hosts.
+  const AccessOptions& access = service.options.access;
+  const bool tenants = !access.api_keys.empty() || !access.client_header.empty();
+  const std::string client = client_of(service, exchange->request());
+  int aborted = 0;
+  for (const auto& generation : service.generations.all()) {
+    if (tenants && generation->client() != client) continue;
+    if (!ids.empty() && !has_id(generation->request_id(), ids)) continue;
+    if (generation->cancel()) ++aborted;
+  }
+  return aborted;
+}
+
+}  // namespace
+
+Result<> abort_named(std::span<const ServicePtr> services, const ExchangePtr& exchange,
+                     bool all_without_ids) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
   std::vector<std::string> ids;
   TRY_VOID(fields.texts("request_ids", ids));
   if (ids.empty() && !all_without_ids)
     return invalid("request_ids", "must be a list of at least one request id");
-  // If tenants are identified only by addresses, any client may abort all requests, because a training
-  // program aborts requests of workers on other hosts.
-  const AccessOptions& access = service->options.access;
-  const bool tenants = !access.api_keys.empty() || !access.client_header.empty();
-  const std::string client = client_of(*service, exchange->request());
   int aborted = 0;
-  for (const auto& generation : service->generations.all()) {
-    if (tenants && generation->client() != client) continue;
-    if (!ids.empty() && !has_id(generation->request_id(), ids)) continue;
-    if (generation->cancel()) ++aborted;
-  }
+  for (const ServicePtr& service : services) aborted += abort_in(*service, exchange, ids);
   exchange->respond({.body = json::serialize(json::object{{"status", "aborted"}, {"aborted", aborted}})});
   return {};
 }
 
-}  // namespace
-
 Result<> abort_requests(const ServicePtr& service, const ExchangePtr& exchange) {
-  return abort_named(service, exchange, false);
+  return abort_named({&service, 1}, exchange, false);
 }
 
 Result<> abort_all_requests(const ServicePtr& service, const ExchangePtr& exchange) {
-  return abort_named(service, exchange, true);
+  return abort_named({&service, 1}, exchange, true);
 }
 
 }  // namespace octavo::routes

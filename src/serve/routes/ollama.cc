@@ -91,8 +91,8 @@ Result<std::string> named_model(const json::object& body, const openai::RequestR
   TRY_VOID(fields.text("name", model));
   TRY_VOID(fields.text("model", model));
   if (model.empty()) return invalid("model", "is missing");
-  const json::object served{{"model", ollama::served_name(model, rules)}};
-  openai::Fields names(served);
+  const json::object named{{"model", model}};
+  openai::Fields names(named);
   TRY_VOID(openai::read_model(names, rules));
   return model;
 }
@@ -100,7 +100,7 @@ Result<std::string> named_model(const json::object& body, const openai::RequestR
 // several: whether `input` may be a list of texts.
 Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool several, VectorsReply reply) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
-  TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
+  TRY(const json::object wanted, ollama::embedding_body(body));
   if (!several && !wanted.at("input").is_string())
     return invalid("prompt", "must be one text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
