@@ -64,6 +64,15 @@ Result<> apply(Fields& f, media::RatioTileRule& rule) {
   return {};
 }
 
+Result<> apply(Fields& f, media::SplitTileRule& rule) {
+  bool split = true;
+  TRY_VOID(f.boolean("do_image_splitting", split));
+  TRY_VOID(read(f, "max_tiles", 1, rule.tiles.tiles_max, rule.tiles.tiles_max));
+  if (!split) rule.tiles.tiles_max = 1;
+  rule.tiles.tiles_min = std::min(rule.tiles.tiles_min, rule.tiles.tiles_max);
+  return {};
+}
+
 Result<> apply(Fields& f, media::PaddedTileRule& rule) {
   return read(f, "dynamic_hd", 1, rule.tiles_max, rule.tiles_max);
 }
@@ -94,6 +103,7 @@ Result<> apply(Fields& f, media::VideoRule& rule) {
 
 Result<> apply(Fields&, media::SquareRule&) { return {}; }
 Result<> apply(Fields&, media::PinnedTileRule&) { return {}; }
+Result<> apply(Fields&, media::PatchSearchRule&) { return {}; }
 
 }  // namespace
 
