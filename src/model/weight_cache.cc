@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -71,6 +72,23 @@ std::uint64_t matrix_name(const MatrixParameter& matrix) {
   std::string text = fmt::format("{} {} {}", matrix.rows, matrix.cols, matrix.slice);
   for (const Slot& slot : matrix.parts) text += " " + slot.name;
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0).low;
+}
+
+// Returns how many bytes of the mapping at this address are mapped in huge pages.
+std::size_t huge_bytes(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  bool here = false;
+  std::ifstream maps("/proc/self/smaps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    std::istringstream text(line);
+    if (text >> std::hex >> begin >> dash >> end && dash == '-') here = begin <= at && at < end;
+    constexpr std::string_view kHuge = "FilePmdMapped:";
+    if (here && line.starts_with(kHuge))
+      return std::strtoull(line.c_str() + kHuge.size(), nullptr, 10) * 1024;
+  }
+  return 0;
 }
 
 struct CachedFile {
@@ -147,8 +165,12 @@ void WeightCache::add(const MatrixParameter& matrix) {
 
 void WeightCache::keep(Model& model) {
   model.converted = std::move(converted_);
-  if (valid_ && model.converted->at_end())
-    return log_info("weight cache: {} are mapped from {}", size_text(model.converted->bytes()), path_);
+  if (valid_ && model.converted->at_end()) {
+    const std::size_t bytes = model.converted->bytes();
+    const void* const inside = memory_of(*weights_[0].weight).pieces[0].data();
+    return log_info("weight cache: {} are mapped from {}, {} % in huge pages", size_text(bytes), path_,
+                    huge_bytes(inside) * 100 / bytes);
+  }
   std::error_code failed;
   if (fs::create_directories(folder_, failed)) fs::permissions(folder_, fs::perms::owner_all, failed);
   if (failed) return log_warning("weight cache: cannot create {}: {}", folder_, failed.message());
