@@ -105,6 +105,8 @@ TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
             "--max-num-seks is not a flag of this command; did you mean --max-num-seqs?");
   EXPECT_EQ(error({"--qwertyuiop"}), "--qwertyuiop is not a flag of this command; --help lists them");
   EXPECT_EQ(error({"--cpu-offload-gb", "0.0"}), "accepted");
+  EXPECT_EQ(error({"--tokenizer_mode", "mistral", "--config_format", "mistral", "--load_format", "mistral"}),
+            "accepted");
 }
 
 TEST_F(ArgumentsTest, ConfigFilesStandBehindTheCommandLine) {

@@ -92,9 +92,9 @@ constexpr EngineFlag kModel[] = {
      "Quantise weights while loading them: int8 (one scale per row) or int4 (one scale per group of up to "
      "128 columns). The name of the checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
     {"--load-format", flag::to<&E::model, &ModelOptions::load_format>,
-     "Source of the weights. auto: safetensors files, or else PyTorch files or a GGUF file (hf, safetensors "
-     "and pt mean auto). dummy: random weights with the dimensions in config.json, for measurements",
-     OneOf{"auto|hf|safetensors|pt|dummy"}},
+     "Source of the weights. auto: safetensors files, or else PyTorch files or a GGUF file. dummy: random "
+     "weights with the dimensions in config.json, for measurements. The other values mean auto",
+     OneOf{"auto|dummy|fastsafetensors|hf|instanttensor|mistral|npcache|pt|runai_streamer|safetensors"}},
     {"--weight-cache-dir", flag::to<&E::model, &ModelOptions::weight_cache_dir>,
      "CPUs: folder for converted weights. After the first load of a model, the server writes them there. "
      "Later loads map this file, so they are fast. The files use at most half of the free disk space"},

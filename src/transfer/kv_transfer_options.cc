@@ -357,7 +357,9 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
     if (!out.produces && !out.consumes)
       return invalid("kv_role", "must be given: kv_producer, kv_consumer or kv_both");
     if (!each.peers && !(out.produces && out.consumes))
-      return field_failure("kv_role", ErrorCode::unsupported, "must be kv_both with {}", connector);
+      return field_failure("kv_role", ErrorCode::unsupported,
+                           "must be kv_both with {}; for prefill and decode engines use NixlConnector",
+                           connector);
     if (!each.peers) out.produces = out.consumes = false;
     return each.read(extra, out);
   }
