@@ -4,6 +4,7 @@
 
 DIR has the models of MODELS and, in DIR/env/ENGINE, a virtual environment for each engine. Both may miss entries: the table says "not measured".
 Results are DIR/table.md, DIR/table.png and DIR/table.json. A later run with other --formats replaces only these formats.
+llama-server must have code for this processor. Debian's package llama.cpp-tools has code for each x86 processor since 2006, and chooses at start.
 
 How to make the models, all of one Hugging Face folder DIR/bf16 (models.py):
 
