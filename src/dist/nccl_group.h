@@ -42,8 +42,8 @@ class NcclGroup final : public ProcessGroup {
  public:
   // All ranks must call it. `host` is a group of the same ranks, and must outlive this group. Returns the
   // failure of `host`; unavailable, with the ranks that NCCL has not connected in time; unsupported if NCCL
-  // fails on a rank; or an error of NcclDevice. After unavailable, a thread may wait in NCCL until the process
-  // ends.
+  // fails on a rank; or an error of NcclDevice. After unavailable, a thread may wait in NCCL until the
+  // process ends.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
                                                    std::unique_ptr<NcclDevice> device, ProcessGroup& host,
                                                    const NcclStart& start = {});

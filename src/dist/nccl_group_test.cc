@@ -117,7 +117,8 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
       1);
 }
 
-// Runs create() on rank 0 of two ranks, and `rank_1` on the other one. `lost`: rank 0 knows that rank 1 is dead.
+// Runs create() on rank 0 of two ranks, and `rank_1` on the other one. `lost`: rank 0 knows that rank 1 is
+// dead.
 Error error_of_start(int timeout_ms, bool lost,
                      const std::function<void(ProcessGroup&, const NcclStart&)>& rank_1) {
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(2)).value();
@@ -149,9 +150,10 @@ TEST(NcclGroup, ARankThatHangsInNcclIsNamed) {
   });
   unsetenv("NCCL_STAND_IN_HANGS");
   EXPECT_EQ(error.code, ErrorCode::unavailable);
-  EXPECT_EQ(error.message,
-            "NCCL: ncclCommInitRank has not returned on rank 4, 5 for 200 ms: set NCCL_DEBUG=INFO to see why, or "
-            "raise --distributed-timeout-seconds");
+  EXPECT_EQ(
+      error.message,
+      "NCCL: ncclCommInitRank has not returned on rank 4, 5 for 200 ms: set NCCL_DEBUG=INFO to see why, or "
+      "raise --distributed-timeout-seconds");
 }
 
 TEST(NcclLibrary, WhatIsNotThereIsSaid) {

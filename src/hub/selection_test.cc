@@ -97,9 +97,10 @@ TEST(Selection, TheAdapterForImagesOfPhi4Multimodal) {
                        "adapters/retrieval/adapter_config.json",
                        "vision-lora/adapter_config.json",
                        "vision-lora/adapter_model.safetensors"};
-  EXPECT_THAT(files_needed(names, "").value(),
-              ElementsAre("config.json", "adapters/retrieval/adapter_config.json", "vision-lora/adapter_config.json",
-                          "vision-lora/adapter_model.safetensors", "model.safetensors"));
+  EXPECT_THAT(
+      files_needed(names, "").value(),
+      ElementsAre("config.json", "adapters/retrieval/adapter_config.json", "vision-lora/adapter_config.json",
+                  "vision-lora/adapter_model.safetensors", "model.safetensors"));
 }
 
 TEST(Selection, TheGgufFileOfAVariant) {

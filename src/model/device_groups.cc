@@ -39,7 +39,8 @@ constexpr auto kOverNccl = {&RankGroups::tensor, &RankGroups::from_stage_before,
 // Returns the first error. If NCCL does not work, it still creates the other groups, because the other ranks
 // of those groups wait for this rank. If a rank does not respond, the start ends (unavailable).
 Result<> create_nccl_groups(Backend& backend, const RankGroups& host,
-                            const std::shared_ptr<const NcclLibrary>& nccl, int timeout_ms, RankGroups& groups) {
+                            const std::shared_ptr<const NcclLibrary>& nccl, int timeout_ms,
+                            RankGroups& groups) {
   Result<> first;
   for (const auto group : kOverNccl) {
     if (!(host.*group)) continue;

@@ -92,8 +92,8 @@ struct SessionsChanged {
   std::vector<SessionInfo> sessions{};
   std::optional<Error> error{};
 };
-using FromEngine =
-    std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Woken, Paused, SessionsChanged>;
+using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Woken,
+                                Paused, SessionsChanged>;
 
 template <class Message>
 void append_frame(std::string& out, const Message& message);

@@ -49,8 +49,7 @@ Result<Factor> factor_of(const Checkpoint& checkpoint, const std::string& name, 
   return factor;
 }
 
-Result<Factors> factors_of(const Checkpoint& checkpoint, const StoredTensor& original,
-                                             std::int64_t which) {
+Result<Factors> factors_of(const Checkpoint& checkpoint, const StoredTensor& original, std::int64_t which) {
   const std::string before = original.name.substr(0, original.name.size() - kOriginal.size());
   TRY(Factor a, factor_of(checkpoint, before + ".0.lora_A", which));
   TRY(Factor b, factor_of(checkpoint, before + ".0.lora_B", which));
@@ -68,8 +67,8 @@ Result<Factors> factors_of(const Checkpoint& checkpoint, const StoredTensor& ori
 // Reads a matrix of an adapter.
 Result<Factor> factor_of(const StoredTensor& matrix) {
   if (!matrix.plain() || !matrix.usable() || matrix.shape.size() != 2)
-    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but must be a matrix of plain numbers", matrix.name,
-                   fmt::join(matrix.shape, ", "));
+    return failure(ErrorCode::corrupt, "tensor {} has shape [{}], but must be a matrix of plain numbers",
+                   matrix.name, fmt::join(matrix.shape, ", "));
   Factor factor{.numbers = {}, .rows = matrix.shape[0], .cols = matrix.shape[1]};
   for (std::int64_t i = 0; i < factor.rows * factor.cols; ++i) factor.numbers.push_back(number_at(matrix, i));
   return factor;

@@ -1,5 +1,5 @@
-// Adds LoRA changes to matrices of a checkpoint (Hu et al., "LoRA", 2021). The changes are in the checkpoint or
-// in an adapter's file. In the checkpoint, they are stored as torch.nn.utils.parametrize does: the matrix
+// Adds LoRA changes to matrices of a checkpoint (Hu et al., "LoRA", 2021). The changes are in the checkpoint
+// or in an adapter's file. In the checkpoint, they are stored as torch.nn.utils.parametrize does: the matrix
 // NAME.weight is NAME.parametrizations.weight.original, and its changes are
 // NAME.parametrizations.weight.0.lora_A and ..0.lora_B.
 #pragma once

@@ -181,7 +181,8 @@ Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t>
     const std::uint8_t head = heads[begin];
     if (model_->spec.head_at(head).of_tokens) {
       count = 1;
-      TRY_VOID(pool_tokens(head, starts[begin], starts[begin + 1], std::span(pooled_).subspan(done, size_of(head))));
+      TRY_VOID(pool_tokens(head, starts[begin], starts[begin + 1],
+                           std::span(pooled_).subspan(done, size_of(head))));
       done += size_of(head);
       continue;
     }
@@ -200,7 +201,8 @@ Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t>
 }
 
 // Computes the output of a head with Head::of_tokens for the tokens [first, end).
-Result<> LocalExecutor::pool_tokens(std::uint8_t head, std::int32_t first, std::int32_t end, std::span<float> out) {
+Result<> LocalExecutor::pool_tokens(std::uint8_t head, std::int32_t first, std::int32_t end,
+                                    std::span<float> out) {
   std::ranges::fill(out, 0.0F);
   std::vector<std::int32_t> starts;
   std::vector<float> numbers;

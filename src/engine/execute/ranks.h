@@ -56,8 +56,8 @@ class Ranks {
   // experts.
   const TcpTransport* engines() const { return engines_.get(); }
 
-  // Reports the result of this rank's start, as all_succeed() does. Afterwards, the timeout of a running engine
-  // applies.
+  // Reports the result of this rank's start, as all_succeed() does. Afterwards, the timeout of a running
+  // engine applies.
   Result<> agree(const Result<>& own);
   // All ranks must call it. Returns the failure of this rank, otherwise the first failure of another rank.
   Result<> all_succeed(const Result<>& own);

@@ -24,21 +24,19 @@ std::string_view made_by(std::string_view name) {
 
 TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
-                         testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker",
-                                         "bert-tokens", "llama-both-ways", "llama-both-ways-reranker",
-                                         "internlm2-reward", "modernbert-tokens", "qwen2-reward", "voyage",
-                                         "xlm-roberta-tokens", "colbert", "colbert-modernbert", "clip-text",
-                                         "colbert-jina", "colbert-lfm2", "colmodernvbert", "colqwen3",
-                                         "colqwen3_5", "embedding_gemma", "eurobert", "gemma2-embedder",
-                                         "gpt2-classifier", "gte", "gte-classifier", "jamba-classifier",
-                                         "jina_v3", "jina_v3-published", "modernbert",
-                                         "modernbert-classifier", "nomic_bert", "nomic_moe",
-                                         "qwen2-process-reward", "qwen3-embedder", "qwen3-reranker",
-                                         "roberta", "roberta-filler", "t5-encoder", "xlm-roberta-classifier",
-                                         "deepseek-both-ways", "embedding_gemma2", "jina-v5", "jina-v5-nano",
-                                         "lfm2-both-ways", "nemotron-vl-text", "siglip-text", "splade"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Families, EncoderEngine,
+    testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker", "bert-tokens",
+                    "llama-both-ways", "llama-both-ways-reranker", "internlm2-reward", "modernbert-tokens",
+                    "qwen2-reward", "voyage", "xlm-roberta-tokens", "colbert", "colbert-modernbert",
+                    "clip-text", "colbert-jina", "colbert-lfm2", "colmodernvbert", "colqwen3", "colqwen3_5",
+                    "embedding_gemma", "eurobert", "gemma2-embedder", "gpt2-classifier", "gte",
+                    "gte-classifier", "jamba-classifier", "jina_v3", "jina_v3-published", "modernbert",
+                    "modernbert-classifier", "nomic_bert", "nomic_moe", "qwen2-process-reward",
+                    "qwen3-embedder", "qwen3-reranker", "roberta", "roberta-filler", "t5-encoder",
+                    "xlm-roberta-classifier", "deepseek-both-ways", "embedding_gemma2", "jina-v5",
+                    "jina-v5-nano", "lfm2-both-ways", "nemotron-vl-text", "siglip-text", "splade"),
+    test_name);
 
 // Some of the models as GGUF files, which tools/goldens/gguf_encoders.py creates.
 class EncoderGgufFile : public EncoderEngine {};

@@ -40,8 +40,8 @@ void Engine::fall_asleep() {
   end_sleeps(released);
 }
 
-// Completes wake_up() calls when the cache has its memory again. If memory is missing, the engine stays asleep,
-// because a later call may find more. Returns other errors, after which the engine cannot continue.
+// Completes wake_up() calls when the cache has its memory again. If memory is missing, the engine stays
+// asleep, because a later call may find more. Returns other errors, after which the engine cannot continue.
 Result<> Engine::wake(std::span<const Done> wakes) {
   if (wakes.empty()) return {};
   end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it fell asleep"));

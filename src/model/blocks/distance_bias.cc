@@ -16,7 +16,8 @@ static std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   const auto range = static_cast<float>(
       std::log(static_cast<double>(a.scores.distance_bias.furthest) / static_cast<double>(exact)));
   const float step = std::log(static_cast<float>(away) / static_cast<float>(exact)) / range;
-  return first + std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
+  return first +
+         std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
 }
 
 VectorParameter distance_bias(const Attention& a, const Namer& name) {

@@ -25,8 +25,8 @@ Result<bool> read_head_gate(const Config& config) {
   constexpr std::string_view kField = "gated_attention_proj_granularity_type";
   TRY(const std::string kind, config.text(kField, ""));
   if (kind.empty() || kind == "head_wise") return kind == "head_wise";
-  return field_failure(kField, ErrorCode::unsupported, "{} is \"{}\", which is not supported: must be head_wise",
-                       config.where(kField), kind);
+  return field_failure(kField, ErrorCode::unsupported,
+                       "{} is \"{}\", which is not supported: must be head_wise", config.where(kField), kind);
 }
 
 Result<KimiDelta> read_delta(const Config& config, const NormSpec& norm) {
@@ -69,7 +69,8 @@ static Result<ModelSpec> describe_bailing_v3(const Config& file) {
   TRY(const bool gated, read_head_gate(config));
   TRY(const KimiDelta delta, read_delta(config, spec.final_norm));
   TRY(const int period, config.integer("layer_group_size", {1, 1024}));
-  const std::size_t layers = spec.layers.size(), whole = layers / static_cast<std::size_t>(period) * static_cast<std::size_t>(period);
+  const std::size_t layers = spec.layers.size(),
+                    whole = layers / static_cast<std::size_t>(period) * static_cast<std::size_t>(period);
   TRY(const std::vector<double> limits, read_limits(config, "expert_swiglu_limit_list", layers));
   TRY(const std::vector<double> shared_limits, read_limits(config, "share_expert_swiglu_limit_list", layers));
   for (std::size_t i = 0; i < layers; ++i) {

@@ -32,8 +32,8 @@ static Result<ModelSpec> describe_beam(const Config& file) {
   // rope_parameters may have an entry for the layers with windows.
   TRY(const std::optional<Config> ropes, config.object("rope_parameters"));
   if (ropes && ropes->has("sliding_attention")) {
-    TRY(spec.ropes[0], read_rope(config, {}, spec.layers[0].attention().head_dim, spec.max_positions,
-                                 "sliding_attention"));
+    TRY(spec.ropes[0],
+        read_rope(config, {}, spec.layers[0].attention().head_dim, spec.max_positions, "sliding_attention"));
   }
   spec.temperature = {.power = 0.1, .length = 2048, .shift = 1};
   for (LayerSpec& layer : spec.layers) {

@@ -45,8 +45,9 @@ void LayerInputsPhase::reserve(Arena arena) const {
   arena.rows<LayerInputRows>(arena.activation, layers_ * size_);
 }
 
-// Computes (norm(projection(embedding)) + table[id]) / sqrt(2) or, without a table, norm(projection(embedding)).
-// Each layer's vector is normalised separately. The table is multiplied by sqrt(size).
+// Computes (norm(projection(embedding)) + table[id]) / sqrt(2) or, without a table,
+// norm(projection(embedding)). Each layer's vector is normalised separately. The table is multiplied by
+// sqrt(size).
 void LayerInputsPhase::run(const Step& step) const {
   constexpr float kInverseRoot2 = std::numbers::sqrt2_v<float> / 2;
   const Ops& ops = step.backend.ops;
@@ -59,9 +60,9 @@ void LayerInputsPhase::run(const Step& step) const {
   step.residual.look({}, x);
   if (!table_.weight) {
     ops.matmul(stream, {.x = x, .w = *projection_.weight.weight, .y = sums});
-    ops.add_norm(stream, {.residual = by_layer(sums),
-                          .norm = norm_.norm(),
-                          .out = by_layer(step.slot<LayerInputRows>())});
+    ops.add_norm(
+        stream,
+        {.residual = by_layer(sums), .norm = norm_.norm(), .out = by_layer(step.slot<LayerInputRows>())});
     return;
   }
   ops.embed(stream, {.ids = step.batch.ids,

@@ -249,9 +249,9 @@ Result<void*> allocate(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t whole = (padded + page - 1) / page * page;
-  void* pages = has_room() ? mmap(nullptr, whole + page, PROT_NONE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                           : MAP_FAILED;
+  void* pages =
+      has_room() ? mmap(nullptr, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                 : MAP_FAILED;
   if (pages == MAP_FAILED)
     return failure(ErrorCode::resource_exhausted, "no {} bytes of device memory", bytes);
   auto* begin = static_cast<std::byte*>(pages);
