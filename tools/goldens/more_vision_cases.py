@@ -95,7 +95,9 @@ def publish_cosmos3(directory):
 
 
 def publish_as(architecture):
-    return lambda directory: similar_vision_cases.rewrite(directory, lambda name: name, lambda config: config | dict(architectures=[architecture]))
+    """transformers writes "model.language_model.model." for classes that it does not know."""
+    return lambda directory: similar_vision_cases.rewrite(directory, lambda name: name.replace("model.language_model.model.", "model.language_model."),
+                                                          lambda config: config | dict(architectures=[architecture]))
 
 
 def make_split(base, directory, case):
