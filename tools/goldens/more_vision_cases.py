@@ -95,7 +95,9 @@ def publish_cosmos3(directory):
 
 
 def publish_as(architecture):
-    return lambda directory: similar_vision_cases.rewrite(directory, lambda name: name, lambda config: config | dict(architectures=[architecture]))
+    """transformers writes "model.language_model.model." for classes that it does not know."""
+    return lambda directory: similar_vision_cases.rewrite(directory, lambda name: name.replace("model.language_model.model.", "model.language_model."),
+                                                          lambda config: config | dict(architectures=[architecture]))
 
 
 def make_split(base, directory, case):
@@ -247,7 +249,6 @@ def cases(base):
     return {
         "colpali": dict(make=lambda directory: make_colpali(base, directory, gemma | dict(model_type="gemma"), pali["vision"])),
         "cosmos3": base.QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig, publish=publish_cosmos3),
-        "keye": keye | dict(model=Keye, publish=publish_keye("KeyeForConditionalGeneration", "Keye")),
         "keye1_5": keye | dict(model=Keye15, publish=publish_keye("KeyeVL1_5ForConditionalGeneration", "KeyeVL1_5")),
         "phi4_reasoning_vision": dict(
             patches=True, model=Phi4Vision, config=transformers.Lfm2VlConfig, end="<end_of_utterance>", special=base.SPECIAL, names=dict(image_token="<image>"),

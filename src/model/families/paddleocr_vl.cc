@@ -101,7 +101,6 @@ static Result<ModelSpec> describe_keye1_5(const Config& config) {
 
 std::span<const Family> paddleocr_vl_families() {
   static constexpr Family kRows[] = {
-      {"KeyeForConditionalGeneration", describe_keye},
       {"KeyeVL1_5ForConditionalGeneration", describe_keye1_5},
       {"PaddleOCRVLForConditionalGeneration", describe_paddleocr_vl},
   };
