@@ -101,12 +101,14 @@ Result<> LocalEngine::submit_texts(std::uint64_t request, std::string_view route
                                    const boost::json::object& body) {
   const std::optional<PoolingRoute> known = pooling_route(route);
   if (!known) return invalid("route", "must be /v1/embeddings, /pooling, /classify, /score or /rerank");
-  TRY(PoolingPlan plan, plan_pooling(*runtime_->service, *known, body));
+  Service& service = *runtime_->service;
+  TRY(openai::PoolingRequest wanted, parse_pooling(*known, body, service.options.rules));
+  TRY(PoolingPlan plan, plan_pooling(service, *known, std::move(wanted)));
   std::optional<std::vector<TokenId>> prompt;
   if (plan.texts.size() == 1) prompt = plan.texts.front().ids;
   const std::lock_guard lock(mutex_);
   TRY_VOID(is_new(request));
-  TRY(LocalPooling pooling, LocalPooling::start(*runtime_->service, std::move(plan), request, arrivals_));
+  TRY(LocalPooling pooling, LocalPooling::start(service, std::move(plan), request, arrivals_));
   reading_.emplace(request, Reading{.prompt = std::move(prompt), .pooling = std::move(pooling)});
   return {};
 }

@@ -320,7 +320,7 @@ TEST_F(ResponsesTest, InputItemsAreThereBeforeTheEnd) {
 
 TEST_F(ResponsesTest, TheStoreIsBounded) {
   serve([](const Request&, int) { return Script{.tokens = ending("Hello")}; },
-        [](ServeOptions& options, http::ServerOptions&) { options.responses.bytes_max = 8 << 10; });
+        [](ServeOptions& options, http::ServerOptions&) { options.response_store_bytes = 8 << 10; });
   const std::string first(respond(R"("input":"Hi")").at("id").as_string());
   EXPECT_EQ(get(first).status, 200);
   std::string last;

@@ -171,7 +171,9 @@ TEST_F(ResponsesToolsTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
       if (type != "response.output_item.done") continue;
       const json::object& item = got.at("item").as_object();
       items.emplace_back(item.at("type").as_string());
-      if (items.back() == "function_call") EXPECT_EQ(item.at("arguments"), pieces);
+      if (items.back() == "function_call") {
+        EXPECT_EQ(item.at("arguments").as_string(), pieces);
+      }
     }
     ASSERT_EQ(std::ranges::count(items, "function_call"), 1) << length;
     ASSERT_EQ(json::parse(pieces).at("x").as_string().size(), static_cast<std::size_t>(length));

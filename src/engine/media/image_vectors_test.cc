@@ -40,7 +40,9 @@ std::vector<float> vectors_of(const Conversation& conversation, EngineOptions op
       encoder_rig::encoder_engine_of(conversation.golden.directory, {}, "cpu", "auto", options);
   EXPECT_TRUE(engine.has_value()) << engine.error().message;
   if (!engine) return {};
-  Request request{.task = (*engine)->info().tasks.default_task, .prompt = conversation.prompt};
+  Request request;
+  request.task = (*engine)->info().tasks.default_task;
+  request.prompt = conversation.prompt;
   request.media = conversation.images;
   const auto recorder = std::make_shared<Recorder>();
   const auto id = (*engine)->submit(std::move(request), recorder);

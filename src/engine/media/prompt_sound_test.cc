@@ -200,9 +200,10 @@ TEST_P(PromptSound, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 0; }),
               HasSubstr(fmt::format("must have 1 to {} tokens, got 0", tokens)));
   if (GetParam().whole) {
-    if (!GetParam().trimmed)
+    if (!GetParam().trimmed) {
       EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 24; }),
                   HasSubstr("must have 25 tokens, got 24"));
+    }
     EXPECT_THAT(error([](MediaPart& sound) { sound.columns = 67; }),
                 HasSubstr("of 25 tokens cannot have 67 rows"));
   } else {
