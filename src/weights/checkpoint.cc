@@ -95,6 +95,14 @@ Result<> check_model_path(const std::string& path) {
 
 Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {
   TRY_VOID(check_model_path(path));
+  if (path.ends_with(".safetensors")) {
+    TRY(MappedFile file, MappedFile::open(path));
+    Checkpoint checkpoint;
+    TRY(checkpoint.tensors_, parse_safetensors(file.bytes(), file.path()));
+    std::ranges::sort(checkpoint.tensors_, {}, &StoredTensor::name);
+    checkpoint.files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
+    return checkpoint;
+  }
   if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
   // All needed metadata has been read, so its pages can leave the process's memory.

@@ -37,6 +37,10 @@ def convolved(conv):
 
 
 class Lfm2BidirectionalModel(transformers.Lfm2Model):
+    def __init__(self, config):
+        config._attn_implementation = "eager"  # the others are causal without a mask
+        super().__init__(config)
+
     def forward(self, input_ids):
         usual, modeling_lfm2.create_causal_mask = modeling_lfm2.create_causal_mask, lambda **_: None  # sees all tokens
         for layer in self.layers:
@@ -49,6 +53,21 @@ class Lfm2BidirectionalModel(transformers.Lfm2Model):
 
 
 class DeepseekV3BidirectionalModel(transformers.DeepseekV3Model):
+    @staticmethod
+    def publish(directory):
+        """Writes a tensor for each expert's matrix."""
+        path = os.path.join(directory, "model.safetensors")
+        tensors = {}
+        for name, tensor in load_file(path).items():
+            if "mlp.experts." not in name:
+                tensors[name] = tensor
+                continue
+            before, kind = name.rsplit(".", 1)
+            parts = ("gate", "up") if kind == "gate_up_proj" else ("down",)
+            for i, matrix in enumerate(tensor):
+                tensors |= {f"{before}.{i}.{part}_proj.weight": half.clone() for part, half in zip(parts, matrix.chunk(len(parts)))}
+        save_file(tensors, path, {"format": "pt"})
+
     def forward(self, input_ids):
         mask = torch.zeros(1, 1, *[input_ids.shape[1]] * 2)
         return BaseModelOutput(last_hidden_state=super().forward(input_ids=input_ids, attention_mask=mask, use_cache=False).last_hidden_state)
