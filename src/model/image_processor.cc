@@ -367,8 +367,6 @@ struct Wording {
   bool breaks = true;      // false: there are no texts before, between and after the rows of an image
 };
 constexpr Wording kWordings[] = {
-    {"Keye", "<|image_pad|>"},
-    {"KeyeVL1_5", "<|image_pad|>"},
     {"dots_ocr", "<|imgpad|>"},
     {"lighton_ocr", "<|image_pad|>", false},
     {"opencua", "<|media_placeholder|>"},
@@ -394,10 +392,8 @@ Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) 
   return {};
 }
 
-// `model_type` selects the processor of models whose files have the name of another processor.
-Result<const Kind*> kind_of(const Config& config, std::string_view model_type) {
-  TRY(std::string name, config.text("image_processor_type", ""));
-  if (model_type == "Keye" || model_type == "KeyeVL1_5") name = "PaddleOCRVLImageProcessor";
+Result<const Kind*> kind_of(const Config& config) {
+  TRY(const std::string name, config.text("image_processor_type", ""));
   for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
   return field_failure("image_processor_type", ErrorCode::unsupported,
@@ -460,14 +456,13 @@ Result<std::array<float, 3>> channels(const Config& config, std::string_view fie
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
-  std::string type;
   if (const auto model = Config::load(directory)) {
-    TRY(type, type_of(*model));
+    TRY(const std::string type, type_of(*model));
     if (type == "internvl_chat" || type == "skywork_chat")
       return read_internvl_chat(directory, *model, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
-  TRY(const Kind* const kind, kind_of(config, type));
+  TRY(const Kind* const kind, kind_of(config));
   TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
     const bool wanted = step != "do_normalize" || kind->normalises;

@@ -33,13 +33,6 @@ TEST(ImageProcessor, AnImageOfGlmCountsAsTwoFrames) {
   EXPECT_EQ(rule.growth, media::AnySizeRule::Growth::both);
 }
 
-// Keye's files have SigLIP's name for another processor.
-TEST(ImageProcessor, TheModelTypeSelectsKeyesProcessor) {
-  const media::ProcessorConfig config = processor_of("keye1_5");
-  EXPECT_EQ(std::get<media::AnySizeRule>(config.rule).growth, media::AnySizeRule::Growth::in_turn);
-  EXPECT_EQ(config.token, "<|image_pad|>");
-}
-
 TEST(ImageProcessor, Lfm2VlCutsLargeImages) {
   const auto rule = std::get<media::SplitTileRule>(processor_of("lfm2_vl").rule);
   EXPECT_EQ(rule.whole.unit, 12);

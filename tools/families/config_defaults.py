@@ -152,7 +152,6 @@ CLASSES = {
     "JambaForSequenceClassification": ("jamba", "JambaConfig"),
     "JinaEmbeddingsV3Model": ("jina_embeddings_v3", "JinaEmbeddingsV3Config"),
     "JinaEmbeddingsV5Model": ("qwen3", "Qwen3Config"),
-    "KeyeVL1_5ForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "KimiK25ForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),
     "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig"),
     "KimiVLForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),

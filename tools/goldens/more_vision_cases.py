@@ -1,4 +1,4 @@
-"""Cases of make_vision_goldens.py for PaliGemma, LFM2-VL, Keye, Cosmos 3, and models with LLaVA-OneVision's format."""
+"""Cases of make_vision_goldens.py for PaliGemma, LFM2-VL, Cosmos 3, and models with LLaVA-OneVision's format."""
 import json
 import os
 
@@ -8,7 +8,6 @@ import transformers
 from PIL import Image
 from safetensors.torch import save_file
 from transformers.models.siglip2 import image_processing_siglip2 as siglip2
-from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
 import similar_vision_cases
 
@@ -38,49 +37,6 @@ class R(transformers.LlavaOnevisionForConditionalGeneration):
 
 class Bee(R):
     wide = 4
-
-
-class Keye(transformers.PaddleOCRVLForConditionalGeneration):
-    """Keye-VL, from its published code: PaddleOCR-VL's encoder and a Qwen3 whose tokens have positions in time, height
-    and width, in this order."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        text = config.text_config
-        self.model.language_model = Qwen3VLTextModel(transformers.Qwen3VLConfig().text_config.__class__(
-            **{name: getattr(text, name) for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                                                      "num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_parameters")}))
-        self.model.language_model.rotary_emb.apply_interleaved_mrope = lambda freqs, section: torch.cat(
-            [part[i % 3] for i, part in enumerate(freqs.split(section, dim=-1))], dim=-1)
-        self.post_init()
-
-
-class Keye15(Keye):
-    """The projector's norm applies to squares of patches."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        norm, square = self.model.projector.pre_norm, config.vision_config.hidden_size * 4
-        self.model.projector.pre_norm = torch.nn.Identity()
-        self.model.projector.linear_1 = torch.nn.Sequential(torch.nn.LayerNorm(square, eps=norm.eps), self.model.projector.linear_1)
-
-
-def publish_keye(architecture, model_type):
-    def rename(name):
-        for ours, theirs in (("model.visual.", "visual."), ("model.projector.", "mlp_AR."), ("model.language_model.", "model."),
-                             ("linear_1.0.", "pre_norm."), ("linear_1.1.", "linear_1.")):
-            name = name.replace(ours, theirs)
-        return name
-
-    def publish(directory):
-        similar_vision_cases.rewrite(directory, rename, lambda config: config["text_config"] | dict(
-            architectures=[architecture], model_type=model_type, image_token_id=config["image_token_id"], vision_config=config["vision_config"]))
-        path = os.path.join(directory, "preprocessor_config.json")
-        with open(path) as file:
-            images = json.load(file)
-        with open(path, "w") as file:
-            json.dump(images | dict(image_processor_type="SiglipImageProcessor"), file, indent=2)
-    return publish
 
 
 def publish_cosmos3(directory):
@@ -239,17 +195,11 @@ def cases(base):
                 images=transformers.SiglipImageProcessorPil, sizes=dict(size={"height": 32, "width": 32}, image_seq_length=16, resample=3),
                 template=base.TEMPLATE, special=base.SPECIAL, end="<end_of_utterance>", names=dict(image_token="<image>"),
                 options=dict(projection_dim=48, hidden_size=48), vision=siglip | dict(model_type="siglip_vision_model", vision_use_head=False))
-    keye = similar_vision_cases.qwen_chat(
-        base, config=transformers.PaddleOCRVLConfig, images=transformers.PaddleOCRVLImageProcessorPil, sizes=base.QWEN["sizes"],
-        text=text | dict(head_dim=24, rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 4, 6])),
-        vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=30, patch_size=6),
-        processor_of=lambda images, tokenizer, template: transformers.PaddleOCRVLProcessor(images, tokenizer, chat_template=template))
     onevision = base.CASES["llava_onevision"]
     split = dict(downsample_factor=2, min_image_tokens=4, max_image_tokens=30, tile_size=24, min_tiles=2, max_tiles=6)
     return {
         "colpali": dict(make=lambda directory: make_colpali(base, directory, gemma | dict(model_type="gemma"), pali["vision"])),
         "cosmos3": base.QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig, publish=publish_cosmos3),
-        "keye1_5": keye | dict(model=Keye15, publish=publish_keye("KeyeVL1_5ForConditionalGeneration", "KeyeVL1_5")),
         "phi4_reasoning_vision": dict(
             patches=True, model=Phi4Vision, config=transformers.Lfm2VlConfig, end="<end_of_utterance>", special=base.SPECIAL, names=dict(image_token="<image>"),
             options=dict(downsample_factor=1, projector_hidden_size=48, projector_use_layernorm=False, image_token_id=259, tie_word_embeddings=False),

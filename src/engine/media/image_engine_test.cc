@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                                          "glm4v_moe", "glm_ocr", "paddleocr_vl", "exaone4_5",
                                          "hyperclovax_vision", "dots_ocr", "lighton_ocr", "llava_next_video",
                                          "internvl_chat", "qianfan_ocr", "cohere2_vision", "opencua",
-                                         "qwen2_5_omni", "qwen3_omni", "cosmos3", "keye1_5",
+                                         "qwen2_5_omni", "qwen3_omni", "cosmos3",
                                          "paligemma", "paligemma2", "lfm2_vl", "phi4_reasoning_vision",
                                          "llava_onevision-r4b", "llava_onevision-bee"),
                          image_test_name);

@@ -41,7 +41,7 @@ struct Conversation {
     row_breaks = name == "mistral3" || name == "pixtral";
     constexpr std::string_view kAnySize[] = {"qwen",        "gemma4", "glm",           "paddleocr", "exaone",
                                              "hyperclovax", "dots",   "lighton",       "opencua",   "cosmos",
-                                             "keye",        "lfm2",   "phi4_reasoning"};
+                                             "lfm2",        "phi4_reasoning"};
     any_size =
         row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
     padded = name.starts_with("phi4_m");
