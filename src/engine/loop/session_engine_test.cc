@@ -21,7 +21,9 @@ int turn_of(Rig& rig, const std::vector<TokenId>& prompt, const std::string& ses
   Request request = request_for(prompt, output);
   if (!session.empty()) request.session = SessionUse{.key = {"o", session}};
   auto sink = std::make_shared<Recorder>();
-  EXPECT_TRUE(rig.engine->submit(std::move(request), sink));
+  const auto id = rig.engine->submit(std::move(request), sink);
+  EXPECT_TRUE(id) << id.error().message;
+  if (!id) return -1;
   sink->wait_ended(1);
   EXPECT_EQ(sink->record().tokens, expected(prompt, output));
   return sink->record().ends.at(0).cached_tokens;
@@ -122,7 +124,9 @@ TEST(SessionEngine, AnEmptiedCacheAndSleepReleaseTheBlocksButKeepTheNames) {
   std::promise<Result<>> slept;
   rig.engine->sleep(1, [&](Result<> result) { slept.set_value(std::move(result)); });
   ASSERT_TRUE(slept.get_future().get());
-  rig.engine->wake_up([](const Result<>&) {});
+  std::promise<Result<>> woken;
+  rig.engine->wake_up([&](Result<> result) { woken.set_value(std::move(result)); });
+  ASSERT_TRUE(woken.get_future().get());
   EXPECT_EQ(order(*rig.engine, SessionVerb::list, "s")->front().blocks, 0);
   EXPECT_EQ(turn_of(rig, some_prompt(1, 100), "s"), 0);
   rig.expect_empty();
