@@ -145,18 +145,16 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
-                         testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
-                                         "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3",
-                                         "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision",
-                                         "phi4_multimodal", "phi4_mm", "mistral3", "pixtral", "glm4v",
-                                         "glm4v_moe", "glm_ocr", "paddleocr_vl", "exaone4_5",
-                                         "hyperclovax_vision", "dots_ocr", "lighton_ocr", "llava_next_video",
-                                         "internvl_chat", "qianfan_ocr", "cohere2_vision", "opencua",
-                                         "qwen2_5_omni", "qwen3_omni", "cosmos3",
-                                         "paligemma", "paligemma2", "lfm2_vl", "phi4_reasoning_vision",
-                                         "llava_onevision-r4b", "llava_onevision-bee"),
-                         image_test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Families, ImageEngine,
+    testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl",
+                    "qwen3_5_moe_vl", "internvl", "gemma3", "gemma4", "gemma4-whole", "llava", "llava_next",
+                    "llava_onevision", "phi4_multimodal", "phi4_mm", "mistral3", "pixtral", "glm4v",
+                    "glm4v_moe", "glm_ocr", "paddleocr_vl", "exaone4_5", "hyperclovax_vision", "dots_ocr",
+                    "lighton_ocr", "llava_next_video", "internvl_chat", "qianfan_ocr", "cohere2_vision",
+                    "opencua", "qwen2_5_omni", "qwen3_omni", "cosmos3", "paligemma", "paligemma2", "lfm2_vl",
+                    "phi4_reasoning_vision", "llava_onevision-r4b", "llava_onevision-bee"),
+    image_test_name);
 
 }  // namespace
 }  // namespace octavo

@@ -39,9 +39,9 @@ struct Conversation {
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
-    constexpr std::string_view kAnySize[] = {"qwen",        "gemma4", "glm",           "paddleocr", "exaone",
-                                             "hyperclovax", "dots",   "lighton",       "opencua",   "cosmos",
-                                             "lfm2",        "phi4_reasoning"};
+    constexpr std::string_view kAnySize[] = {"qwen",    "gemma4",      "glm",  "paddleocr",
+                                             "exaone",  "hyperclovax", "dots", "lighton",
+                                             "opencua", "cosmos",      "lfm2", "phi4_reasoning"};
     any_size =
         row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
     padded = name.starts_with("phi4_m");
