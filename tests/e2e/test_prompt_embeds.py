@@ -91,13 +91,18 @@ ROWS = numpy.zeros((3, 256), numpy.float32)
     (encoded(safetensors(ROWS, "F64")), "must have the type F32, F16 or BF16, got F64"),
     (encoded(safetensors(numpy.full((1, 256), numpy.nan, numpy.float32))), "must contain only finite numbers"),
     (encoded(safetensors(ROWS, name="__metadata__")), "must have exactly one tensor, got none"),
-    ([], "must have 1 to 1024 prompts, got 0"),
     (7, "must be a base64 string, or a list of base64 strings"),
 ])
 def test_what_is_not_a_tensor_of_rows_is_refused(base, value, message):
     with pytest.raises(openai.BadRequestError, match=message) as refused:
         complete(base, prompt_embeds=value)
     assert refused.value.body["param"] == "prompt_embeds"
+
+
+def test_an_empty_list_counts_as_missing(base):
+    with pytest.raises(openai.BadRequestError, match="Either prompt or prompt_embeds must be provided and non-empty") as refused:
+        complete(base, prompt_embeds=[])
+    assert refused.value.body["param"] == "prompt"
 
 
 @pytest.mark.parametrize("fields", [{"echo": True}, {"suffix": "end"}, {"truncate_prompt_tokens": 2}, {"prompt_logprobs": 1},
