@@ -43,13 +43,15 @@ std::string program_identity() {
   return "";
 }
 
-// Identifies the files beside the weights. Several of them determine which matrices the model has.
+// Identifies the files beside the weights, also those in subfolders (adapters). Several of them determine which
+// matrices the model has.
 std::string folder_identity(const std::string& path) {
   std::vector<std::string> files;
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed))
+  const auto skip = fs::directory_options::skip_permission_denied;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path, skip, failed))
     if (entry.is_regular_file(failed))
-      files.push_back(entry.path().filename().string() + " " + size_and_time(entry.path()));
+      files.push_back(entry.path().string() + " " + size_and_time(entry.path()));
   std::ranges::sort(files);
   return fmt::format("{}", fmt::join(files, "|"));
 }
