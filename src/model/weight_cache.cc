@@ -43,8 +43,8 @@ std::string program_identity() {
   return "";
 }
 
-// Identifies the files beside the weights, also those in subfolders (adapters). Several of them determine which
-// matrices the model has.
+// Identifies the files beside the weights, also those in subfolders (adapters). Several of them determine
+// which matrices the model has.
 std::string folder_identity(const std::string& path) {
   std::vector<std::string> files;
   std::error_code failed;
