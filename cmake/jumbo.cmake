@@ -1,7 +1,7 @@
-# Jumbo files: each includes up to ten sources of one folder, so that the compiler parses their headers once. Static names and
+# Jumbo files: each includes up to 16 sources of one folder, so that the compiler parses their headers once. Static names and
 # names in anonymous namespaces must be unique in a folder. The preset dev and -DOCTAVO_JUMBO=OFF compile each source alone:
 # a change of one file then compiles one file.
-set(OCTAVO_JUMBO_FILES 10)
+set(OCTAVO_JUMBO_FILES 16)
 # Three warnings are false in jumbo files: a local name shadows a name of another source, a class looks as if a header defined
 # it, and g++ 12 reports moved std::expected objects as uninitialized.
 set(OCTAVO_JUMBO_FLAGS -Wno-shadow

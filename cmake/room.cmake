@@ -51,6 +51,14 @@ function(octavo_precompile target owner)
   endif()
 endfunction()
 
+# octavo_objects(target type source..): compiles once for the program and for liboctavo. With hidden symbols -fPIC calls as
+# directly as a program's -fPIE.
+function(octavo_objects target)
+  add_library(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME octavo_${target} POSITION_INDEPENDENT_CODE ON
+                        CXX_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX)
+endfunction()
+
 add_custom_target(unit_tests)  # what ctest -L unit runs
 if(OCTAVO_HEADER_CHECKS)
   add_custom_target(header_checks)
@@ -76,16 +84,17 @@ macro(octavo_take taken list expression)
 endmacro()
 
 # octavo_room(name DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets.. GENERATED files.. WITHOUT expressions..
-#             ALONE expressions.. TEST_DEPS targets.. TESTS files.. JUMBO_TESTS SHARDS n)
+#             ALONE expressions.. COLD expressions.. TEST_DEPS targets.. TESTS files.. JUMBO_TESTS SHARDS n)
 # The room's headers include LIBRARIES, only its sources include PRIVATE_LIBRARIES.
 # No file is listed. In the room's folder, x_test.cc and testing/x.cc become one executable <name>_test, which ctest runs in
 # n processes (1). Each x_bench.cc and x_fuzz.cc becomes a separate executable. All other .cc files are sources. Files that
 # match an expression in WITHOUT belong to other targets. GENERATED and TESTS add files of other folders.
-# No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake). With JUMBO_TESTS the tests are in
+# No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake). Sources that match an expression in
+# COLD run at the start or seldom; they compile with little optimisation, in two thirds of the time. With JUMBO_TESTS the tests are in
 # jumbo files, too: it pays where each test reads many headers.
 function(octavo_room name)
-  cmake_parse_arguments(
-    ROOM "JUMBO_TESTS" "SHARDS" "DEPS;LIBRARIES;PRIVATE_LIBRARIES;GENERATED;WITHOUT;ALONE;TEST_DEPS;TESTS" ${ARGN})
+  cmake_parse_arguments(ROOM "JUMBO_TESTS" "SHARDS"
+    "DEPS;LIBRARIES;PRIVATE_LIBRARIES;GENERATED;WITHOUT;ALONE;COLD;TEST_DEPS;TESTS" ${ARGN})
   if(ROOM_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "octavo_room(${name}): ${ROOM_UNPARSED_ARGUMENTS} is not an argument: files are not listed, the room has those of its folder")
   endif()
@@ -129,15 +138,28 @@ function(octavo_room name)
     endif()
   endif()
 
+  set(cold_sources "")
+  if(ROOM_COLD)
+    list(JOIN ROOM_COLD "|" cold)
+    octavo_take(cold_sources sources "^(${cold})$")
+  endif()
   octavo_jumbo(sources ${name} ${folder} "${ROOM_ALONE}" ${sources})
-  add_library(${name} STATIC ${sources})
-  # One compile for the program and for liboctavo. With hidden symbols -fPIC calls as directly as a program's -fPIE.
-  set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name} POSITION_INDEPENDENT_CODE ON
-                        CXX_VISIBILITY_PRESET hidden)
+  octavo_objects(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${door})
   target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES}
                         PRIVATE ${ROOM_PRIVATE_LIBRARIES})
-  octavo_precompile(${name} base ${OCTAVO_PRECOMPILED})
+  if(cold_sources)
+    octavo_jumbo(cold_sources ${name}_cold ${folder} "${ROOM_ALONE}" ${cold_sources})
+    octavo_objects(${name}_cold OBJECT ${cold_sources})
+    target_compile_options(${name}_cold PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_include_directories(${name}_cold PUBLIC ${door})
+    target_link_libraries(${name}_cold PRIVATE octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES} ${ROOM_PRIVATE_LIBRARIES})
+    octavo_precompile(${name}_cold yaml_cold ${OCTAVO_PRECOMPILED})
+    target_link_libraries(${name} PUBLIC ${name}_cold)
+  endif()
+  if(sources)
+    octavo_precompile(${name} base ${OCTAVO_PRECOMPILED})
+  endif()
 
   if(tests)
     if(ROOM_JUMBO_TESTS)
