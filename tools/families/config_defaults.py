@@ -25,6 +25,7 @@ FILE = FAMILIES / "defaults.json"
 CLASSES = {
     "AXK1ForCausalLM": ("axk1", "AXK1Config"),
     "AfmoeForCausalLM": ("afmoe", "AfmoeConfig"),
+    "AliceAIForCausalLM": ("qwen3_next", "Qwen3NextConfig"),
     "ApertusForCausalLM": ("apertus", "ApertusConfig"),
     "AquilaForCausalLM": ("llama", "LlamaConfig"),
     "AquilaModel": ("llama", "LlamaConfig"),
@@ -133,11 +134,13 @@ CLASSES = {
     "HF_ColBERT": ("bert", "BertConfig"),
     "HYV3ForCausalLM": ("hy_v3", "HYV3Config"),
     "HeliumForCausalLM": ("helium", "HeliumConfig"),
+    "HrmTextForCausalLM": None,
     "HunYuanDenseV1ForCausalLM": ("hunyuan_v1_dense", "HunYuanDenseV1Config"),
     "HunYuanMoEV1ForCausalLM": ("hunyuan_v1_moe", "HunYuanMoEV1Config"),
     "HyperCLOVAXForCausalLM": ("hyperclovax", "HyperCLOVAXConfig"),
     "HyperCLOVAXVisionV2ForConditionalGeneration": ("hyperclovax", "HyperCLOVAXConfig"),
     "IQuestCoderForCausalLM": ("iquestcoder", "IQuestCoderConfig"),
+    "IQuestLoopCoderForCausalLM": ("iquestcoder", "IQuestCoderConfig"),
     "Idefics3ForConditionalGeneration": ("llama", "LlamaConfig"),
     "InternLM2ForCausalLM": ("llama", "LlamaConfig"),
     "InternLM2ForRewardModel": ("llama", "LlamaConfig"),
@@ -178,6 +181,7 @@ CLASSES = {
     "LlavaNextVideoForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlavaOnevisionForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "LongcatFlashForCausalLM": ("longcat_flash", "LongcatFlashConfig"),
+    "LongcatFlashNgramForCausalLM": ("longcat_flash", "LongcatFlashConfig"),
     "MBartForConditionalGeneration": ("mbart", "MBartConfig"),
     "MPTForCausalLM": ("mpt", "MptConfig"),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
@@ -185,11 +189,13 @@ CLASSES = {
     "MellumForCausalLM": ("mellum", "MellumConfig"),
     "MiMoForCausalLM": ("qwen2", "Qwen2Config"),
     "MiMoV2FlashForCausalLM": ("mimo_v2_flash", "MiMoV2FlashConfig"),
+    "MiMoV2ForCausalLM": ("mimo_v2_flash", "MiMoV2FlashConfig"),
     "MiniCPM3ForCausalLM": ("minicpm3", "MiniCPM3Config"),
     "MiniCPMForCausalLM": ("llama", "LlamaConfig"),
     "MiniMaxForCausalLM": ("minimax", "MiniMaxConfig"),
     "MiniMaxM1ForCausalLM": ("minimax", "MiniMaxConfig"),
     "MiniMaxM2ForCausalLM": ("minimax_m2", "MiniMaxM2Config"),
+    "MiniMaxM3SparseForCausalLM": ("minimax_m3_vl", "MiniMaxM3VLTextConfig"),
     "MiniMaxText01ForCausalLM": ("minimax", "MiniMaxConfig"),
     "Ministral3ForCausalLM": ("ministral3", "Ministral3Config"),
     "MinistralForCausalLM": ("ministral", "MinistralConfig"),
@@ -225,6 +231,7 @@ CLASSES = {
     "PaliGemmaForConditionalGeneration": ("gemma", "GemmaConfig"),
     "PanguEmbeddedForCausalLM": ("llama", "LlamaConfig"),
     "PaddleOCRVLForConditionalGeneration": ("paddleocr_vl", "PaddleOCRTextConfig"),
+    "PanguProMoEV2ForCausalLM": None,
     "PanguUltraMoEForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
     "Param2MoEForCausalLM": ("llama", "LlamaConfig"),
     "Phi3ForCausalLM": ("phi3", "Phi3Config"),
@@ -330,7 +337,17 @@ GIVEN = {**dict.fromkeys(("BeeForConditionalGeneration", "RForConditionalGenerat
          **dict.fromkeys(("SarvamMLAForCausalLM", "SarvamMoEForCausalLM", "Param2MoEForCausalLM"), {
              "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": True, "num_shared_experts": 1, "score_function": "sigmoid"}),
          "PanguUltraMoEForCausalLM": {"n_group": 1, "topk_group": 1, "rope_theta": 10000.0},
-         "LagunaForCausalLM": {"first_k_dense_replace": 1},
+         "LagunaForCausalLM": {"first_k_dense_replace": 1}, "MiniMaxM3SparseForCausalLM": {"partial_rotary_factor": 0.5},
+         "AliceAIForCausalLM": {"block_attn_res_block_size": 4, "linear_num_key_heads": 32},
+         "HrmTextForCausalLM": {  # of transformers
+             "H_cycles": 2, "L_cycles": 3, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1536, "initializer_range": 0.02, "intermediate_size": 4096,
+             "max_position_embeddings": 2048, "num_attention_heads": 12, "num_hidden_layers": 16, "prefix_lm": True, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+             "tie_word_embeddings": False, "vocab_size": 151808},
+         "PanguProMoEV2ForCausalLM": {
+             "first_k_dense_replace": 4, "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 12288, "max_position_embeddings": 131072,
+             "moe_intermediate_size": 1344, "n_group": 1, "n_routed_experts": 80, "n_shared_experts": 1, "norm_topk_prob": True, "num_attention_heads": 64,
+             "num_experts_per_tok": 8, "num_hidden_layers": 50, "num_key_value_heads": 8, "param_sink_number": 128, "param_sink_with_value": True, "qk_nope_dim": 128,
+             "qk_rope_dim": 64, "rms_norm_eps": 1e-5, "routed_scaling_factor": 2.5, "tie_word_embeddings": False, "topk_group": 1, "v_channels": 128, "vocab_size": 153600},
          "BeamForCausalLM": {  # of vLLM 0.33
              "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 32768, "moe_intermediate_size": 768, "norm_topk_prob": True,
              "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 24, "num_key_value_heads": 4, "rms_norm_eps": 1e-6,
@@ -387,7 +404,7 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # otherwise half of 42
 def fields_that_families_read():
     """Returns every quoted string in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
-    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type", "bos_token_id", "eos_token_id"}
+    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type", "bos_token_id", "eos_token_id", "initializer_range"}
 
 
 def defaults(module, name, read):

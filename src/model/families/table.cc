@@ -12,6 +12,7 @@
 // All source files with families.
 #define OCTAVO_FAMILIES(X) \
   X(afmoe)                 \
+  X(alice_ai)              \
   X(apertus)               \
   X(bailing)               \
   X(bailing_v3)            \
@@ -45,6 +46,7 @@
   X(gpt_oss)               \
   X(gptj)                  \
   X(granite)               \
+  X(hrm_text)              \
   X(hunyuan)               \
   X(idefics3)              \
   X(internvl)              \
@@ -56,6 +58,7 @@
   X(llama4)                \
   X(llava)                 \
   X(longcat)               \
+  X(loop_coder)            \
   X(mamba)                 \
   X(mimo_v2)               \
   X(minimax)               \

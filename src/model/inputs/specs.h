@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/kinds.h"
+#include "kernels/operators/grams.h"
 #include "model/norm_spec.h"
 
 namespace octavo {
@@ -124,6 +125,20 @@ struct SoundInput {
 
   int frames() const { return 2 * rows; }
   int tokens() const { return rows / joined; }  // tokens of the longest audio
+};
+
+// Embeddings of the last tokens, which are added to a token's embedding (LongCat-Flash-Lite: Meituan, 2026).
+// The rows of each table are multiplied by a matrix.
+struct GramInput {
+  std::vector<GramTable> tables;
+  int dim = 0;      // width of a row
+  int stop = -1;    // GramRowsArgs::stop
+  float scale = 1;  // factor of the sum
+
+  struct Names {
+    std::string tables = "ngram_embeddings.embedders.{}";
+    std::string matrices = "ngram_embeddings.post_projs.{}";
+  };
 };
 
 constexpr int kSoundTaps = 3;  // width of the convolutions in frames
