@@ -282,8 +282,8 @@ TEST_F(TranscriptionTest, BeamsReturnTheBestTextOfEachWindow) {
     EXPECT_EQ(request.sampling.logprobs.output, 4);  // 2 candidates for each of 2 beams
     return Script{.tokens = {request.prompt.size() > 4 ? kEnd : letter}, .end = FinishReason::length};
   });
-  const json::object reply =
-      answer({{"language", "en"}, {"use_beam_search", "true"}, {"n", "2"}}, long_chirp());
+  const json::object reply = answer(
+      {{"language", "en"}, {"use_beam_search", "true"}, {"n", "2"}, {"length_penalty", "0"}}, long_chirp());
   EXPECT_EQ(reply.at("text"), "a a a a");
   EXPECT_EQ(requests_.size(), 4U * (1 + 2));
   for (const Request& request : requests_) EXPECT_EQ(request.media.size(), 1U);
