@@ -101,6 +101,13 @@ struct PaddedTileRule {
   bool as_torch = false;  // true: resample as torch does; false: as Pillow does
 };
 
+// A video that a client sends as a list of images.
+struct FrameList {
+  int frames = 0;              // number of images that are used, from the first on; 0: all
+  std::vector<int> indices{};  // index of each image in the source video; empty: 0, 1, ..
+  int source_frames = 0;       // number of frames of the source video; 0: that of the images
+};
+
 // Selection and size of a video's frames (video.h).
 struct VideoRule {
   AnySizeRule size;
@@ -118,6 +125,7 @@ struct VideoRule {
   double fps = 2;          // frames per second, within the limits frames_min and frames_max
   int frames_min = 4;
   int frames_max = 768;
+  FrameList list{};
   std::string token = "<|video_pad|>";
   std::string before = "<|vision_start|>";  // text between the timestamp and the part
   std::string after = "<|vision_end|>";
@@ -128,6 +136,7 @@ struct ProcessorConfig {
                TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule>
       rule = {};
   Filter filter = Filter::lanczos;
+  Colour background = kWhiteBackground;  // colour behind transparent pixels
   // Channel values v in [0, 255] become (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};

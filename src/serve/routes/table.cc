@@ -277,6 +277,19 @@ http::Response refused_method(const Route& route, const http::Request& request) 
   return response;
 }
 
+bool generates_text(const Route& route) {
+  const openai::Route* known = shared_facts(route);
+  return known && known->generates();
+}
+
+http::Response transcribes_only(const Route& route, const ServeOptions& options) {
+  return error_response(route, {ErrorCode::not_found,
+                                fmt::format("the model {} only transcribes sound, so {} does not exist: use "
+                                            "/v1/audio/transcriptions or /v1/audio/translations",
+                                            options.rules.model_names.front(), route.path),
+                                "model"});
+}
+
 std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
 
 http::Response no_route(std::string_view path, const ServeOptions& options) {
@@ -322,6 +335,7 @@ std::optional<http::Response> refused_by_routes(const http::Request& request, co
   if (auto elsewhere = without_slashes(request, path, options)) return elsewhere;
   const Route* found = find_route(path, options);
   if (!found) return no_route(path, options);
+  if (options.media.transcription && generates_text(*found)) return transcribes_only(*found, options);
   if (handling_of(*found, request.method) == Handling::none) return refused_method(*found, request);
   return std::nullopt;
 }
