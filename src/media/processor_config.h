@@ -27,6 +27,16 @@ struct RatioTileRule {
   int tiles_max = 12;
   // true: the grid into which the image fits with the least scaling, instead of the one with its aspect ratio
   bool fits = false;
+  bool numbered = false;  // a text with the number of the tile precedes each tile (NVLM-D)
+  // true: the tiles of a second grid of at least 3 tiles, with other numbers of rows and of columns, come first.
+  // Only if a prompt has one image (H2OVL).
+  bool twice = false;
+  // How the grid is chosen without `fits`.
+  enum class Choice : std::uint8_t {
+    ratio,  // by the aspect ratio, then by the number of tiles
+    area,   // by the product of both, in which up to 60 % of the image's pixels count (Llama Nemotron Nano VL)
+  };
+  Choice choice = Choice::ratio;
 };
 
 // Makes one square part (square.h).
@@ -82,6 +92,21 @@ struct PatchSearchRule {
   int patches_min = 0, patches_max = 0;
 };
 
+// Makes one part of about the image's own size, in whole tokens (patch_budget.h).
+struct PatchBudgetRule {
+  int unit = 0;   // side of a patch in pixels
+  int merge = 1;  // side of a token in patches
+  int patches_min = 0, patches_max = 0;
+};
+
+// Makes one part of the image's own size, on black (padded_size.h).
+struct PaddedSizeRule {
+  int unit = 0;           // side of a token in pixels; both sides become multiples of it
+  int patch_size = 0;     // pixels
+  int patches_max = 0;    // before padding
+  int side_max = 0;       // maximum length of a side in patches
+};
+
 // Makes a tile of the whole image, then square tiles in one of several grids (pinned_tiles.h).
 struct PinnedTileRule {
   int tile_size = 0;  // side of a tile, in pixels
@@ -125,7 +150,7 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule, PaddedSizeRule>
       rule = {};
   Filter filter = Filter::lanczos;
   // Channel values v in [0, 255] become (v * scale - mean) / std.

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "model/internvl_chat_processor.h"
+#include "model/padded_size_processor.h"
+#include "model/params_file.h"
 #include "model/processor_file.h"
 #include "model/split_tile_processor.h"
 #include "model/video_processor.h"
@@ -158,7 +160,8 @@ Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   TRY(rule.patch_size, config.integer("patch_size", {1, 1024}, 14));
   TRY(rule.tiles_max, config.integer("dynamic_hd", {1, 64}, 36));
   TRY_VOID(config.integer("resample", {3, 3}, 3));
-  TRY(const std::string name, config.text("image_processor_type", ""));
+  const bool kimi = config.has("media_proc_cfg");  // the file has no image_processor_type
+  TRY(const std::string name, config.text("image_processor_type", kimi ? "Kimi_K25ImageProcessor" : ""));
   rule.as_torch = name.starts_with("Phi4Multimodal");
   out.rule = rule;
   return {};
@@ -250,6 +253,8 @@ using media::Filter;
 constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
 constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
+const media::ProcessorConfig kKimi{.filter = Filter::bicubic, .placeholder = "<|media_pad|>", .token = "<|media_pad|>"};
+
 const Kind kProcessors[] = {
     {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
     {"Cohere2VisionImageProcessor",
@@ -308,6 +313,8 @@ const Kind kProcessors[] = {
      {"min_patches", "max_patches"}},
     {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
     {"Lfm2VlImageProcessor", read_split_tiles, {.filter = Filter::bilinear}, {}},
+    {"KimiVLImageProcessor", read_padded_size, kKimi, {}},
+    {"Kimi_K25ImageProcessor", read_padded_size, kKimi, {}},
     {"LlavaNextImageProcessor",
      read_next_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
@@ -360,6 +367,26 @@ const Kind kProcessors[] = {
     {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
 };
 
+// Images of Pixtral in Mistral's own format, whose settings are in params.json.
+Result<media::ProcessorConfig> read_own_images(const Config& config, const boost::json::object& overrides) {
+  if (!overrides.empty())
+    return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
+                         "the image settings of this model cannot be changed: remove mm_processor_kwargs");
+  TRY(const std::optional<Config> vision, config.object("vision_encoder"));
+  const Config given = vision.value_or(Config());
+  media::LongestEdgeRule rule;
+  TRY(rule.longest, given.integer("image_size", kEdge, 1024));
+  TRY(rule.longest, given.integer("max_image_size", kEdge, rule.longest));
+  TRY(const int patch, given.integer("patch_size", {1, 1024}, 16));
+  TRY(const int merge, given.integer("spatial_merge_size", {1, 64}, 1));
+  rule.unit = patch * merge;
+  const auto* pixtral =
+      std::ranges::find(kProcessors, std::string_view("PixtralImageProcessor"), &Kind::name);
+  media::ProcessorConfig out = pixtral->absent;
+  out.rule = rule;
+  return out;
+}
+
 // Texts of models that use the image processor of another model, by `model_type` of config.json.
 struct Wording {
   std::string_view model_type;
@@ -390,6 +417,14 @@ Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) 
   out.placeholder = out.token = found->token;
   if (!found->breaks) out.before = out.after = out.row_break = "";
   return {};
+}
+
+// The configuration of Alpamayo 2 has limits of pixels, which replace those of the image processor.
+Result<> set_model_limits(const std::string& directory, media::AnySizeRule& rule) {
+  const auto config = Config::load(directory);
+  if (!config) return {};
+  TRY(const std::string type, type_of(*config));
+  return type == "alpamayo2_super" ? read_pixels(*config, rule) : Result<>();
 }
 
 Result<const Kind*> kind_of(const Config& config) {
@@ -444,22 +479,14 @@ Result<> set_video_sampling(const Config& config, const boost::json::object& ove
   return {};
 }
 
-Result<std::array<float, 3>> channels(const Config& config, std::string_view field, Config::RealRange range,
-                                      std::array<float, 3> values) {
-  if (!config.has(field)) return values;
-  TRY(const std::vector<double> given, config.numbers(field, 3, range));
-  for (std::size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(given[i]);
-  return values;
-}
-
 }  // namespace
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
   if (const auto model = Config::load(directory)) {
     TRY(const std::string type, type_of(*model));
-    if (type == "internvl_chat" || type == "skywork_chat")
-      return read_internvl_chat(directory, *model, overrides);
+    if (in_mistral_format(directory)) return read_own_images(*model, overrides);
+    if (has_chat_images(type)) return read_internvl_chat(directory, *model, type, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
   TRY(const Kind* const kind, kind_of(config));
@@ -474,12 +501,13 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
   media::ProcessorConfig out = kind->absent;
   TRY_VOID(set_wording(directory, out));
   TRY_VOID(kind->read(config, out));
+  if (auto* size = std::get_if<media::AnySizeRule>(&out.rule)) TRY_VOID(set_model_limits(directory, *size));
   TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));
   out.scale = static_cast<float>(scale);
   if (!kind->normalises) return out;
-  TRY(out.mean, channels(config, "image_mean", {-1e3, 1e3}, out.mean));
-  TRY(out.std, channels(config, "image_std", {1e-6, 1e3}, out.std));
+  TRY(out.mean, read_channels(config, "image_mean", {-1e3, 1e3}, out.mean));
+  TRY(out.std, read_channels(config, "image_std", {1e-6, 1e3}, out.std));
   if (kind->videos) {
     TRY(out.video, read_video_processor(directory, config, out));
     TRY_VOID(set_video_sampling(config, overrides, *out.video));

@@ -105,9 +105,13 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule);
   const auto* split = std::get_if<media::SplitTileRule>(&config.rule);
   const auto* search = std::get_if<media::PatchSearchRule>(&config.rule);
+  const auto* patches = std::get_if<media::PatchBudgetRule>(&config.rule);
+  const auto* own_size = std::get_if<media::PaddedSizeRule>(&config.rule);
   const int unit = any != nullptr       ? any->unit
                    : split != nullptr   ? split->whole.unit
                    : search != nullptr  ? search->unit
+                   : patches != nullptr ? patches->unit * patches->merge
+                   : own_size != nullptr ? own_size->unit
                    : longest != nullptr ? longest->unit
                    : budget != nullptr  ? budget->unit
                                         : 0;

@@ -85,4 +85,12 @@ Result<> refuse_false(const Config& config, std::string_view field) {
                        config.where(field));
 }
 
+Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field, Config::RealRange range,
+                                           std::array<float, 3> values) {
+  if (!config.has(field)) return values;
+  TRY(const std::vector<double> given, config.numbers(field, 3, range));
+  for (std::size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(given[i]);
+  return values;
+}
+
 }  // namespace octavo

@@ -1,6 +1,7 @@
 // Reads the configuration of a transformers processor from the file that contains it.
 #pragma once
 
+#include <array>
 #include <boost/json/object.hpp>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ inline constexpr std::int64_t kPixelsMax = 1 << 26;  // pixels of an image after
 // Reads the minimum and maximum number of pixels of an image or a frame. min_pixels and max_pixels take
 // precedence over `size`. If all are missing, `rule` keeps its limits.
 Result<> read_pixels(const Config& config, media::AnySizeRule& rule);
+
+// Reads a number for each channel. If the field is missing, returns `values`.
+Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field, Config::RealRange range,
+                                           std::array<float, 3> values);
 
 // Returns an error if the field is false.
 Result<> refuse_false(const Config& config, std::string_view field);

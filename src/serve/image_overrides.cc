@@ -104,6 +104,8 @@ Result<> apply(Fields& f, media::VideoRule& rule) {
 Result<> apply(Fields&, media::SquareRule&) { return {}; }
 Result<> apply(Fields&, media::PinnedTileRule&) { return {}; }
 Result<> apply(Fields&, media::PatchSearchRule&) { return {}; }
+Result<> apply(Fields&, media::PatchBudgetRule&) { return {}; }
+Result<> apply(Fields&, media::PaddedSizeRule&) { return {}; }
 
 }  // namespace
 

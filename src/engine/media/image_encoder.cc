@@ -225,8 +225,9 @@ Result<> ImageEncoder::reserve(const Room& needed) {
 
 void ImageEncoder::upload_grid() {
   const int across = grid_.columns * input_.merge, merged = input_.square();
-  std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens()), 0),
+  std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens())),
                             starts;
+  std::ranges::iota(positions, 0);
   axes.insert(axes.end(), grid_.patch_columns.begin(), grid_.patch_columns.end());
   const auto indices = [&](int seen, int all) {
     if (input_.whole_last) return stretched_indices(seen, all);
@@ -262,6 +263,9 @@ void ImageEncoder::upload_grid() {
                               ? stretched_positions(position_table_, input_.grid.side, tower_.spec.dim, down,
                                                     across, input_.grid.stretch)
                               : added_positions(position_table_, tower_.spec.dim, down, across);
+    // class tokens have no positions
+    position_embeddings.insert(position_embeddings.begin(),
+                               static_cast<std::size_t>(class_tokens() * tower_.spec.dim), 0.0F);
     upload(memory_.position_embeddings, DType::f32, position_embeddings);
   }
   stream.synchronize();

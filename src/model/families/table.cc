@@ -49,6 +49,7 @@
   X(idefics3)              \
   X(internvl)              \
   X(kimi_linear)           \
+  X(kimi_vl)               \
   X(laguna)                \
   X(lfm2)                  \
   X(lfm2_vl)               \
@@ -82,6 +83,7 @@
   X(qwen3_vl)              \
   X(qwen_towers)           \
   X(qwen_vl)               \
+  X(radio)                 \
   X(readers)               \
   X(rwkv7)                 \
   X(solar)                 \

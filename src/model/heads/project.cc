@@ -23,7 +23,7 @@ ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
 }
 
 std::int64_t class_rows_of(const ModelSpec& spec) {
-  return spec.inputs.image && spec.inputs.image->class_token ? 1 : 0;
+  return spec.inputs.image ? spec.inputs.image->class_tokens : 0;
 }
 
 }  // namespace

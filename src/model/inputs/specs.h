@@ -43,6 +43,7 @@ enum class PositionStretch : std::uint8_t {
   bilinear,     // bilinear; patches and positions are squares of the same area
   antialiased,  // bilinear; if the grid shrinks, a patch averages more positions
   bicubic,
+  cropped,  // bilinear over a square with the image's longer side, of which the image is the upper left part
 };
 
 // Learned positions of a square grid, which is stretched over an image's patches.
@@ -50,6 +51,7 @@ struct PositionGrid {
   int side = 0;  // 0: no grid
   PositionStretch stretch = PositionStretch::corners;
   NormSpec patch_norm = {};  // norm of a patch before its position is added
+  bool in_rows = false;      // the checkpoint stores the positions as [side, side, dim]
 };
 
 // Converts a channel value v in 0 .. 255 to (v * scale - mean) / std.
@@ -72,8 +74,10 @@ struct ImageInput {
   float time_steps = 0;        // positions on the time axis per second of video; 0: one position per patch
   bool bias = true;            // the patch embedding has a bias
   bool channels_last = false;  // the columns of the patch embedding are ordered by row, column, channel
-  // A learned row with a separate position precedes the patches. Layers read it, but the projector does not.
-  bool class_token = false;
+  bool flat_patches = false;   // the patch embedding is stored as a matrix [dim, values of a patch]
+  // Number of learned rows before the patches. Layers read them, but the projector does not. They have learned
+  // positions, except beside a PositionGrid.
+  int class_tokens = 0;
   int window = 0;  // side of a local layer's windows, in tokens
   PositionGrid grid = {};  // only for images of any size
   // Used instead of the grid: the number of learned positions for columns, and also for rows. A patch has the
