@@ -12,6 +12,7 @@
 #include "model/internvl_chat_processor.h"
 #include "model/padded_size_processor.h"
 #include "model/params_file.h"
+#include "model/params_images.h"
 #include "model/processor_file.h"
 #include "model/split_tile_processor.h"
 #include "model/video_processor.h"
@@ -366,26 +367,6 @@ const Kind kProcessors[] = {
     {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
     {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
 };
-
-// Images of Pixtral in Mistral's own format, whose settings are in params.json.
-Result<media::ProcessorConfig> read_own_images(const Config& config, const boost::json::object& overrides) {
-  if (!overrides.empty())
-    return field_failure("mm_processor_kwargs", ErrorCode::unsupported,
-                         "the image settings of this model cannot be changed: remove mm_processor_kwargs");
-  TRY(const std::optional<Config> vision, config.object("vision_encoder"));
-  const Config given = vision.value_or(Config());
-  media::LongestEdgeRule rule;
-  TRY(rule.longest, given.integer("image_size", kEdge, 1024));
-  TRY(rule.longest, given.integer("max_image_size", kEdge, rule.longest));
-  TRY(const int patch, given.integer("patch_size", {1, 1024}, 16));
-  TRY(const int merge, given.integer("spatial_merge_size", {1, 64}, 1));
-  rule.unit = patch * merge;
-  const auto* pixtral =
-      std::ranges::find(kProcessors, std::string_view("PixtralImageProcessor"), &Kind::name);
-  media::ProcessorConfig out = pixtral->absent;
-  out.rule = rule;
-  return out;
-}
 
 // Texts of models that use the image processor of another model, by `model_type` of config.json.
 struct Wording {

@@ -487,7 +487,10 @@ TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
       "ColPaliForRetrieval", "DbrxForCausalLM", "Qwen2_5OmniModel", "DeciLMForCausalLM", "InternVLChatModel", "Step3p5ForCausalLM",
       "SkyworkR1VChatModel", "LlamaBidirectionalModel", "Glm4vForConditionalGeneration", "Glm46VForConditionalGeneration",
       "Step3p7ForConditionalGeneration", "Glm4vMoeForConditionalGeneration", "Qwen2_5OmniForConditionalGeneration",
-      "Qwen3OmniMoeForConditionalGeneration", "LlamaBidirectionalForSequenceClassification"};
+      "Qwen3OmniMoeForConditionalGeneration", "LlamaBidirectionalForSequenceClassification",
+      "Alpamayo2Super", "Eagle2_5_VLForConditionalGeneration", "H2OVLChatModel", "Llama_Nemotron_Nano_VL", "NVLM_D", "NVLM_D_Model",
+      "NemotronH_Nano_Omni_Reasoning_V3", "NemotronH_Nano_VL_V2", "NemotronH_Omni_Reasoning_V3", "NemotronH_Super_Omni_Reasoning_V3",
+      "Ovis2_5", "Ovis2_6ForCausalLM", "Ovis2_6_MoeForCausalLM", "PixtralForConditionalGeneration"};
   // clang-format on
   for (const Family& family : families()) {
     if (say_more.contains(family.architecture)) continue;

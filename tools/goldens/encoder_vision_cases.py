@@ -1,0 +1,338 @@
+"""Cases of make_vision_goldens.py for Kimi's and Nemotron's encoders, models like InternVL, Alpamayo 2, and Pixtral in Mistral's own format."""
+import json
+import os
+import re
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import similar_vision_cases
+
+CHAT = similar_vision_cases.CHAT
+
+
+class Expander:
+    """A processor that replaces each placeholder by the tokens of its image."""
+
+    def __init__(self, images, tokenizer, placeholder, tokens):
+        self.images, self.tokenizer, self.placeholder, self.tokens = images, tokenizer, placeholder, tokens
+
+    def apply_chat_template(self, messages, **options):
+        return self.tokenizer.apply_chat_template(messages, tokenize=False, **options)
+
+    def __call__(self, text, images, return_tensors):
+        inputs = dict(self.images(images))
+        pieces = text.split(self.placeholder)
+        text = "".join(piece + self.placeholder * int(count) for piece, count in zip(pieces, self.tokens(inputs))) + pieces[-1]
+        return dict(self.tokenizer(text, return_tensors="pt", return_token_type_ids=False), **inputs)
+
+
+def picture_of(patches, rows, columns, images):
+    """Joins patches [n, 3, size, size], and returns the picture's bytes [1, height, width, 3]."""
+    size = patches.shape[-1]
+    mean, std = (torch.tensor(values).reshape(3, 1, 1) for values in (images.image_mean, images.image_std))
+    pixels = patches.reshape(rows, columns, 3, size, size).permute(2, 0, 3, 1, 4).reshape(3, rows * size, columns * size)
+    return ((pixels * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)[None]
+
+
+class Patches:
+    """An image processor whose bytes are numbers that a picture's bytes have, without overshoots of the resampling."""
+
+    def __init__(self, processor, grid):
+        self.processor, self.grid = processor, grid
+
+    def __getattr__(self, name):
+        return getattr(self.processor, name)
+
+    def __call__(self, images, return_tensors="pt"):
+        inputs = dict(self.processor(images, return_tensors="pt"))
+        values = inputs["pixel_values"]
+        shape = (1, 3, 1, 1)
+        mean, std = (torch.tensor(x).reshape(shape) for x in (self.image_mean, self.image_std))
+        flat = values.reshape(len(values), 3, self.patch_size, self.patch_size)
+        inputs["pixel_values"] = ((((flat * std + mean) * 255).round().clamp(0, 255) / 255 - mean) / std).reshape(values.shape)
+        return inputs
+
+
+def make_kimi(base, directory, case):
+    tokenizer = base.write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    base.save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=259, projection_hidden_size=48,
+                                                    tie_word_embeddings=False))
+    own = transformers.Kimi_K25ImageProcessor(patch_size=6, max_patches=40)
+    own.save_pretrained(directory)
+    images = Patches(own, "image_grid_thw")
+    return images, Expander(images, tokenizer, "<|media_pad|>", lambda inputs: inputs["image_grid_thw"].prod(-1) // 4)
+
+
+def kimi_of(image, images, model):
+    inputs = images(image)
+    _, rows, columns = (int(n) for n in inputs["image_grid_thw"][0])
+    with torch.no_grad():
+        features = model.model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
+    return picture_of(inputs["pixel_values"], rows, columns, images), inputs["pixel_values"].flatten(1), torch.cat(list(features.pooler_output))[None]
+
+
+def publish_kimi(architecture, model_type, projector):
+    def configure(config):
+        vision = config["vision_config"]
+        if model_type == "kimi_k25":
+            return config
+        vision = {name.replace("pos_emb_", "init_pos_emb_"): value for name, value in vision.items()}
+        return {name: value for name, value in config.items() if name != "image_token_id"} | dict(
+            architectures=[architecture], model_type=model_type, media_placeholder_token_id=259, vision_config=vision)
+
+    def rename(name):
+        for ours, theirs in (("mm_projector.proj.0", projector[0]), ("mm_projector.proj.2", projector[1]), ("mm_projector.pre_norm", projector[2])):
+            name = name.replace(ours, theirs)
+        return name
+    return lambda directory: similar_vision_cases.rewrite(directory, rename, configure)
+
+
+class NemotronOmni(transformers.NemotronH_Omni_Reasoning_V3):
+    """Without the scales of the encoder's layers, which no checkpoint has."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        for layer in self.vision_model.encoder.layer:
+            layer.layer_scale1 = layer.layer_scale2 = torch.nn.Identity()
+        self.post_init()
+
+    @property
+    def lm_head(self):
+        return self.language_model.lm_head
+
+
+class LlamaNemotron(NemotronOmni):
+    """Llama Nemotron Nano VL, from vLLM's code: a norm with a mean, and matrices with biases."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        dim, hidden, out_dim = 4 * config.vision_hidden_size, config.projector_hidden_size, config.text_config.hidden_size
+        self.multi_modal_projector = torch.nn.Sequential()
+        self.multi_modal_projector.layer_norm = torch.nn.LayerNorm(dim)
+        self.multi_modal_projector.linear_1 = torch.nn.Linear(dim, hidden)
+        self.multi_modal_projector.act = torch.nn.GELU()
+        self.multi_modal_projector.linear_2 = torch.nn.Linear(hidden, out_dim)
+        self.post_init()
+
+
+class Tiles:
+    """An image processor of tiles that returns the patches of all tiles."""
+
+    def __init__(self, processor, patch):
+        self.processor, self.patch_size = processor, patch
+
+    def __getattr__(self, name):
+        return getattr(self.processor, name)
+
+    def __call__(self, images, return_tensors="pt"):
+        out = dict(pixel_values=[], counts=[])
+        for image in images if isinstance(images, list) else [images]:
+            tiles = self.processor(image, return_tensors="pt", crop_to_patches=True)["pixel_values"]
+            size, side = self.patch_size, tiles.shape[-1] // self.patch_size
+            out["pixel_values"].append(tiles.reshape(len(tiles), 3, side, size, side, size).permute(0, 2, 4, 1, 3, 5).reshape(-1, 3 * size * size))
+            out["counts"].append(len(tiles))
+        tiles = sum(out["counts"])
+        return dict(pixel_values=torch.cat(out["pixel_values"]), image_grid_hw=torch.tensor([[side, side]] * tiles), counts=out["counts"])
+
+
+class TileExpander(Expander):
+    def __call__(self, text, images, return_tensors):
+        inputs = super().__call__(text, images, return_tensors)
+        inputs.pop("counts", None)
+        return inputs
+
+
+def make_nemotron(base, directory, case):
+    tokenizer = base.write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    base.save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_id=259, projector_hidden_size=56,
+                                                    vision_hidden_size=48))
+    if case["tile"]:
+        own = transformers.GotOcr2ImageProcessorPil(size={"height": case["tile"], "width": case["tile"]}, max_patches=4)
+        images = Tiles(own, case["vision"]["patch_size"])
+        tokens = (case["tile"] // images.patch_size // 2) ** 2
+        return images, TileExpander(images, tokenizer, "<image>", lambda inputs: [count * tokens for count in inputs["counts"]])
+    own = transformers.NemotronH_Omni_Reasoning_V3ImageProcessor(patch_size=6, min_num_patches=20, max_num_patches=60)
+    images = Patches(own, "image_grid_hw")
+    return images, Expander(images, tokenizer, "<image>", lambda inputs: inputs["image_grid_hw"].prod(-1) // 4)
+
+
+def nemotron_of(image, images, model):
+    inputs = images(image)
+    grids = inputs["image_grid_hw"].tolist()
+    with torch.no_grad():
+        rows = list(model.get_image_features(inputs["pixel_values"], inputs["image_grid_hw"], return_dict=True).pooler_output)
+    patches = inputs["pixel_values"].reshape(-1, 3, images.patch_size, images.patch_size).split([rows * columns for rows, columns in grids])
+    pictures = [picture_of(part, rows, columns, images) for part, (rows, columns) in zip(patches, grids)]
+    return torch.cat(pictures), inputs["pixel_values"].float(), torch.stack(rows)
+
+
+def publish_nemotron(architecture, tile):
+    def configure(config):
+        vision, text = config["vision_config"], config["text_config"]
+        args = dict(model="vit_base_patch16_224", cpe_max_size=vision["max_img_size"], cls_token_per_teacher=True, register_multiple=5,
+                    teachers=[dict(name=name) for name in ("clip", "dino", "sam", "sam")])
+        if not tile:
+            args |= dict(min_num_patches=20, max_num_patches=60)
+        # Published configurations have the sizes of args.model.
+        sizes = dict(hidden_size=vision["hidden_size"], num_hidden_layers=vision["num_hidden_layers"], num_attention_heads=vision["num_attention_heads"],
+                     intermediate_size=int(vision["hidden_size"] * vision["mlp_ratio"]))
+        names = dict(nemotron_h="NemotronHForCausalLM", llama="LlamaForCausalLM")
+        return dict(architectures=[architecture], model_type=architecture, img_context_token_id=259, downsample_ratio=0.5, ps_version="v2", use_thumbnail=True,
+                    force_image_size=tile or 48, max_num_tiles=4, vit_hidden_size=48, projector_hidden_size=56, norm_mean=vision["norm_mean"], norm_std=vision["norm_std"],
+                    llm_config=text | dict(architectures=[names[text["model_type"]]]), vision_config=dict(args=args, patch_size=vision["patch_size"]) | sizes)
+
+    def publish(directory):
+        path = os.path.join(directory, "model.safetensors")
+        stored, tensors = load_file(path), {}
+        for name, tensor in stored.items():
+            if re.search(r"attention\.[kv]_proj", name):
+                continue
+            if ".attention.q_proj." in name and name.startswith("vision_model."):
+                tensor = torch.cat([stored[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
+                name = name.replace("attention.q_proj", "attn.qkv")
+            if name.startswith("vision_model."):
+                for ours, theirs in (("vision_model.embeddings.patch_projection", "patch_generator.embedder"),
+                                     ("vision_model.embeddings.video_patch_projection", "patch_generator.video_embedder"),
+                                     ("vision_model.embeddings.position_embedding", "patch_generator.pos_embed"),
+                                     ("vision_model.embeddings.cls_register_token", "patch_generator.cls_token.token"),
+                                     ("vision_model.encoder.layer.", "blocks."), ("attention.o_proj", "attn.proj")):
+                    name = name.replace(ours, theirs)
+                if not name.startswith("vision_model."):
+                    name = "vision_model.radio_model.model." + name
+            for ours, theirs in (("multi_modal_projector.layer_norm", "mlp1.0"), ("multi_modal_projector.linear_1", "mlp1.1"),
+                                 ("multi_modal_projector.linear_2", "mlp1.3")):
+                name = name.replace(ours, theirs)
+            tensors[name] = tensor
+        save_file(tensors, path, metadata={"format": "pt"})
+        similar_vision_cases.rewrite(directory, lambda name: name, configure)
+    return publish
+
+
+class Nvlm(transformers.InternVLForConditionalGeneration):
+    """NVLM-D, from vLLM's code: matrices without biases, and a width of the language model's MLPs."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        projector, text = self.model.multi_modal_projector, config.text_config
+        projector.linear_1 = torch.nn.Linear(4 * config.vision_config.hidden_size, text.intermediate_size, bias=False)
+        projector.linear_2 = torch.nn.Linear(text.intermediate_size, text.hidden_size, bias=False)
+        self.post_init()
+
+
+def publish_chat_as(architecture, model_type):
+    def publish(directory):
+        similar_vision_cases.publish_internvl_chat(directory)
+        similar_vision_cases.rewrite(directory, lambda name: name, lambda config: config | dict(architectures=[architecture], model_type=model_type))
+    return publish
+
+
+def publish_eagle(directory):
+    def rename(name):
+        name = re.sub(r"^(model\.)?vision_tower\.(vision_model\.)?", "vision_model.vision_model.", name)
+        name = re.sub(r"^model\.language_model\.(?!model)", "language_model.model.", name)
+        name = re.sub(r"^(model\.)?multi_modal_projector\.", "multi_modal_projector.", name).replace("lm_head.", "language_model.lm_head.")
+        for ours, theirs in (("multi_modal_projector.layer_norm", "mlp1.0"), ("multi_modal_projector.linear_1", "mlp1.1"),
+                             ("multi_modal_projector.linear_2", "mlp1.3"), ("language_model.language_model.", "language_model.")):
+            name = name.replace(ours, theirs)
+        return name
+    similar_vision_cases.rewrite(directory, rename, lambda config: dict(
+        architectures=["Eagle2_5_VLForConditionalGeneration"], model_type="eagle_2_5_vl", downsample_ratio=0.5, select_layer=-1, dynamic_image_size=True,
+        use_thumbnail=True, min_dynamic_patch=1, max_dynamic_patch=4, force_image_size=config["vision_config"]["image_size"],
+        text_config=config["text_config"] | dict(architectures=["Qwen2ForCausalLM"], tie_word_embeddings=config["tie_word_embeddings"]),
+        vision_config=config["vision_config"]))
+    os.remove(os.path.join(directory, "preprocessor_config.json"))
+
+
+def publish_alpamayo(directory):
+    similar_vision_cases.rewrite(directory, lambda name: "vlm." + name, lambda config: dict(
+        architectures=["Alpamayo2Super"], model_type="alpamayo2_super", min_pixels=12 * 12 * 12, max_pixels=12 * 12 * 20, traj_ids={}, vlm_config=config,
+        tie_word_embeddings=config["tie_word_embeddings"]))
+
+
+def in_pairs(matrix, heads):
+    """Converts the rows of a matrix so that RoPE pairs adjacent elements of a head."""
+    return matrix.reshape(heads, 2, -1, matrix.shape[-1]).transpose(1, 2).reshape(matrix.shape).contiguous()
+
+
+def publish_pixtral(directory):
+    with open(os.path.join(directory, "config.json")) as file:
+        config = json.load(file)
+    text, vision = config["text_config"], config["vision_config"]
+    layer = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attention.wq", "self_attn.k_proj": "attention.wk",
+             "self_attn.v_proj": "attention.wv", "self_attn.o_proj": "attention.wo", "attention.q_proj": "attention.wq", "attention.k_proj": "attention.wk",
+             "attention.v_proj": "attention.wv", "attention.o_proj": "attention.wo", ".mlp.gate_proj": ".feed_forward.w1", ".mlp.up_proj": ".feed_forward.w3",
+             ".mlp.down_proj": ".feed_forward.w2", "feed_forward.gate_proj": "feed_forward.w1", "feed_forward.up_proj": "feed_forward.w3",
+             "feed_forward.down_proj": "feed_forward.w2"}
+    start = [(r"^(model\.)?vision_tower\.", "vision_encoder."), (r"^(model\.)?multi_modal_projector\.norm", "pre_mm_projector_norm"),
+             (r"^(model\.)?multi_modal_projector\.patch_merger", "patch_merger"), (r"^(model\.)?multi_modal_projector\.linear_1", "vision_language_adapter.w_in"),
+             (r"^(model\.)?multi_modal_projector\.linear_2", "vision_language_adapter.w_out"), (r"^(language_model\.)?lm_head", "output"),
+             (r"^(model\.language_model\.|language_model\.model\.)", ""), (r"^embed_tokens", "tok_embeddings")]
+    tensors = {}
+    for name, tensor in load_file(os.path.join(directory, "model.safetensors")).items():
+        for pattern, written in start:
+            name = re.sub(pattern, written, name)
+        if "layers." in name:
+            for ours, theirs in layer.items():
+                name = name.replace(ours, theirs)
+        own = vision if name.startswith("vision_encoder.") else text
+        if name.endswith("wq.weight"):
+            tensor = in_pairs(tensor, own["num_attention_heads"])
+        if name.endswith("wk.weight"):
+            tensor = in_pairs(tensor, own.get("num_key_value_heads", own["num_attention_heads"]))
+        tensors[name] = tensor.contiguous()
+    save_file(tensors, os.path.join(directory, "consolidated.safetensors"), metadata={"format": "pt"})
+    for name in ("model.safetensors", "config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"):
+        if os.path.exists(os.path.join(directory, name)):
+            os.remove(os.path.join(directory, name))
+    own = dict(hidden_size=vision["hidden_size"], num_channels=3, image_size=48, max_image_size=48, patch_size=vision["patch_size"], rope_theta=10000.0,
+               intermediate_size=vision["intermediate_size"], num_hidden_layers=vision["num_hidden_layers"], num_attention_heads=vision["num_attention_heads"],
+               adapter_bias=False, mm_projector_id="patch_merge", spatial_merge_size=2, add_pre_mm_projector_layer_norm=True, image_token_id=259,
+               image_break_token_id=261, image_end_token_id=262)
+    theta = (text.get("rope_parameters") or {}).get("rope_theta", 10000.0)
+    params = dict(dim=text["hidden_size"], n_layers=text["num_hidden_layers"], head_dim=text["head_dim"], hidden_dim=text["intermediate_size"],
+                  n_heads=text["num_attention_heads"], n_kv_heads=text["num_key_value_heads"], norm_eps=text["rms_norm_eps"], vocab_size=text["vocab_size"],
+                  rope_theta=theta, max_position_embeddings=512, sliding_window=None, tied_embeddings=False, vision_encoder=own)
+    with open(os.path.join(directory, "params.json"), "w") as file:
+        json.dump(params, file, indent=2)
+
+
+def cases(base):
+    """`base` is the module make_vision_goldens."""
+    text = {k: v for k, v in base.TEXT.items() if k not in ("model_type", "pad_token_id")}
+    latent = text | dict(model_type="deepseek_v3", q_lora_rank=None, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, num_key_value_heads=2,
+                         n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, moe_intermediate_size=40, n_shared_experts=1, first_k_dense_replace=1,
+                         rope_parameters=dict(rope_type="default", rope_theta=1e4))
+    kimi = dict(kind=(lambda directory, case: make_kimi(base, directory, case), kimi_of), decided=True, model=transformers.Kimi_K25ForConditionalGeneration,
+                config=transformers.Kimi_K25Config, end="<|im_end|>", template=CHAT.format(image="<|media_pad|>"),
+                special=["<|im_start|>", "<|im_end|>", "<|media_start|>", "<|media_pad|>", "<|media_end|>"], names={}, text=latent,
+                vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3, patch_size=6, pos_emb_height=5, pos_emb_width=5))
+    radio = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=2, mlp_ratio=1.5, patch_size=6, max_img_size=42, num_cls_tokens=3, num_registers=2,
+                 video_temporal_patch_size=2, model_type="radio")
+    nemotron = dict(kind=(lambda directory, case: make_nemotron(base, directory, case), nemotron_of), model=NemotronOmni,
+                    config=transformers.NemotronH_Omni_Reasoning_V3_Config, end="<|im_end|>", template=CHAT.format(image="<img><image></img>"),
+                    special=["<|im_start|>", "<|im_end|>", "<img>", "<image>", "</img>"], names={}, vision=radio)
+    llama = base.TEXT | dict(num_nextn_predict_layers=0, tie_word_embeddings=False)
+    hybrid = text | dict(model_type="nemotron_h", num_hidden_layers=3, layers_block_type=["mamba", "attention", "mlp"], head_dim=24, mamba_num_heads=4,
+                         mamba_head_dim=16, n_groups=2, ssm_state_size=16, chunk_size=8, num_nextn_predict_layers=0)
+    internvl = base.CASES["internvl"]
+    imagenet = internvl["sizes"] | dict(image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
+    return {
+        "kimi_k25": kimi | dict(publish=publish_kimi("Kimi_K25ForConditionalGeneration", "kimi_k25", ("mm_projector.proj.0", "mm_projector.proj.2", "mm_projector.pre_norm"))),
+        "kimi_vl": kimi | dict(publish=publish_kimi("KimiVLForConditionalGeneration", "kimi_vl", (
+            "multi_modal_projector.linear_1", "multi_modal_projector.linear_2", "multi_modal_projector.pre_norm"))),
+        "nemotron_omni": nemotron | dict(text=hybrid, tile=0, publish=publish_nemotron("NemotronH_Nano_Omni_Reasoning_V3", 0)),
+        "nemotron_nano_vl": nemotron | dict(text=llama, tile=24, publish=publish_nemotron("NemotronH_Nano_VL_V2", 24)),
+        "llama_nemotron_vl": nemotron | dict(text=llama, tile=24, model=LlamaNemotron, publish=publish_nemotron("Llama_Nemotron_Nano_VL", 24)),
+        "nvlm_d": internvl | dict(model=Nvlm, sizes=imagenet, publish=publish_chat_as("NVLM_D", "NVLM_D")),
+        "eagle2_5": internvl | dict(sizes=imagenet, options=dict(vision_feature_select_strategy="full"), publish=publish_eagle,
+                                    processor_of=lambda images, tokenizer, template: transformers.InternVLProcessor(
+                                        images, tokenizer, transformers.InternVLVideoProcessor(size=imagenet["size"]), image_seq_length=4, chat_template=template),
+                                    vision=dict(model_type="siglip_vision_model", hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2,
+                                                image_size=32, patch_size=8, vision_use_head=False)),
+        "alpamayo2": base.QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig, publish=publish_alpamayo),
+        "pixtral_own": base.PIXTRAL | dict(model=transformers.Mistral3ForConditionalGeneration, config=transformers.Mistral3Config, merge=2,
+                                           text=base.TEXT | dict(model_type="mistral", head_dim=24), vision=base.PIXTRAL["vision"] | dict(hidden_act="silu"),
+                                           publish=publish_pixtral),
+    }
