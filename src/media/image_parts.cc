@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "media/any_size.h"
+#include "media/canvas_tiles.h"
 #include "media/longest_edge.h"
 #include "media/padded_size.h"
 #include "media/padded_tiles.h"
@@ -48,6 +49,7 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return patch_budget_grid(width, height, *budget);
   if (const auto* padded = std::get_if<PaddedSizeRule>(&config.rule))
     return padded_size_grid(width, height, *padded);
+  if (const auto* canvas = std::get_if<CanvasTileRule>(&config.rule)) return canvas_tile_grid(width, height, *canvas);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 
@@ -65,6 +67,8 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
     return cut_split_tiles(image, grid, *split, config.filter);
   if (const auto* padded = std::get_if<PaddedSizeRule>(&config.rule))
     return {pad_image(image, grid, *padded, config.filter)};
+  if (const auto* canvas = std::get_if<CanvasTileRule>(&config.rule))
+    return cut_canvas_tiles(image, grid, *canvas, config.filter);
   return {resize(image, grid.width, grid.height, config.filter)};
 }
 
@@ -77,6 +81,7 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
   if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, tokens(tokens_per_part));
   if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
     return split_tiles_text(grid, *split, config.token);
+  if (std::holds_alternative<CanvasTileRule>(config.rule)) return canvas_tiles_text(grid, tokens(tokens_per_part));
   if (const auto* rule = std::get_if<LongestEdgeRule>(&config.rule)) {
     const std::string row = tokens(grid.width / rule->unit);
     std::string all = config.before + row;

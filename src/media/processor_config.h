@@ -107,6 +107,12 @@ struct PaddedSizeRule {
   int side_max = 0;       // maximum length of a side in patches
 };
 
+// Makes square tiles in a grid that holds the image, on black, and a tile of the whole image (canvas_tiles.h).
+struct CanvasTileRule {
+  int tile_size = 0;  // side of a tile, in pixels
+  int tiles_max = 16;
+};
+
 // Makes a tile of the whole image, then square tiles in one of several grids (pinned_tiles.h).
 struct PinnedTileRule {
   int tile_size = 0;  // side of a tile, in pixels
@@ -124,6 +130,9 @@ struct PaddedTileRule {
   int tiles_max = 0;
   int patch_size = 0;     // side of a patch in pixels; patches without image pixels are masked
   bool as_torch = false;  // true: resample as torch does; false: as Pillow does
+  // true: the image fills the grid in its longer direction and is in the middle of the other one, and all
+  // patches count (Phi-3-vision)
+  bool centred = false;
 };
 
 // Selection and size of a video's frames (video.h).
@@ -150,7 +159,7 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule, PaddedSizeRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule, PaddedSizeRule, CanvasTileRule>
       rule = {};
   Filter filter = Filter::lanczos;
   // Channel values v in [0, 255] become (v * scale - mean) / std.

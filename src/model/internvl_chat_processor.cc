@@ -99,7 +99,6 @@ bool has_chat_images(std::string_view model_type) {
 Result<media::ProcessorConfig> read_internvl_chat(const std::string& directory, const Config& config,
                                                   std::string_view model_type,
                                                   const boost::json::object& overrides) {
-  constexpr Config::Range kEdge{1, 1 << 16};
   constexpr Config::Range kTiles{1, 64};
   const Chat& chat = *std::ranges::find(kChats, model_type, &Chat::model_type);
   const std::string token(chat.token);

@@ -106,6 +106,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* split = std::get_if<media::SplitTileRule>(&config.rule);
   const auto* search = std::get_if<media::PatchSearchRule>(&config.rule);
   const auto* patches = std::get_if<media::PatchBudgetRule>(&config.rule);
+  const auto* canvas = std::get_if<media::CanvasTileRule>(&config.rule);
   const auto* own_size = std::get_if<media::PaddedSizeRule>(&config.rule);
   const int unit = any != nullptr       ? any->unit
                    : split != nullptr   ? split->whole.unit
@@ -131,6 +132,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
                    : ratio != nullptr  ? ratio->tile_size
                    : pinned != nullptr ? pinned->tile_size
                    : padded != nullptr ? padded->tile_size
+                   : canvas != nullptr ? canvas->tile_size
                                        : input.image_size;
   if (size != input.image_size)
     return invalid("size",

@@ -3,8 +3,10 @@ import json
 import os
 import re
 
+import numpy
 import torch
 import transformers
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import similar_vision_cases
@@ -245,6 +247,134 @@ def publish_eagle(directory):
     os.remove(os.path.join(directory, "preprocessor_config.json"))
 
 
+class Llama4(transformers.Llama4ForConditionalGeneration):
+    @property
+    def lm_head(self):
+        return self.language_model.lm_head
+
+
+def make_llama4(base, directory, case):
+    tokenizer = base.write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    base.save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_index=259))
+    size = {"height": case["vision"]["image_size"], "width": case["vision"]["image_size"]}
+    with open(os.path.join(directory, "preprocessor_config.json"), "w") as file:
+        json.dump(dict(image_processor_type="Llama4ImageProcessor", size=size, max_patches=4), file, indent=2)
+    # transformers' processor rounds the numbers to bf16.
+    images = transformers.GotOcr2ImageProcessorPil(size=size, max_patches=4, image_mean=[0.5] * 3, image_std=[0.5] * 3, crop_to_patches=True)
+    return images, Llama4Expander(images, tokenizer, "<|patch|>", lambda inputs: [4 * count for count in inputs["num_patches"]])
+
+
+class Llama4Expander(Expander):
+    def __call__(self, text, images, return_tensors):
+        inputs = super().__call__(text, images, return_tensors)
+        inputs.pop("num_patches")
+        return inputs | dict(pixel_values=torch.as_tensor(inputs["pixel_values"]))
+
+
+def llama4_of(image, images, model):
+    pixels = images(image, return_tensors="pt")["pixel_values"]
+    with torch.no_grad():
+        rows = model.multi_modal_projector(model.vision_model(pixels).last_hidden_state)
+    return ((pixels * 0.5 + 0.5) * 255).round().to(torch.uint8).permute(0, 2, 3, 1), pixels[0].float(), rows
+
+
+class Phi3Images(torch.nn.Module):
+    """The encoder and the projector of Phi-3-vision, from vLLM's code."""
+
+    def __init__(self, config):
+        super().__init__()
+        clip, dim = transformers.CLIPVisionConfig(**config.img_processor), config.hidden_size
+        self.img_processor = transformers.CLIPVisionModel(clip)
+        self.sub_GN = torch.nn.Parameter(torch.zeros(1, 1, 1, 4 * clip.hidden_size))
+        self.glb_GN = torch.nn.Parameter(torch.zeros(1, 1, 4 * clip.hidden_size))
+        self.img_projection = torch.nn.Sequential(torch.nn.Linear(4 * clip.hidden_size, dim), torch.nn.GELU(), torch.nn.Linear(dim, dim))
+
+    def lines(self, patches, rows, columns):
+        side = int(patches.shape[1] ** 0.5) // 2
+        grid = patches.reshape(rows, columns, side, 2, side, 2, -1).permute(0, 2, 1, 4, 3, 5, 6).reshape(rows * side, columns * side, -1)
+        return torch.cat([grid, self.sub_GN[0].expand(rows * side, 1, -1)], 1).flatten(0, 1)
+
+    def forward(self, pixels, rows, columns):
+        patches = self.img_processor(pixels, output_hidden_states=True).hidden_states[-2][:, 1:]
+        return self.img_projection(torch.cat([self.lines(patches[1:], rows, columns), self.glb_GN[0], self.lines(patches[:1], 1, 1)]))
+
+
+class Phi3Vision(transformers.Phi3ForCausalLM):
+    def __init__(self, config):
+        super().__init__(config)
+        self.model.vision_embed_tokens = Phi3Images(config)
+        self.post_init()
+
+    def rows_of(self, pixel_values, grids):
+        tiles = pixel_values.to(self.dtype).split([1 + int(rows * columns) for rows, columns in grids])
+        return [self.model.vision_embed_tokens(part, int(rows), int(columns)) for part, (rows, columns) in zip(tiles, grids)]
+
+    def forward(self, input_ids, pixel_values, grids, **options):
+        embeds = self.model.embed_tokens(input_ids).clone()
+        embeds[input_ids == 259] = torch.cat(self.rows_of(pixel_values, grids))
+        return super().forward(inputs_embeds=embeds)
+
+    def generate(self, input_ids, max_new_tokens, do_sample, eos_token_id, **images):
+        for _ in range(max_new_tokens):
+            input_ids = torch.cat([input_ids, self(input_ids, **images).logits[:, -1:].argmax(-1)], 1)
+        return input_ids
+
+
+class Phi3Processor:
+    """Phi-3-vision's image processor: the image fills one direction of a grid of tiles, and the rest is white."""
+    size, crops = 48, 3
+    image_mean, image_std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+
+    def frame_of(self, image):
+        upright = image.width < image.height
+        if upright:
+            image = image.transpose(Image.Transpose.TRANSPOSE)
+        ratio, columns = image.width / image.height, 1
+        while columns * numpy.ceil(columns / ratio) <= self.crops:
+            columns += 1
+        columns -= 1
+        image = image.resize((columns * self.size, int(columns * self.size / ratio)), Image.Resampling.BILINEAR)
+        height = int(numpy.ceil(image.height / self.size) * self.size)
+        frame = Image.new("RGB", (image.width, height), (255, 255, 255))
+        frame.paste(image, (0, int((height - image.height) / 2)))
+        return frame.transpose(Image.Transpose.TRANSPOSE) if upright else frame
+
+    def __call__(self, images, return_tensors="pt"):
+        mean, std = (torch.tensor(x).reshape(3, 1, 1) for x in (self.image_mean, self.image_std))
+        pixels, grids = [], []
+        for image in images if isinstance(images, list) else [images]:
+            frame = (torch.from_numpy(numpy.asarray(self.frame_of(image)).copy()).permute(2, 0, 1) / 255 - mean) / std
+            rows, columns = (side // self.size for side in frame.shape[1:])
+            tiles = frame.reshape(3, rows, self.size, columns, self.size).permute(1, 3, 0, 2, 4).reshape(-1, 3, self.size, self.size)
+            pixels += [torch.nn.functional.interpolate(frame[None], size=(self.size, self.size), mode="bicubic"), tiles]
+            grids.append([rows, columns])
+        return dict(pixel_values=torch.cat(pixels), grids=torch.tensor(grids))
+
+
+def make_phi3(base, directory, case):
+    tokenizer = base.write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    base.save_model(directory, case, case["config"](**case["text"], img_processor=case["vision"], image_token_id=259))
+    with open(os.path.join(directory, "preprocessor_config.json"), "w") as file:
+        json.dump(dict(image_processor_type="Phi3VImageProcessor", num_crops=3, size={"height": 48, "width": 48}, patch_size=6), file, indent=2)
+    images = Phi3Processor()
+    return images, Expander(images, tokenizer, "<|image|>", lambda inputs: [16 * rows * columns + 4 * rows + 1 + 4 * 5 for rows, columns in inputs["grids"].tolist()])
+
+
+def phi3_of(image, images, model):
+    inputs = images(image)
+    with torch.no_grad():
+        rows = model.rows_of(**inputs)[0]
+    mean, std = (torch.tensor(x).reshape(3, 1, 1) for x in (images.image_mean, images.image_std))
+    tiles = ((inputs["pixel_values"][1:] * std + mean) * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
+    return tiles, inputs["pixel_values"][1].float(), rows[None]
+
+
+def publish_phi3(directory):
+    def rename(name):
+        return re.sub(r"img_processor\.(?!vision_model)", "img_processor.vision_model.", name)
+    similar_vision_cases.rewrite(directory, rename, lambda config: config | dict(architectures=["Phi3VForCausalLM"], model_type="phi3_v"))
+
+
 def publish_alpamayo(directory):
     similar_vision_cases.rewrite(directory, lambda name: "vlm." + name, lambda config: dict(
         architectures=["Alpamayo2Super"], model_type="alpamayo2_super", min_pixels=12 * 12 * 12, max_pixels=12 * 12 * 20, traj_ids={}, vlm_config=config,
@@ -331,6 +461,18 @@ def cases(base):
                                         images, tokenizer, transformers.InternVLVideoProcessor(size=imagenet["size"]), image_seq_length=4, chat_template=template),
                                     vision=dict(model_type="siglip_vision_model", hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2,
                                                 image_size=32, patch_size=8, vision_use_head=False)),
+        "llama4": dict(
+            kind=(lambda directory, case: make_llama4(base, directory, case), llama4_of), model=Llama4, config=transformers.Llama4Config, end="<|im_end|>",
+            template=CHAT.format(image="<|patch|>"), special=["<|im_start|>", "<|im_end|>", "<|image|>", "<|patch|>"], names={},
+            text=text | dict(head_dim=24, intermediate_size_mlp=80, num_local_experts=3, num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=40,
+                             pad_token_id=257),
+            vision=dict(hidden_size=48, intermediate_size=192, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8, projector_input_dim=56,
+                        projector_output_dim=40, vision_output_dim=40)),
+        "phi3_vision": dict(
+            kind=(lambda directory, case: make_phi3(base, directory, case), phi3_of), model=Phi3Vision, config=transformers.Phi3Config, end="<|im_end|>",
+            template=CHAT.format(image="<|image|>"), special=["<|im_start|>", "<|im_end|>", "<|user|>", "<|image|>"], names={}, publish=publish_phi3,
+            text=text | dict(pad_token_id=257, tie_word_embeddings=False),
+            vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=48, patch_size=6)),
         "alpamayo2": base.QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig, publish=publish_alpamayo),
         "pixtral_own": base.PIXTRAL | dict(model=transformers.Mistral3ForConditionalGeneration, config=transformers.Mistral3Config, merge=2,
                                            text=base.TEXT | dict(model_type="mistral", head_dim=24), vision=base.PIXTRAL["vision"] | dict(hidden_act="silu"),

@@ -43,7 +43,7 @@ class ImageEncoder final : public RowEncoder {
   // ImageInput::row_dim() elements.
   std::optional<Buffer> advance(int rows) override;
 
-  // Applies the projector to `rows`, [n, dim]. Returns [n, out_dim]. Requires that all images have the same
+  // Applies the projector to `rows`, [n, ImageInput::projector_columns()]. Returns [n, out_dim]. Requires that all images have the same
   // size.
   Result<std::vector<float>> projected(std::span<const float> rows);
 
@@ -89,7 +89,7 @@ class ImageEncoder final : public RowEncoder {
   Result<> prepare(int rows, int columns);
   Result<> reserve(const Room& room);
   std::vector<std::int32_t> order_patches();
-  int class_tokens() const { return input_.class_tokens; }
+  int class_tokens() const { return input_.classes.count; }
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void see(int rows, int columns);
   void upload_grid();

@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "opencua", "qwen2_5_omni", "qwen3_omni", "cosmos3", "paligemma", "paligemma2", "lfm2_vl",
                     "phi4_reasoning_vision", "llava_onevision-r4b", "llava_onevision-bee", "kimi_k25", "kimi_vl",
                     "nemotron_omni", "nemotron_nano_vl", "llama_nemotron_vl", "nvlm_d", "eagle2_5",
-                    "alpamayo2", "pixtral_own"),
+                    "alpamayo2", "pixtral_own", "llama4", "phi3_vision"),
     image_test_name);
 
 }  // namespace

@@ -65,7 +65,7 @@ Result<> set_internvl_layers(ModelSpec& spec, const Config& config) {
 }
 
 Result<> set_input(ModelSpec& spec, const Config& config) {
-  ImageInput image{.class_tokens = 1};
+  ImageInput image{.classes = {.count = 1}};
   TRY(image.image_size, side_of(config, "image_size", {1, 4096}, 448));
   TRY(image.patch_size, side_of(config, "patch_size", {1, image.image_size}, 14));
   TRY_VOID(config.integer("num_channels", {3, 3}));

@@ -110,7 +110,7 @@ Result<ModelSpec> describe_moon_tower(const Config& given, int out_dim) {
 Result<ModelSpec> describe_kimi(const Config& config, const std::array<const char*, 3>& projector) {
   TRY(ModelSpec spec, describe_kimi_text(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision) return spec;  // a text model
+  if (!vision || !vision->has("patch_size")) return spec;  // a text model
   TRY(spec.media.token, config.with_names({{"media_placeholder_token_id", "image_token_id"}})
                             .integer("media_placeholder_token_id", {0, kMaxVocab}, 163605));
   TRY(ModelSpec tower, describe_moon_tower(*vision, spec.dim));

@@ -80,9 +80,9 @@ void set_names(ModelSpec& tower) {
 
 // Reads the size of the images. With min_num_patches, images have any size.
 Result<> set_image(ModelSpec& tower, const Config& config, const Config& vision, const Config& args) {
-  ImageInput image{.bias = false, .flat_patches = true};
+  ImageInput image{.bias = false, .storage = PatchStorage::matrix};
   TRY(image.patch_size, vision.integer("patch_size", {1, 1024}));
-  TRY(image.class_tokens, count_class_tokens(args));
+  TRY(image.classes.count, count_class_tokens(args));
   TRY(const int largest, args.integer("cpe_max_size", {image.patch_size, 1 << 16}, 2048));
   image.grid.side = static_cast<int>(std::lround(static_cast<double>(largest) / image.patch_size));
   image.grid.stretch = PositionStretch::cropped;
@@ -91,7 +91,7 @@ Result<> set_image(ModelSpec& tower, const Config& config, const Config& vision,
   if (!args.has("min_num_patches")) {
     TRY(image.image_size, config.integer("force_image_size", {image.patch_size, 4096}, 512));
     const int side = image.image_size / image.patch_size;
-    tower.max_positions = side * side + image.class_tokens;
+    tower.max_positions = side * side + image.classes.count;
   }
   tower.inputs.image = image;
   return {};

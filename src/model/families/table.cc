@@ -55,6 +55,7 @@
   X(lfm2_vl)               \
   X(llama)                 \
   X(llama4)                \
+  X(llama4_vision)         \
   X(llava)                 \
   X(longcat)               \
   X(mamba)                 \
@@ -74,6 +75,7 @@
   X(paligemma)             \
   X(phi)                   \
   X(phi3)                  \
+  X(phi3_vision)           \
   X(phi4_multimodal)       \
   X(phi4_reasoning_vision) \
   X(pixtral)               \
