@@ -17,13 +17,14 @@
 #include <thread>
 #include <utility>
 
+#include "base/pages.h"
+
 namespace octavo {
 namespace {
 
 // Seals fix the size, so that other processes can rely on it.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr std::string_view kLink = "/memfd:octavo";  // prefix of the descriptor's link in /proc
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kLockMs = 20, kLockMsMax = 5'000;
 
 // Maps the file at an address that is aligned for huge pages. Returns MAP_FAILED after an error.

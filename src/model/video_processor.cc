@@ -13,15 +13,15 @@ struct Found {
 };
 
 // Returns the type of processor if the file does not name it. `processor_class` identifies Qwen3-VL.
-std::string type_of(const Config& images) {
+std::string processor_type(const Config& images) {
   const auto whole = images.text("processor_class", "");
   return whole && whole->starts_with("Qwen3") ? "Qwen3VLVideoProcessor" : "Qwen2VLVideoProcessor";
 }
 
 Result<Found> find(const std::string& directory, const Config& images) {
   TRY(std::optional<Config> own, read_video_file(directory));
-  if (!own) return Found{images, type_of(images)};
-  TRY(std::string type, own->text("video_processor_type", type_of(*own)));
+  if (!own) return Found{images, processor_type(images)};
+  TRY(std::string type, own->text("video_processor_type", processor_type(*own)));
   return Found{*std::move(own), std::move(type)};
 }
 

@@ -9,12 +9,12 @@
 #include <mutex>
 #include <new>
 
+#include "base/pages.h"
+
 namespace octavo {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunkBytes = std::size_t{256} << 20;
 constexpr std::size_t kLargestPacked = kChunkBytes / 4;
 

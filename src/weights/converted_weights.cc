@@ -17,13 +17,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pages.h"
 #include "base/size_text.h"
 
 namespace octavo {
 namespace {
 
 constexpr int kNice = 10;  // priority of the writer's thread: below that of steps
-constexpr std::size_t kPage = 4096;
 // Size of a huge page. Writes of this size and alignment let the system keep the file in huge pages, which
 // it maps at once and without loss of speed.
 constexpr std::size_t kWindow = std::size_t{2} << 20;

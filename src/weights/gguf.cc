@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
+constexpr std::uint32_t kGgufMagic = 0x46554747;  // "GGUF"
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::string_view kMxfp4 = "MXFP4";
 
@@ -154,7 +154,7 @@ Result<> check_split(const GgufMetadata& metadata, std::int64_t number, std::int
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what) {
   GgufCursor cursor(file);
   const auto magic = cursor.u32();
-  if (magic != kMagic) return failure(ErrorCode::corrupt, "{}: the file is not a GGUF file", what);
+  if (magic != kGgufMagic) return failure(ErrorCode::corrupt, "{}: the file is not a GGUF file", what);
   const auto version = cursor.u32();
   const auto tensors = cursor.u64();
   const auto keys = cursor.u64();

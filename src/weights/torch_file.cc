@@ -16,21 +16,21 @@ using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
 
 // Names of a number format: the storage class in the pickle, and the name in safetensors.
-struct Format {
+struct StorageClass {
   std::string_view storage, name;
   std::uint64_t bytes;
   std::optional<DType> dtype;
 };
-constexpr std::array kFormats = {Format{"torch.FloatStorage", "F32", 4, DType::f32},
-                                 Format{"torch.HalfStorage", "F16", 2, DType::f16},
-                                 Format{"torch.BFloat16Storage", "BF16", 2, DType::bf16},
-                                 Format{"torch.DoubleStorage", "F64", 8, std::nullopt},
-                                 Format{"torch.LongStorage", "I64", 8, DType::i64},
-                                 Format{"torch.IntStorage", "I32", 4, DType::i32},
-                                 Format{"torch.ShortStorage", "I16", 2, std::nullopt},
-                                 Format{"torch.CharStorage", "I8", 1, DType::i8},
-                                 Format{"torch.ByteStorage", "U8", 1, DType::u8},
-                                 Format{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
+constexpr std::array kStorageClasses = {StorageClass{"torch.FloatStorage", "F32", 4, DType::f32},
+                                 StorageClass{"torch.HalfStorage", "F16", 2, DType::f16},
+                                 StorageClass{"torch.BFloat16Storage", "BF16", 2, DType::bf16},
+                                 StorageClass{"torch.DoubleStorage", "F64", 8, std::nullopt},
+                                 StorageClass{"torch.LongStorage", "I64", 8, DType::i64},
+                                 StorageClass{"torch.IntStorage", "I32", 4, DType::i32},
+                                 StorageClass{"torch.ShortStorage", "I16", 2, std::nullopt},
+                                 StorageClass{"torch.CharStorage", "I8", 1, DType::i8},
+                                 StorageClass{"torch.ByteStorage", "U8", 1, DType::u8},
+                                 StorageClass{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
 constexpr std::size_t kRankMax = 8;
 
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
@@ -38,7 +38,7 @@ using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 // Identifies a storage. The pickle writes it as ('storage', type, key, device, number of elements). In files
 // from before PyTorch 1.6, a view follows these items.
 struct Storage {
-  const Format* format;
+  const StorageClass* format;
   std::string_view key;
   std::uint64_t numbers;
 };
@@ -55,8 +55,8 @@ Result<Storage> read_storage(const PickleValue& value, std::string_view what) {
   if (id.items.size() > 5 && !id.items[5]->is(Kind::none))
     return failure(ErrorCode::unsupported,
                    "{}: storage {} is a view of another storage, which is not supported", what, key.text);
-  const auto* format = std::ranges::find(kFormats, type.text, &Format::storage);
-  if (format == kFormats.end())
+  const auto* format = std::ranges::find(kStorageClasses, type.text, &StorageClass::storage);
+  if (format == kStorageClasses.end())
     return failure(ErrorCode::unsupported, "{}: unknown storage {}", what, type.text);
   return Storage{format, key.text, static_cast<std::uint64_t>(numbers.integer)};
 }

@@ -1,17 +1,20 @@
 """`octavo route` with two `octavo serve`, through the official OpenAI client."""
 
 import concurrent.futures
+import contextlib
 import json
 import shlex
 import subprocess
 import threading
 import time
+import urllib.parse
 import urllib.request
 
 import httpx
 import openai
 import pytest
 from conftest import PATIENCE, eventually, fetch, free_port, http_client, metric, running
+from held_link import HeldLink
 
 SERVE = "build/release/octavo serve --port {port}"
 ROUTE = "build/release/octavo route --port {port} --worker-urls "
@@ -307,6 +310,18 @@ def test_kv_aware_finds_text_in_what_replicas_tell(tmp_path):
                 assert told["chosen"] == home and told["cached_tokens"][home] >= 32
 
 
+@contextlib.contextmanager
+def killed_amid(streams):
+    """A replica's url, and a function that kills the replica when it has sent the beginning of that many streams."""
+    with running(SERVE) as (victim, url), HeldLink(urllib.parse.urlsplit(url).port) as link:
+        def kill():
+            assert eventually(lambda: link.held == streams)
+            victim.kill()
+            link.close()
+
+        yield link.url, kill
+
+
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
 def test_streams_of_agents_go_on_at_another_replica(replica, path):
     model = client_of(replica).models.list().data[0].id
@@ -315,17 +330,16 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
         prompt = f"Story {i}, please."
         fields = dict(model=model, temperature=i % 2, seed=i, stream=True, ignore_eos=True)
         if path == "/v1/messages":
-            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=1500)  # so that the replica is killed before it has sent all
-        return fields | dict(input=prompt, max_output_tokens=1500)
+            return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=300)
+        return fields | dict(input=prompt, max_output_tokens=300)
 
-    def ask(base, i, seen=lambda: None):
+    def ask(base, i):
         events = []
         with httpx.stream("POST", base + path, json=body(i), timeout=120) as answer:
             assert answer.status_code == 200, answer.read()
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     events.append(json.loads(line.removeprefix("data: ")))
-                    seen()
         return events
 
     def said(events):
@@ -347,22 +361,14 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
     count = 8
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         expected = list(pool.map(lambda i: said(ask(replica, i)), range(count)))
-    with running(SERVE) as (victim, second), running(ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1") as (_, base):
+    with killed_amid(count // 2) as (second, kill), running(ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1") as (_, base):
         assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
-        got, seen = [None] * count, []
-
-        def run(i):
-            got[i] = ask(base, i, lambda: seen.append(i))
-
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-        for thread in threads:
-            thread.start()
-        assert eventually(lambda: all(seen.count(i) > 4 for i in range(count)))
-        victim.kill()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            asked = [pool.submit(ask, base, i) for i in range(count)]
+            kill()
+            got = [answer.result() for answer in asked]
         assert [said(events) for events in got] == expected
-        assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') >= 2
+        assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') == count // 2
         if path == "/v1/responses":  # also the responses that the killed replica began
             for events in got:
                 assert http_client.get(base + path + "/" + events[-1]["response"]["id"]).json()["status"] == "incomplete"
@@ -373,17 +379,16 @@ def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
     model = client_of(replica).models.list().data[0].id
     prompts = [f"Story {i}, please." if chat else f"Once upon a time there were {i}" for i in range(12)]
     bodies = [
-        dict(model=model, max_tokens=1500, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
+        dict(model=model, max_tokens=300, temperature=i % 2, seed=i, stop=["never said"], extra_body={"ignore_eos": True},
              stream=True, stream_options={"include_usage": True})
         | (dict(messages=[{"role": "user", "content": prompt}]) if chat else dict(prompt=prompt))
         for i, prompt in enumerate(prompts)
     ]
 
-    def ask(base, body, seen=lambda: None):
+    def ask(base, body):
         create = client_of(base).chat.completions.create if chat else client_of(base).completions.create
         text, ids, usage, finish = "", set(), None, None
         for chunk in create(**body):
-            seen()
             ids.add(chunk.id)
             usage = chunk.usage or usage
             for choice in chunk.choices:
@@ -395,22 +400,13 @@ def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
 
     with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
         expected = list(pool.map(lambda body: ask(replica, body), bodies))
-    with running(SERVE) as (victim, second), running(
-        ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1"
-    ) as (_, base):
+    count = len(bodies)
+    with killed_amid(count // 2) as (second, kill), running(ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1") as (_, base):
         assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
-        got, events = [None] * len(bodies), []
-
-        def run(i):
-            got[i] = ask(base, bodies[i], lambda: events.append(i))
-
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(bodies))]
-        for thread in threads:
-            thread.start()
-        assert eventually(lambda: len(set(events)) == len(bodies))
-        victim.kill()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            asked = [pool.submit(ask, base, body) for body in bodies]
+            kill()
+            got = [answer.result() for answer in asked]
         assert got == expected
-        assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') >= 4
+        assert metric(base, 'octavo_route_migrations_total{outcome="continued"}') == count // 2
         assert 'outcome="failed"' not in fetch(base + "/metrics")

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/pages.h"
 #include "base/thread_pool.h"
 
 namespace octavo {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 constexpr std::size_t to_huge_page(std::size_t bytes) {
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;

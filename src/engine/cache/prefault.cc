@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "base/pages.h"
 #include "base/priority.h"
 
 namespace octavo {
 namespace {
 
-constexpr std::size_t kPage = 4096, kLeast = std::size_t{16} << 20, kMost = std::size_t{256} << 20;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kLeast = std::size_t{16} << 20, kMost = std::size_t{256} << 20;
 constexpr std::size_t kStopping = ~std::size_t{0};
 #ifdef MADV_COLLAPSE
 constexpr int kCollapse = MADV_COLLAPSE;

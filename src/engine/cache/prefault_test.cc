@@ -7,10 +7,12 @@
 #include <chrono>
 #include <vector>
 
+#include "base/pages.h"
+
 namespace octavo {
 namespace {
 
-constexpr std::size_t kPage = 4096, kMiB = 1 << 20;
+constexpr std::size_t kMiB = 1 << 20;
 
 class Untouched {
  public:

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/pages.h"
+
 namespace octavo::fleet {
 
 template <class T>
@@ -15,12 +17,11 @@ struct HugePages {
   using value_type = T;
 
   T* allocate(std::size_t count) {
-    constexpr std::size_t kPage = std::size_t{2} << 20;
     const std::size_t bytes = count * sizeof(T);
-    const std::size_t align = bytes < 2 * kPage ? alignof(std::max_align_t) : kPage;
+    const std::size_t align = bytes < 2 * kHugePage ? alignof(std::max_align_t) : kHugePage;
     void* data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
     if (!data) throw std::bad_alloc();
-    if (align == kPage) madvise(data, bytes, MADV_HUGEPAGE);
+    if (align == kHugePage) madvise(data, bytes, MADV_HUGEPAGE);
     return static_cast<T*>(data);
   }
   void deallocate(T* data, std::size_t) { std::free(data); }

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/pages.h"
+
 namespace octavo {
 namespace {
 
-constexpr std::size_t kPage = 4096, kSector = 512;
+constexpr std::size_t kSector = 512;
 
 // Returns the alignment for direct I/O, or 0 if the file has no direct I/O.
 std::size_t alignment_of(int file) {
