@@ -6,11 +6,11 @@
 namespace octavo::media {
 namespace {
 
-struct Size {
+struct Extent {
   int width, height;
 };
 
-Size scaled(int width, int height, const PaddedSizeRule& rule) {
+Extent scaled(int width, int height, const PaddedSizeRule& rule) {
   const int longest = rule.side_max * rule.patch_size;
   const double across = std::max(1, width / rule.patch_size), down = std::max(1, height / rule.patch_size);
   const double scale = std::min({1.0, std::sqrt(rule.patches_max / (across * down)),
@@ -22,13 +22,13 @@ Size scaled(int width, int height, const PaddedSizeRule& rule) {
 }  // namespace
 
 Result<PartGrid> padded_size_grid(int width, int height, const PaddedSizeRule& rule) {
-  const Size size = scaled(width, height, rule);
+  const Extent size = scaled(width, height, rule);
   const auto padded = [&](int side) { return (side + rule.unit - 1) / rule.unit * rule.unit; };
   return PartGrid{.width = padded(size.width), .height = padded(size.height)};
 }
 
 Image pad_image(const Image& image, const PartGrid& grid, const PaddedSizeRule& rule, Filter filter) {
-  const Size size = scaled(image.width, image.height, rule);
+  const Extent size = scaled(image.width, image.height, rule);
   Image frame = plain(grid.width, grid.height, 0);
   paste(resize(image, size.width, size.height, filter), 0, 0, frame);
   return frame;

@@ -92,7 +92,7 @@ PartGrid both_of(const Grid& first, int width, int height, const RatioTileRule& 
   return both;
 }
 
-std::vector<Image> tiles_of(const Image& image, int rows, int columns, int size, Filter filter) {
+std::vector<Image> tiles_in(const Image& image, int rows, int columns, int size, Filter filter) {
   std::vector<Image> tiles;
   if (rows == 0) return tiles;
   const Image stretched = resize(image, columns * size, rows * size, filter);
@@ -114,8 +114,8 @@ PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule) {
 
 std::vector<Image> cut_ratio_tiles(const Image& image, const PartGrid& grid, const RatioTileRule& rule,
                                    Filter filter) {
-  std::vector<Image> tiles = tiles_of(image, grid.rows, grid.columns, rule.tile_size, filter);
-  for (Image& more : tiles_of(image, grid.more_rows, grid.more_columns, rule.tile_size, filter))
+  std::vector<Image> tiles = tiles_in(image, grid.rows, grid.columns, rule.tile_size, filter);
+  for (Image& more : tiles_in(image, grid.more_rows, grid.more_columns, rule.tile_size, filter))
     tiles.push_back(std::move(more));
   tiles.push_back(resize(image, rule.tile_size, rule.tile_size, filter));
   return tiles;

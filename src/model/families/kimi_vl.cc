@@ -20,7 +20,7 @@ constexpr std::string_view kMoonVision = R"({"hidden_act": "gelu_pytorch_tanh",
     "pos_emb_width": 64,
     "max_position_embeddings": 1,
     "vocab_size": 1})";
-constexpr NormSpec kNorm{.kind = NormKind::layer, .eps = 1e-5F, .bias = true};
+constexpr NormSpec kMoonNorm{.kind = NormKind::layer, .eps = 1e-5F, .bias = true};
 
 Result<ModelSpec> describe_kimi_text(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
@@ -70,7 +70,7 @@ Result<ModelSpec> describe_moon_tower(const Config& given, int out_dim) {
   TRY(ModelSpec tower, describe_dense(config, {.kv_heads = "num_attention_heads",
                                                .head_dim = "",
                                                .eps = "",
-                                               .norm = kNorm,
+                                               .norm = kMoonNorm,
                                                .rotary = false}));
   const int head_dim = tower.layers[0].attention().head_dim;
   if (head_dim % 4 != 0)
@@ -95,7 +95,7 @@ Result<ModelSpec> describe_moon_tower(const Config& given, int out_dim) {
   TRY_VOID(config.integer("pos_emb_width", {image.grid.side, image.grid.side}));
   image.grid.stretch = PositionStretch::bicubic;
   image.grid.in_rows = true;
-  image.projector = {.patch_norm = kNorm,
+  image.projector = {.patch_norm = kMoonNorm,
                      .activation = Activation::gelu,
                      .hidden = tower.dim * image.square(),
                      .bias = true};

@@ -26,7 +26,7 @@ constexpr std::string_view kLlama4Vision = R"({"hidden_size": 768,
     "max_position_embeddings": 1,
     "vocab_size": 1})";
 
-Names tower_names() {
+Names llama4_tower_names() {
   const std::string adapter = "vision_model.vision_adapter.mlp.";
   Names names;
   names.prefixes = {"vision_model."};
@@ -97,7 +97,7 @@ Result<ModelSpec> describe_llama4_tower(Config config, int out_dim) {
   tower.embedding.norm = tower.final_norm;
   tower.vocab = 0;
   tower.inputs.image = image;
-  tower.names = tower_names();
+  tower.names = llama4_tower_names();
   return tower;
 }
 

@@ -19,9 +19,9 @@ constexpr std::string_view kPhi3Vision = R"({"hidden_act": "quick_gelu",
     "num_hidden_layers": 24,
     "patch_size": 14,
     "vocab_size": 1})";
-constexpr int kImageToken = 32044;
+constexpr int kPhi3ImageToken = 32044;
 
-Names tower_names(Names names) {
+Names phi3_tower_names(Names names) {
   const std::string images = "model.vision_embed_tokens.", tower = images + "img_processor.vision_model.";
   for (std::string& dropped : names.ignorable) dropped = tower + dropped;
   names.prefixes = {tower};
@@ -47,7 +47,7 @@ Result<ModelSpec> describe_phi3_tower(const Config& config, const ModelSpec& tex
   image.tiled = image.whole_last = true;
   image.out_dim = text.dim;
   image.projector = {.activation = Activation::gelu, .hidden = text.dim, .bias = true};
-  tower.names = tower_names(tower.names);
+  tower.names = phi3_tower_names(tower.names);
   return tower;
 }
 
@@ -58,7 +58,7 @@ static Result<ModelSpec> describe_phi3_vision(const Config& config) {
   spec.names.ignorable.emplace_back("model.vision_embed_tokens.*");
   TRY(const std::optional<Config> layer, config.object("embd_layer"));
   if (layer) TRY_VOID(support(*layer, "hd_transform_order", "sub_glb"));
-  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, kImageToken));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, kPhi3ImageToken));
   TRY(const std::optional<Config> images, config.object("img_processor"));
   TRY(ModelSpec tower, describe_phi3_tower(images.value_or(Config()), spec));
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));

@@ -58,7 +58,7 @@ Result<int> count_class_tokens(const Config& args) {
   return tokens + multiple - tokens % multiple;
 }
 
-void set_names(ModelSpec& tower) {
+void set_radio_names(ModelSpec& tower) {
   Names names;
   set_mlp1_names(names, "vision_model.radio_model.model.");
   names.encoder.patches = "patch_generator.embedder";
@@ -105,7 +105,7 @@ Result<ModelSpec> describe_radio_encoder(const Config& config) {
   TRY(ModelSpec tower, describe_internvl_encoder(vision));
   tower.final_norm = {};
   TRY_VOID(set_image(tower, config, vision, args));
-  set_names(tower);
+  set_radio_names(tower);
   return tower;
 }
 
