@@ -14,6 +14,31 @@ import similar_vision_cases
 CHAT = similar_vision_cases.CHAT
 
 
+class Raw:
+    """Writes the tensors with the names of the modules, and reads them again: without transformers' conversions."""
+    stored = {}
+
+    def save_pretrained(self, directory):
+        self.config.architectures = [type(self).__name__]
+        self.config.save_pretrained(directory)
+        with open(os.path.join(directory, "config.json")) as file:
+            config = json.load(file)
+        with open(os.path.join(directory, "config.json"), "w") as file:
+            json.dump(config | dict(dtype="bfloat16"), file, indent=2)
+        tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        save_file(tensors, os.path.join(directory, "model.safetensors"), metadata={"format": "pt"})
+        Raw.stored[directory] = (self.config, tensors)
+
+    @classmethod
+    def from_pretrained(cls, directory, dtype):
+        config, tensors = Raw.stored[directory]
+        model = cls(config)
+        model.load_state_dict(tensors)
+        for parameter in model.parameters():
+            parameter.data = parameter.data.to(dtype)
+        return model
+
+
 class Expander:
     """A processor that replaces each placeholder by the tokens of its image."""
 
@@ -75,23 +100,59 @@ def kimi_of(image, images, model):
     return picture_of(inputs["pixel_values"], rows, columns, images), inputs["pixel_values"].flatten(1), torch.cat(list(features.pooler_output))[None]
 
 
+class Kimi(Raw, transformers.Kimi_K25ForConditionalGeneration):
+    pass
+
+
 def publish_kimi(architecture, model_type, projector):
     def configure(config):
-        vision = config["vision_config"]
-        if model_type == "kimi_k25":
-            return config
-        vision = {name.replace("pos_emb_", "init_pos_emb_"): value for name, value in vision.items()}
+        vision = {name.replace("pos_emb_", "init_pos_emb_") if model_type == "kimi_vl" else name: value for name, value in config["vision_config"].items()}
         return {name: value for name, value in config.items() if name != "image_token_id"} | dict(
             architectures=[architecture], model_type=model_type, media_placeholder_token_id=259, vision_config=vision)
 
-    def rename(name):
-        for ours, theirs in (("mm_projector.proj.0", projector[0]), ("mm_projector.proj.2", projector[1]), ("mm_projector.pre_norm", projector[2])):
-            name = name.replace(ours, theirs)
-        return name
-    return lambda directory: similar_vision_cases.rewrite(directory, rename, configure)
+    def publish(directory):
+        path = os.path.join(directory, "model.safetensors")
+        stored, tensors = load_file(path), {}
+        heads = Raw.stored[directory][0].vision_config.num_attention_heads
+        for name, tensor in stored.items():
+            name = name.removeprefix("model.")
+            if name.startswith("language_model."):
+                name = name.replace("language_model.", "language_model.model.", 1)
+                if ".mlp.experts." in name:
+                    half = tensor.shape[1] // 2
+                    for index, expert in enumerate(tensor):
+                        before = name.split("gate_up_proj")[0].split("down_proj")[0] + str(index)
+                        if "down_proj" in name:
+                            tensors[before + ".down_proj.weight"] = expert.clone()
+                        else:
+                            tensors |= {before + ".gate_proj.weight": expert[:half].clone(), before + ".up_proj.weight": expert[half:].clone()}
+                    continue
+            if name.startswith("lm_head"):
+                name = "language_model." + name
+            if name.startswith("vision_tower."):
+                if re.search(r"attn\.[kv]_proj", name):
+                    continue
+                if "attn.q_proj" in name:
+                    own = [stored["model." + name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
+                    as_rows = [part if part.dim() == 2 else part[:, None] for part in own]
+                    tensor = torch.cat([in_pairs(part, heads) for part in as_rows[:2]] + as_rows[2:]).reshape(-1, *own[0].shape[1:])
+                    name = name.replace("attn.q_proj", "wqkv")
+                for ours, theirs in (("norm1", "norm0"), ("norm2", "norm1")):
+                    if "." + ours + "." in name:
+                        name = name.replace("." + ours + ".", "." + theirs + ".")
+                        break
+                for ours, theirs in (("vision_tower.layers.", "vision_tower.encoder.blocks."), ("vision_tower.final_layernorm", "vision_tower.encoder.final_layernorm"),
+                                     ("attn.proj", "wo"), ("mlp.fc1", "mlp.fc0"), ("mlp.fc2", "mlp.fc1"), ("pos_emb.position_embeddings", "pos_emb.weight")):
+                    name = name.replace(ours, theirs)
+            for ours, theirs in (("mm_projector.in_proj", projector[0]), ("mm_projector.out_proj", projector[1]), ("mm_projector.pre_norm", projector[2])):
+                name = name.replace(ours, theirs)
+            tensors[name] = tensor.contiguous()
+        save_file(tensors, path, metadata={"format": "pt"})
+        similar_vision_cases.rewrite(directory, lambda name: name, configure)
+    return publish
 
 
-class NemotronOmni(transformers.NemotronH_Omni_Reasoning_V3):
+class NemotronOmni(Raw, transformers.NemotronH_Omni_Reasoning_V3):
     """Without the scales of the encoder's layers, which no checkpoint has."""
 
     def __init__(self, config):
@@ -181,7 +242,7 @@ def publish_nemotron(architecture, tile):
         sizes = dict(hidden_size=vision["hidden_size"], num_hidden_layers=vision["num_hidden_layers"], num_attention_heads=vision["num_attention_heads"],
                      intermediate_size=int(vision["hidden_size"] * vision["mlp_ratio"]))
         names = dict(nemotron_h="NemotronHForCausalLM", llama="LlamaForCausalLM")
-        return dict(architectures=[architecture], model_type=architecture, img_context_token_id=259, downsample_ratio=0.5, ps_version="v2", use_thumbnail=True,
+        return dict(architectures=[architecture], model_type=architecture, dtype="bfloat16", img_context_token_id=259, downsample_ratio=0.5, ps_version="v2", use_thumbnail=True,
                     force_image_size=tile or 48, max_num_tiles=4, vit_hidden_size=48, projector_hidden_size=56, norm_mean=vision["norm_mean"], norm_std=vision["norm_std"],
                     llm_config=text | dict(architectures=[names[text["model_type"]]]), vision_config=dict(args=args, patch_size=vision["patch_size"]) | sizes)
 
@@ -189,7 +250,7 @@ def publish_nemotron(architecture, tile):
         path = os.path.join(directory, "model.safetensors")
         stored, tensors = load_file(path), {}
         for name, tensor in stored.items():
-            if re.search(r"attention\.[kv]_proj", name):
+            if re.search(r"attention\.[kv]_proj", name) or name.startswith("vision_model.summary_idxs"):
                 continue
             if ".attention.q_proj." in name and name.startswith("vision_model."):
                 tensor = torch.cat([stored[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
@@ -247,10 +308,14 @@ def publish_eagle(directory):
     os.remove(os.path.join(directory, "preprocessor_config.json"))
 
 
-class Llama4(transformers.Llama4ForConditionalGeneration):
+class Llama4(Raw, transformers.Llama4ForConditionalGeneration):
     @property
     def lm_head(self):
         return self.language_model.lm_head
+
+
+def publish_llama4(directory):
+    similar_vision_cases.rewrite(directory, lambda name: name, lambda config: config | dict(architectures=["Llama4ForConditionalGeneration"]))
 
 
 def make_llama4(base, directory, case):
@@ -299,7 +364,7 @@ class Phi3Images(torch.nn.Module):
         return self.img_projection(torch.cat([self.lines(patches[1:], rows, columns), self.glb_GN[0], self.lines(patches[:1], 1, 1)]))
 
 
-class Phi3Vision(transformers.Phi3ForCausalLM):
+class Phi3Vision(Raw, transformers.Phi3ForCausalLM):
     def __init__(self, config):
         super().__init__(config)
         self.model.vision_embed_tokens = Phi3Images(config)
@@ -434,7 +499,7 @@ def cases(base):
     latent = text | dict(model_type="deepseek_v3", q_lora_rank=None, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, num_key_value_heads=2,
                          n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, moe_intermediate_size=40, n_shared_experts=1, first_k_dense_replace=1,
                          rope_parameters=dict(rope_type="default", rope_theta=1e4))
-    kimi = dict(kind=(lambda directory, case: make_kimi(base, directory, case), kimi_of), decided=True, model=transformers.Kimi_K25ForConditionalGeneration,
+    kimi = dict(kind=(lambda directory, case: make_kimi(base, directory, case), kimi_of), decided=True, model=Kimi,
                 config=transformers.Kimi_K25Config, end="<|im_end|>", template=CHAT.format(image="<|media_pad|>"),
                 special=["<|im_start|>", "<|im_end|>", "<|media_start|>", "<|media_pad|>", "<|media_end|>"], names={}, text=latent,
                 vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3, patch_size=6, pos_emb_height=5, pos_emb_width=5))
@@ -444,15 +509,13 @@ def cases(base):
                     config=transformers.NemotronH_Omni_Reasoning_V3_Config, end="<|im_end|>", template=CHAT.format(image="<img><image></img>"),
                     special=["<|im_start|>", "<|im_end|>", "<img>", "<image>", "</img>"], names={}, vision=radio)
     llama = base.TEXT | dict(num_nextn_predict_layers=0, tie_word_embeddings=False)
-    hybrid = text | dict(model_type="nemotron_h", num_hidden_layers=3, layers_block_type=["mamba", "attention", "mlp"], head_dim=24, mamba_num_heads=4,
-                         mamba_head_dim=16, n_groups=2, ssm_state_size=16, chunk_size=8, num_nextn_predict_layers=0)
     internvl = base.CASES["internvl"]
     imagenet = internvl["sizes"] | dict(image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
     return {
-        "kimi_k25": kimi | dict(publish=publish_kimi("Kimi_K25ForConditionalGeneration", "kimi_k25", ("mm_projector.proj.0", "mm_projector.proj.2", "mm_projector.pre_norm"))),
+        "kimi_k25": kimi | dict(publish=publish_kimi("KimiK25ForConditionalGeneration", "kimi_k25", ("mm_projector.proj.0", "mm_projector.proj.2", "mm_projector.pre_norm"))),
         "kimi_vl": kimi | dict(publish=publish_kimi("KimiVLForConditionalGeneration", "kimi_vl", (
             "multi_modal_projector.linear_1", "multi_modal_projector.linear_2", "multi_modal_projector.pre_norm"))),
-        "nemotron_omni": nemotron | dict(text=hybrid, tile=0, publish=publish_nemotron("NemotronH_Nano_Omni_Reasoning_V3", 0)),
+        "nemotron_omni": nemotron | dict(text=llama, tile=0, publish=publish_nemotron("NemotronH_Nano_Omni_Reasoning_V3", 0)),
         "nemotron_nano_vl": nemotron | dict(text=llama, tile=24, publish=publish_nemotron("NemotronH_Nano_VL_V2", 24)),
         "llama_nemotron_vl": nemotron | dict(text=llama, tile=24, model=LlamaNemotron, publish=publish_nemotron("Llama_Nemotron_Nano_VL", 24)),
         "nvlm_d": internvl | dict(model=Nvlm, sizes=imagenet, publish=publish_chat_as("NVLM_D", "NVLM_D")),
@@ -462,7 +525,7 @@ def cases(base):
                                     vision=dict(model_type="siglip_vision_model", hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2,
                                                 image_size=32, patch_size=8, vision_use_head=False)),
         "llama4": dict(
-            kind=(lambda directory, case: make_llama4(base, directory, case), llama4_of), model=Llama4, config=transformers.Llama4Config, end="<|im_end|>",
+            kind=(lambda directory, case: make_llama4(base, directory, case), llama4_of), publish=publish_llama4, model=Llama4, config=transformers.Llama4Config, end="<|im_end|>",
             template=CHAT.format(image="<|patch|>"), special=["<|im_start|>", "<|im_end|>", "<|image|>", "<|patch|>"], names={},
             text=text | dict(head_dim=24, intermediate_size_mlp=80, num_local_experts=3, num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=40,
                              pad_token_id=257),
