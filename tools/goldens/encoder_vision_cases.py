@@ -25,7 +25,7 @@ class Raw:
             config = json.load(file)
         with open(os.path.join(directory, "config.json"), "w") as file:
             json.dump(config | dict(dtype="bfloat16"), file, indent=2)
-        tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        tensors = {name: tensor.contiguous().clone() for name, tensor in self.state_dict().items()}
         save_file(tensors, os.path.join(directory, "model.safetensors"), metadata={"format": "pt"})
         Raw.stored[directory] = (self.config, tensors)
 
@@ -284,6 +284,18 @@ class Nvlm(transformers.InternVLForConditionalGeneration):
         self.post_init()
 
 
+SIGLIP = dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8, vision_use_head=False)
+
+
+class Eagle(Raw, transformers.InternVLForConditionalGeneration):
+    """Eagle 2.5: InternVL with a SigLIP encoder."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model.vision_tower = transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**SIGLIP))
+        self.post_init()
+
+
 def publish_chat_as(architecture, model_type):
     def publish(directory):
         similar_vision_cases.publish_internvl_chat(directory)
@@ -302,9 +314,9 @@ def publish_eagle(directory):
         return name
     similar_vision_cases.rewrite(directory, rename, lambda config: dict(
         architectures=["Eagle2_5_VLForConditionalGeneration"], model_type="eagle_2_5_vl", downsample_ratio=0.5, select_layer=-1, dynamic_image_size=True,
-        use_thumbnail=True, min_dynamic_patch=1, max_dynamic_patch=4, force_image_size=config["vision_config"]["image_size"],
+        use_thumbnail=True, min_dynamic_patch=1, max_dynamic_patch=4, force_image_size=32, dtype="bfloat16",
         text_config=config["text_config"] | dict(architectures=["Qwen2ForCausalLM"], tie_word_embeddings=config["tie_word_embeddings"]),
-        vision_config=config["vision_config"]))
+        vision_config=SIGLIP | dict(model_type="siglip_vision_model")))
     os.remove(os.path.join(directory, "preprocessor_config.json"))
 
 
@@ -519,18 +531,14 @@ def cases(base):
         "nemotron_nano_vl": nemotron | dict(text=llama, tile=24, publish=publish_nemotron("NemotronH_Nano_VL_V2", 24)),
         "llama_nemotron_vl": nemotron | dict(text=llama, tile=24, model=LlamaNemotron, publish=publish_nemotron("Llama_Nemotron_Nano_VL", 24)),
         "nvlm_d": internvl | dict(model=Nvlm, sizes=imagenet, publish=publish_chat_as("NVLM_D", "NVLM_D")),
-        "eagle2_5": internvl | dict(sizes=imagenet, options=dict(vision_feature_select_strategy="full"), publish=publish_eagle,
-                                    processor_of=lambda images, tokenizer, template: transformers.InternVLProcessor(
-                                        images, tokenizer, transformers.InternVLVideoProcessor(size=imagenet["size"]), image_seq_length=4, chat_template=template),
-                                    vision=dict(model_type="siglip_vision_model", hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2,
-                                                image_size=32, patch_size=8, vision_use_head=False)),
+        "eagle2_5": internvl | dict(model=Eagle, sizes=imagenet, options=dict(vision_feature_select_strategy="full", tie_word_embeddings=False), publish=publish_eagle),
         "llama4": dict(
             kind=(lambda directory, case: make_llama4(base, directory, case), llama4_of), publish=publish_llama4, model=Llama4, config=transformers.Llama4Config, end="<|im_end|>",
             template=CHAT.format(image="<|patch|>"), special=["<|im_start|>", "<|im_end|>", "<|image|>", "<|patch|>"], names={},
             text=text | dict(head_dim=24, intermediate_size_mlp=80, num_local_experts=3, num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=40,
                              pad_token_id=257),
             vision=dict(hidden_size=48, intermediate_size=192, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8, projector_input_dim=56,
-                        projector_output_dim=40, vision_output_dim=40)),
+                        projector_output_dim=56, vision_output_dim=56)),
         "phi3_vision": dict(
             kind=(lambda directory, case: make_phi3(base, directory, case), phi3_of), model=Phi3Vision, config=transformers.Phi3Config, end="<|im_end|>",
             template=CHAT.format(image="<|image|>"), special=["<|im_start|>", "<|im_end|>", "<|user|>", "<|image|>"], names={}, publish=publish_phi3,

@@ -233,7 +233,7 @@ void ImageEncoder::upload_grid() {
   }
   std::vector<std::int32_t> positions(static_cast<std::size_t>(class_tokens())),
                             starts;
-  std::ranges::iota(positions, 0);
+  std::iota(positions.begin(), positions.end(), 0);
   const auto indices = [&](int seen, int all) {
     if (input_.hides_padding) return stretched_indices(seen, all);
     std::vector<int> as_they_are(static_cast<std::size_t>(all));
