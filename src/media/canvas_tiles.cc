@@ -9,8 +9,10 @@ namespace octavo::media {
 // Images do not grow, except to the size of one tile.
 PartGrid canvas_tile_grid(int width, int height, const CanvasTileRule& rule) {
   const int size = rule.tile_size;
-  PartGrid grid = ratio_tile_grid(width, height, {.tile_size = size, .tiles_min = 1, .tiles_max = rule.tiles_max, .fits = true});
-  const int across = std::min(std::max(width, size), grid.width), down = std::min(std::max(height, size), grid.height);
+  PartGrid grid = ratio_tile_grid(
+      width, height, {.tile_size = size, .tiles_min = 1, .tiles_max = rule.tiles_max, .fits = true});
+  const int across = std::min(std::max(width, size), grid.width),
+            down = std::min(std::max(height, size), grid.height);
   const double wider = static_cast<double>(across) / width, higher = static_cast<double>(down) / height;
   const bool wide = wider < higher;
   grid.width = wide ? across : std::min(static_cast<int>(width * higher), across);

@@ -1,5 +1,5 @@
-// Preprocessing of images for Llama 4 (Meta, 2025). The image is scaled without distortion to fit into a grid of
-// square tiles. It fills the upper left corner of the grid, and the rest is black. If the grid has several
+// Preprocessing of images for Llama 4 (Meta, 2025). The image is scaled without distortion to fit into a grid
+// of square tiles. It fills the upper left corner of the grid, and the rest is black. If the grid has several
 // tiles, the whole image, stretched to one tile, comes last. Gives the same sizes as Llama4ImageProcessor of
 // transformers.
 #pragma once

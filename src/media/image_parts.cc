@@ -49,7 +49,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return patch_budget_grid(width, height, *budget);
   if (const auto* padded = std::get_if<PaddedSizeRule>(&config.rule))
     return padded_size_grid(width, height, *padded);
-  if (const auto* canvas = std::get_if<CanvasTileRule>(&config.rule)) return canvas_tile_grid(width, height, *canvas);
+  if (const auto* canvas = std::get_if<CanvasTileRule>(&config.rule))
+    return canvas_tile_grid(width, height, *canvas);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 
@@ -81,7 +82,8 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
   if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, tokens(tokens_per_part));
   if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
     return split_tiles_text(grid, *split, config.token);
-  if (std::holds_alternative<CanvasTileRule>(config.rule)) return canvas_tiles_text(grid, tokens(tokens_per_part));
+  if (std::holds_alternative<CanvasTileRule>(config.rule))
+    return canvas_tiles_text(grid, tokens(tokens_per_part));
   if (const auto* rule = std::get_if<LongestEdgeRule>(&config.rule)) {
     const std::string row = tokens(grid.width / rule->unit);
     std::string all = config.before + row;

@@ -13,8 +13,9 @@ struct Extent {
 Extent scaled(int width, int height, const PaddedSizeRule& rule) {
   const int longest = rule.side_max * rule.patch_size;
   const double across = std::max(1, width / rule.patch_size), down = std::max(1, height / rule.patch_size);
-  const double scale = std::min({1.0, std::sqrt(rule.patches_max / (across * down)),
-                                 static_cast<double>(longest) / height, static_cast<double>(longest) / width});
+  const double scale =
+      std::min({1.0, std::sqrt(rule.patches_max / (across * down)), static_cast<double>(longest) / height,
+                static_cast<double>(longest) / width});
   const auto side = [&](int pixels) { return std::clamp(static_cast<int>(pixels * scale), 1, longest); };
   return {side(width), side(height)};
 }

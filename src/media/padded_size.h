@@ -1,5 +1,5 @@
-// Preprocessing of images for Kimi-VL (Moonshot AI, 2025): one part of the image's own size, on black. Gives the
-// same sizes as Kimi_K25ImageProcessor of transformers.
+// Preprocessing of images for Kimi-VL (Moonshot AI, 2025): one part of the image's own size, on black. Gives
+// the same sizes as Kimi_K25ImageProcessor of transformers.
 #pragma once
 
 #include "media/image_parts.h"

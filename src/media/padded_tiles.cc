@@ -20,7 +20,10 @@ PartGrid centred_grid(int width, int height, const PaddedTileRule& rule) {
   int columns = 1;
   while ((columns + 1) * std::ceil((columns + 1) / ratio) <= rule.tiles_max) ++columns;
   const int across = columns * rule.tile_size, down = static_cast<int>(across / ratio);
-  return {.width = across, .height = down, .rows = (down + rule.tile_size - 1) / rule.tile_size, .columns = columns};
+  return {.width = across,
+          .height = down,
+          .rows = (down + rule.tile_size - 1) / rule.tile_size,
+          .columns = columns};
 }
 
 Result<> check_scaled(int width, int height, const PartGrid& grid) {
@@ -69,7 +72,8 @@ Image stack_padded_tiles(const Image& image, const PartGrid& grid, const PaddedT
   constexpr std::uint8_t kWhite = 255;
   const int size = rule.tile_size;
   Image frame = plain(grid.columns * size, grid.rows * size, kWhite);
-  const int left = rule.centred ? (frame.width - grid.width) / 2 : 0, top_rows = rule.centred ? (frame.height - grid.height) / 2 : 0;
+  const int left = rule.centred ? (frame.width - grid.width) / 2 : 0,
+            top_rows = rule.centred ? (frame.height - grid.height) / 2 : 0;
   paste(rule.centred    ? scaled_centred(image, grid)
         : rule.as_torch ? resize_as_torch(image, grid.width, grid.height, Filter::bilinear)
                         : resize(image, grid.width, grid.height, Filter::bilinear),

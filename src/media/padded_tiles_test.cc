@@ -55,9 +55,11 @@ TEST(PaddedTiles, CentredOnesAreThoseOfPhi3Vision) {
               golden.values<std::uint8_t>(fmt::format("tiles.{}", picture)));
     EXPECT_EQ(seen_patches(*grid, rule).rows, grid->rows * 8);
   }
-  const auto real = padded_tile_grid(1920, 1080, {.tile_size = 336, .tiles_max = 16, .patch_size = 14, .centred = true});
+  const auto real =
+      padded_tile_grid(1920, 1080, {.tile_size = 336, .tiles_max = 16, .patch_size = 14, .centred = true});
   ASSERT_TRUE(real);
-  EXPECT_EQ((std::array{real->columns, real->rows, real->width, real->height}), (std::array{5, 3, 1680, 945}));
+  EXPECT_EQ((std::array{real->columns, real->rows, real->width, real->height}),
+            (std::array{5, 3, 1680, 945}));
 }
 
 // Values of Phi4MultimodalImageProcessor: columns, rows, and the size of the scaled image.

@@ -27,7 +27,8 @@ Result<PartGrid> patch_budget_grid(int width, int height, const PatchBudgetRule&
   };
   rows = in_tokens(rows, columns);
   columns = in_tokens(columns, rows);
-  return PartGrid{.width = static_cast<int>(columns) * rule.unit, .height = static_cast<int>(rows) * rule.unit};
+  return PartGrid{.width = static_cast<int>(columns) * rule.unit,
+                  .height = static_cast<int>(rows) * rule.unit};
 }
 
 }  // namespace octavo::media

@@ -1,5 +1,5 @@
-// Preprocessing of images for Nemotron 3 Omni (NVIDIA, 2026): one part of about the image's own size, in whole
-// tokens, within limits of patches.
+// Preprocessing of images for Nemotron 3 Omni (NVIDIA, 2026): one part of about the image's own size, in
+// whole tokens, within limits of patches.
 #pragma once
 
 #include "media/image_parts.h"

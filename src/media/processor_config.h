@@ -28,13 +28,13 @@ struct RatioTileRule {
   // true: the grid into which the image fits with the least scaling, instead of the one with its aspect ratio
   bool fits = false;
   bool numbered = false;  // a text with the number of the tile precedes each tile (NVLM-D)
-  // true: the tiles of a second grid of at least 3 tiles, with other numbers of rows and of columns, come first.
-  // Only if a prompt has one image (H2OVL).
+  // true: the tiles of a second grid of at least 3 tiles, with other numbers of rows and of columns, come
+  // first. Only if a prompt has one image (H2OVL).
   bool twice = false;
   // How the grid is chosen without `fits`.
   enum class Choice : std::uint8_t {
     ratio,  // by the aspect ratio, then by the number of tiles
-    area,   // by the product of both, in which up to 60 % of the image's pixels count (Llama Nemotron Nano VL)
+    area,  // by the product of both, in which up to 60 % of the image's pixels count (Llama Nemotron Nano VL)
   };
   Choice choice = Choice::ratio;
 };
@@ -101,13 +101,14 @@ struct PatchBudgetRule {
 
 // Makes one part of the image's own size, on black (padded_size.h).
 struct PaddedSizeRule {
-  int unit = 0;           // side of a token in pixels; both sides become multiples of it
-  int patch_size = 0;     // pixels
-  int patches_max = 0;    // before padding
-  int side_max = 0;       // maximum length of a side in patches
+  int unit = 0;         // side of a token in pixels; both sides become multiples of it
+  int patch_size = 0;   // pixels
+  int patches_max = 0;  // before padding
+  int side_max = 0;     // maximum length of a side in patches
 };
 
-// Makes square tiles in a grid that holds the image, on black, and a tile of the whole image (canvas_tiles.h).
+// Makes square tiles in a grid that holds the image, on black, and a tile of the whole image
+// (canvas_tiles.h).
 struct CanvasTileRule {
   int tile_size = 0;  // side of a tile, in pixels
   int tiles_max = 16;
@@ -159,7 +160,8 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule, PaddedSizeRule, CanvasTileRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule,
+               PaddedSizeRule, CanvasTileRule>
       rule = {};
   Filter filter = Filter::lanczos;
   // Channel values v in [0, 255] become (v * scale - mean) / std.

@@ -31,7 +31,6 @@ Grid fitting(std::span<const Grid> grids, int width, int height, int size) {
   return best;
 }
 
-
 // Selects the grid with the largest product: the closeness of its aspect ratio to the image's, times the
 // share of the image's pixels that it has, which counts up to 0.6.
 Grid covering(std::span<const Grid> grids, int width, int height, int size) {

@@ -199,7 +199,8 @@ using media::Filter;
 constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
 constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
-const media::ProcessorConfig kKimi{.filter = Filter::bicubic, .placeholder = "<|media_pad|>", .token = "<|media_pad|>"};
+const media::ProcessorConfig kKimi{
+    .filter = Filter::bicubic, .placeholder = "<|media_pad|>", .token = "<|media_pad|>"};
 
 const Kind kProcessors[] = {
     {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},

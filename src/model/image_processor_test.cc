@@ -67,7 +67,8 @@ TEST(ImageProcessor, ModelsLikeInternVLHaveTheirOwnTextsAndGrids) {
   EXPECT_EQ(omni.patches_max, 60);
   const ScratchDirectory folder;
   folder.write("config.json", R"({"model_type": "h2ovl_chat", "use_msac": true, "max_dynamic_patch": 6})");
-  EXPECT_TRUE(std::get<media::RatioTileRule>(read_image_processor(folder.path().string()).value().rule).twice);
+  EXPECT_TRUE(
+      std::get<media::RatioTileRule>(read_image_processor(folder.path().string()).value().rule).twice);
 }
 
 TEST(ImageProcessor, KimisLimitsHaveSeveralNames) {
@@ -77,12 +78,15 @@ TEST(ImageProcessor, KimisLimitsHaveSeveralNames) {
   const ScratchDirectory folder;
   const auto limits = [&](const std::string& text) {
     folder.write("preprocessor_config.json", text);
-    const auto read = std::get<media::PaddedSizeRule>(read_image_processor(folder.path().string()).value().rule);
+    const auto read =
+        std::get<media::PaddedSizeRule>(read_image_processor(folder.path().string()).value().rule);
     return std::array{read.unit, read.patches_max, read.side_max};
   };
-  EXPECT_EQ(limits(R"({"image_processor_type": "KimiVLImageProcessor", "in_token_limit": 4096, "merge_kernel_size": [2, 2],
+  EXPECT_EQ(
+      limits(
+          R"({"image_processor_type": "KimiVLImageProcessor", "in_token_limit": 4096, "merge_kernel_size": [2, 2],
                        "patch_size": 14})"),
-            (std::array{28, 4096, 512}));
+      (std::array{28, 4096, 512}));
   EXPECT_EQ(limits(R"({"media_proc_cfg": {"in_patch_limit": 100, "merge_kernel_size": 2, "patch_size": 14,
                        "patch_limit_on_one_side": 9}})"),
             (std::array{28, 100, 9}));

@@ -18,14 +18,14 @@ Result<> check_image_sizes(const media::ProcessorConfig& config, const ImageInpu
   const auto* patches = std::get_if<media::PatchBudgetRule>(&config.rule);
   const auto* canvas = std::get_if<media::CanvasTileRule>(&config.rule);
   const auto* own_size = std::get_if<media::PaddedSizeRule>(&config.rule);
-  const int unit = any != nullptr       ? any->unit
-                   : split != nullptr   ? split->whole.unit
-                   : search != nullptr  ? search->unit
-                   : patches != nullptr ? patches->unit * patches->merge
+  const int unit = any != nullptr        ? any->unit
+                   : split != nullptr    ? split->whole.unit
+                   : search != nullptr   ? search->unit
+                   : patches != nullptr  ? patches->unit * patches->merge
                    : own_size != nullptr ? own_size->unit
-                   : longest != nullptr ? longest->unit
-                   : budget != nullptr  ? budget->unit
-                                        : 0;
+                   : longest != nullptr  ? longest->unit
+                   : budget != nullptr   ? budget->unit
+                                         : 0;
   if ((input.image_size == 0) != (unit > 0) ||
       input.row_breaks != (longest != nullptr && !config.row_break.empty()) ||
       input.tiled != config.stacked() || input.whole_last != (padded != nullptr))

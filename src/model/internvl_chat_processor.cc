@@ -40,7 +40,7 @@ struct Chat {
   std::string_view model_type;
   std::string_view token = "<IMG_CONTEXT>";
   std::string_view before = "<img>", after = "</img>";
-  bool numbered = false;  // a text with the number of the tile precedes each tile
+  bool numbered = false;   // a text with the number of the tile precedes each tile
   bool own_scale = false;  // norm_mean and norm_std have the mean and the deviation of the channels
   media::RatioTileRule::Choice choice = media::RatioTileRule::Choice::ratio;
 };
@@ -49,7 +49,11 @@ constexpr Chat kChats[] = {
     {"skywork_chat"},
     {"eagle_2_5_vl"},
     {"h2ovl_chat"},
-    {.model_type = "NVLM_D", .token = "<|vision_pad|>", .before = "<Image>", .after = "</Image>", .numbered = true},
+    {.model_type = "NVLM_D",
+     .token = "<|vision_pad|>",
+     .before = "<Image>",
+     .after = "</Image>",
+     .numbered = true},
     {.model_type = "Llama_Nemotron_Nano_VL",
      .token = "<image>",
      .own_scale = true,

@@ -100,8 +100,8 @@ Result<> refuse_true(const Config& config, std::string_view field) {
                        config.where(field));
 }
 
-Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field, Config::RealRange range,
-                                           std::array<float, 3> values) {
+Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field,
+                                           Config::RealRange range, std::array<float, 3> values) {
   if (!config.has(field)) return values;
   TRY(const std::vector<double> given, config.numbers(field, 3, range));
   for (std::size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(given[i]);

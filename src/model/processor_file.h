@@ -35,8 +35,8 @@ inline constexpr Config::Range kEdge{1, 1 << 16};  // side of an image or a tile
 Result<int> square_size(const Config& config, int absent);
 
 // Reads a number for each channel. If the field is missing, returns `values`.
-Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field, Config::RealRange range,
-                                           std::array<float, 3> values);
+Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field,
+                                           Config::RealRange range, std::array<float, 3> values);
 
 // Return an error if the field is false, or true.
 Result<> refuse_false(const Config& config, std::string_view field);

@@ -299,7 +299,7 @@ class Eagle(Raw, transformers.InternVLForConditionalGeneration):
 def publish_chat_as(architecture, model_type):
     def publish(directory):
         similar_vision_cases.publish_internvl_chat(directory)
-        similar_vision_cases.rewrite(directory, lambda name: name, lambda config: config | dict(architectures=[architecture], model_type=model_type))
+        similar_vision_cases.rewrite(directory, lambda name: name.removeprefix("model."), lambda config: config | dict(architectures=[architecture], model_type=model_type))
     return publish
 
 
@@ -500,7 +500,7 @@ def publish_pixtral(directory):
     theta = (text.get("rope_parameters") or {}).get("rope_theta", 10000.0)
     params = dict(dim=text["hidden_size"], n_layers=text["num_hidden_layers"], head_dim=text["head_dim"], hidden_dim=text["intermediate_size"],
                   n_heads=text["num_attention_heads"], n_kv_heads=text["num_key_value_heads"], norm_eps=text["rms_norm_eps"], vocab_size=text["vocab_size"],
-                  rope_theta=theta, max_position_embeddings=512, sliding_window=None, tied_embeddings=False, vision_encoder=own)
+                  rope_theta=theta, max_position_embeddings=512, sliding_window=None, tied_embeddings="output.weight" not in tensors, vision_encoder=own)
     with open(os.path.join(directory, "params.json"), "w") as file:
         json.dump(params, file, indent=2)
 

@@ -231,8 +231,7 @@ void ImageEncoder::upload_grid() {
     axes.insert(axes.end(), static_cast<std::size_t>(class_tokens()), 0);
     for (const std::int32_t index : *axis) axes.push_back(index + (class_tokens() > 0 ? 1 : 0));
   }
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(class_tokens())),
-                            starts;
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(class_tokens())), starts;
   std::iota(positions.begin(), positions.end(), 0);
   const auto indices = [&](int seen, int all) {
     if (input_.hides_padding) return stretched_indices(seen, all);

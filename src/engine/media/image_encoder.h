@@ -43,8 +43,8 @@ class ImageEncoder final : public RowEncoder {
   // ImageInput::row_dim() elements.
   std::optional<Buffer> advance(int rows) override;
 
-  // Applies the projector to `rows`, [n, ImageInput::projector_columns()]. Returns [n, out_dim]. Requires that all images have the same
-  // size.
+  // Applies the projector to `rows`, [n, ImageInput::projector_columns()]. Returns [n, out_dim]. Requires
+  // that all images have the same size.
   Result<std::vector<float>> projected(std::span<const float> rows);
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }

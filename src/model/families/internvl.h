@@ -13,8 +13,8 @@ Result<ModelSpec> describe_internvl_encoder(Config config);
 // prefix of its names is language_model.
 Result<ModelSpec> describe_inner_text(const Config& config);
 
-// Sets a projector that joins squares of patches of side 1 / downsample_ratio, and has a norm and two matrices.
-// It reads the encoder's last output without the class tokens.
+// Sets a projector that joins squares of patches of side 1 / downsample_ratio, and has a norm and two
+// matrices. It reads the encoder's last output without the class tokens.
 Result<> set_internvl_projector(ModelSpec& tower, const Config& config, int out_dim);
 
 // Sets the placeholder token from img_context_token_id. Without this field, the token's text is `text`.

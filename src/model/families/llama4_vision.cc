@@ -82,7 +82,10 @@ Result<ModelSpec> describe_llama4_tower(Config config, int out_dim) {
     layer.mlp().activation = Activation::gelu;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
-  ImageInput image{.bias = false, .storage = PatchStorage::matrix, .classes = {.count = 1, .last = true}, .out_dim = out_dim};
+  ImageInput image{.bias = false,
+                   .storage = PatchStorage::matrix,
+                   .classes = {.count = 1, .last = true},
+                   .out_dim = out_dim};
   TRY(image.image_size, config.integer("image_size", {1, 4096}));
   TRY(image.patch_size, config.integer("patch_size", {1, image.image_size}));
   TRY_VOID(config.integer("num_channels", {3, 3}));

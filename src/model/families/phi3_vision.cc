@@ -1,5 +1,5 @@
-// Phi-3-vision and Phi-3.5-vision (Abdin et al., "Phi-3 Technical Report", 2024): a CLIP encoder of tiles without
-// its last layer, a projector that joins squares of patches and has two matrices, and a Phi-3.
+// Phi-3-vision and Phi-3.5-vision (Abdin et al., "Phi-3 Technical Report", 2024): a CLIP encoder of tiles
+// without its last layer, a projector that joins squares of patches and has two matrices, and a Phi-3.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

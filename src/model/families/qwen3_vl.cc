@@ -158,8 +158,8 @@ static Result<ModelSpec> describe_cosmos3(const Config& config) {
   return spec;
 }
 
-// Alpamayo 2 Super (NVIDIA, 2026): a Qwen3-VL beside a network for trajectories, which is not used. vlm_config
-// has the fields of the Qwen3-VL.
+// Alpamayo 2 Super (NVIDIA, 2026): a Qwen3-VL beside a network for trajectories, which is not used.
+// vlm_config has the fields of the Qwen3-VL.
 static Result<ModelSpec> describe_alpamayo2(const Config& config) {
   TRY(const std::optional<Config> inner, config.object("vlm_config"));
   if (!inner)

@@ -72,8 +72,9 @@ void set_radio_names(ModelSpec& tower) {
   names.attention.out = "attn.proj";
   names.mlp.up = {"mlp.fc1"};
   names.mlp.down = "mlp.fc2";
-  for (const char* other : {"vision_model.radio_model.summary_idxs", "vision_model.radio_model.input_conditioner.*",
-                            "vision_model.radio_model.model.patch_generator.video_embedder.*", "sound_*"})
+  for (const char* other :
+       {"vision_model.radio_model.summary_idxs", "vision_model.radio_model.input_conditioner.*",
+        "vision_model.radio_model.model.patch_generator.video_embedder.*", "sound_*"})
     names.ignorable.emplace_back(other);
   tower.names = std::move(names);
 }

@@ -164,8 +164,8 @@ Result<ModelSpec> describe_siglip2(Config config) {
       "patch_size": 16,
       "vocab_size": 1})");
   // the encoder ignores image_size, which must only be a valid size
-  TRY(ModelSpec spec,
-      describe_tower(config.with_names({{"image_size", "patch_size"}}), {.storage = PatchStorage::channels_last}));
+  TRY(ModelSpec spec, describe_tower(config.with_names({{"image_size", "patch_size"}}),
+                                     {.storage = PatchStorage::channels_last}));
   ImageInput& image = *spec.inputs.image;
   image.image_size = 0;
   image.grid.stretch = PositionStretch::antialiased;
