@@ -299,7 +299,8 @@ class Eagle(Raw, transformers.InternVLForConditionalGeneration):
 def publish_chat_as(architecture, model_type):
     def publish(directory):
         similar_vision_cases.publish_internvl_chat(directory)
-        similar_vision_cases.rewrite(directory, lambda name: name.removeprefix("model."), lambda config: config | dict(architectures=[architecture], model_type=model_type))
+        similar_vision_cases.rewrite(directory, lambda name: name.removeprefix("model."), lambda config: config | dict(
+            architectures=[architecture], model_type=model_type, img_context_token_id=259))
     return publish
 
 
@@ -508,7 +509,7 @@ def publish_pixtral(directory):
 def cases(base):
     """`base` is the module make_vision_goldens."""
     text = {k: v for k, v in base.TEXT.items() if k not in ("model_type", "pad_token_id")}
-    latent = text | dict(model_type="deepseek_v3", q_lora_rank=None, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, num_key_value_heads=2,
+    latent = text | dict(model_type="deepseek_v3", q_lora_rank=None, kv_lora_rank=32, qk_rope_head_dim=8, qk_nope_head_dim=24, v_head_dim=32, num_key_value_heads=2,
                          n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, moe_intermediate_size=40, n_shared_experts=1, first_k_dense_replace=1,
                          rope_parameters=dict(rope_type="default", rope_theta=1e4))
     kimi = dict(kind=(lambda directory, case: make_kimi(base, directory, case), kimi_of), decided=True, model=Kimi,

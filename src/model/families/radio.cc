@@ -2,8 +2,10 @@
 // over patches with several class tokens, and a grid of positions that is stretched over a square with the
 // image's longer side. The projector is InternVL's. Llama Nemotron Nano VL (NVIDIA, 2025), Nemotron Nano VL 2
 // (2025) and Nemotron 3 Omni (2026); videos and sounds are not read.
+#include <boost/json.hpp>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "kernels/sampling_math.h"
 #include "model/families/common.h"
@@ -25,7 +27,7 @@ constexpr Sizes kSizes[] = {
 
 // Returns the configuration of the encoder's layers. args.model is the name of a size; fields of
 // vision_config replace its numbers.
-Result<Config> layers_of(Config vision, const Config& args) {
+Result<Config> layers_of(const Config& vision, const Config& args) {
   TRY(const std::string model, args.text("model", "vit_huge_patch16_224"));
   const auto* sizes = std::ranges::find(kSizes, model, &Sizes::model);
   if (sizes == std::end(kSizes))
@@ -33,11 +35,16 @@ Result<Config> layers_of(Config vision, const Config& args) {
                          "{} is \"{}\", which is not supported: must be vit_small, vit_base, vit_large, "
                          "vit_huge or vit_so400m, followed by _patch16_224",
                          args.where("model"), model);
-  vision.set_defaults(fmt::format(
-      R"({{"hidden_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, "intermediate_size": {},
-          "attention_bias": true, "patch_size": 16, "image_size": 512}})",
-      sizes->dim, sizes->layers, sizes->heads, sizes->hidden));
-  return vision;
+  boost::json::object missing;
+  for (const auto& [field, value] : {std::pair{"hidden_size", sizes->dim},
+                                     {"num_hidden_layers", sizes->layers},
+                                     {"num_attention_heads", sizes->heads},
+                                     {"intermediate_size", sizes->hidden},
+                                     {"patch_size", 16},
+                                     {"image_size", 512}})
+    if (!vision.has(field)) missing[field] = value;
+  if (!vision.has("attention_bias")) missing["attention_bias"] = true;
+  return vision.with_fields_of(Config::of(std::move(missing), "config.json", {}));
 }
 
 // Returns the number of class tokens: one, or one per teacher, and registers that fill up to a multiple.
@@ -45,7 +52,7 @@ Result<int> count_class_tokens(const Config& args) {
   int tokens = 1;
   TRY(const bool each, args.boolean("cls_token_per_teacher", false));
   if (each) {
-    TRY(const std::vector<Config> teachers, args.objects("teachers"));
+    TRY(const std::vector<Config> teachers, args.list("teachers"));
     std::set<std::string> names;
     for (const Config& teacher : teachers) {
       TRY(const std::string name, teacher.text("name"));
