@@ -27,6 +27,16 @@ struct RatioTileRule {
   int tiles_max = 12;
   // true: the grid into which the image fits with the least scaling, instead of the one with its aspect ratio
   bool fits = false;
+  bool numbered = false;  // a text with the number of the tile precedes each tile (NVLM-D)
+  // true: the tiles of a second grid of at least 3 tiles, with other numbers of rows and of columns, come
+  // first. Only if a prompt has one image (H2OVL).
+  bool twice = false;
+  // How the grid is chosen without `fits`.
+  enum class Choice : std::uint8_t {
+    ratio,  // by the aspect ratio, then by the number of tiles
+    area,  // by the product of both, in which up to 60 % of the image's pixels count (Llama Nemotron Nano VL)
+  };
+  Choice choice = Choice::ratio;
 };
 
 // Makes one square part (square.h).
@@ -82,6 +92,28 @@ struct PatchSearchRule {
   int patches_min = 0, patches_max = 0;
 };
 
+// Makes one part of about the image's own size, in whole tokens (patch_budget.h).
+struct PatchBudgetRule {
+  int unit = 0;   // side of a patch in pixels
+  int merge = 1;  // side of a token in patches
+  int patches_min = 0, patches_max = 0;
+};
+
+// Makes one part of the image's own size, on black (padded_size.h).
+struct PaddedSizeRule {
+  int unit = 0;         // side of a token in pixels; both sides become multiples of it
+  int patch_size = 0;   // pixels
+  int patches_max = 0;  // before padding
+  int side_max = 0;     // maximum length of a side in patches
+};
+
+// Makes square tiles in a grid that holds the image, on black, and a tile of the whole image
+// (canvas_tiles.h).
+struct CanvasTileRule {
+  int tile_size = 0;  // side of a tile, in pixels
+  int tiles_max = 16;
+};
+
 // Makes a tile of the whole image, then square tiles in one of several grids (pinned_tiles.h).
 struct PinnedTileRule {
   int tile_size = 0;  // side of a tile, in pixels
@@ -99,6 +131,9 @@ struct PaddedTileRule {
   int tiles_max = 0;
   int patch_size = 0;     // side of a patch in pixels; patches without image pixels are masked
   bool as_torch = false;  // true: resample as torch does; false: as Pillow does
+  // true: the image fills the grid in its longer direction and is in the middle of the other one, and all
+  // patches count (Phi-3-vision)
+  bool centred = false;
 };
 
 // A video that a client sends as a list of images.
@@ -133,7 +168,8 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule,
+               PaddedSizeRule, CanvasTileRule>
       rule = {};
   Filter filter = Filter::lanczos;
   Colour background = kWhiteBackground;  // colour behind transparent pixels

@@ -262,6 +262,8 @@ Result<std::vector<MediaPart>> read_media(const Service& service, const openai::
   if (!prompt.processor.empty()) {
     TRY(images, with_overrides(std::move(images), prompt.processor));
   }
+  if (auto* tiles = std::get_if<media::RatioTileRule>(&images.rule); tiles != nullptr && media.size() > 1)
+    tiles->twice = false;
   Pieces pieces = cut_at_tokens(service, text);
   TRY_VOID(check_kinds(service, media, pieces.kinds));
   std::int64_t room = service.options.rules.max_model_len;

@@ -1,7 +1,6 @@
 // Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026) has a norm after the experts.
 // Sarvam 105B (2026) has Ling's field names. openPangu Ultra (Huawei, 2025) has norms before and after
-// attention and the MLP. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025) also have a vision encoder, which
-// is not loaded.
+// attention and the MLP.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -30,18 +29,6 @@ static Result<ModelSpec> describe_axk1(const Config& config) {
   spec.names.mlp.post_norm = "post_mlp_layernorm";
   // Dense layers also have this tensor, which is unused.
   spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");
-  return spec;
-}
-
-static Result<ModelSpec> describe_kimi_text(const Config& config) {
-  TRY(ModelSpec spec, describe_deepseek_v3(config));
-  spec.predictor.reset();
-  spec.names.prefixes = {"model.language_model.", "language_model.model."};
-  for (const char* other : {"vision_tower.*", "mm_projector.*", "multi_modal_projector.*", "model.vision_tower.*",
-                            "model.multi_modal_projector.*", "model.mm_projector.*"})
-    spec.names.ignorable.emplace_back(other);
-  spec.other_names = spec.names;  // names in the published checkpoints
-  spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }
 
@@ -119,9 +106,6 @@ static Result<ModelSpec> describe_pangu_pro(const Config& config) {
 std::span<const Family> deepseek_kin_families() {
   static constexpr Family kRows[] = {
       {"AXK1ForCausalLM", describe_axk1},
-      {"KimiK25ForConditionalGeneration", describe_kimi_text, true},
-      {"KimiVLForConditionalGeneration", describe_kimi_text, true},
-      {"Kimi_K25ForConditionalGeneration", describe_kimi_text, true},
       {"PanguProMoEV2ForCausalLM", describe_pangu_pro},
       {"PanguUltraMoEForCausalLM", describe_pangu_ultra},
       {"SarvamMLAForCausalLM", describe_sarvam_mla},

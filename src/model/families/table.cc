@@ -51,11 +51,13 @@
   X(idefics3)              \
   X(internvl)              \
   X(kimi_linear)           \
+  X(kimi_vl)               \
   X(laguna)                \
   X(lfm2)                  \
   X(lfm2_vl)               \
   X(llama)                 \
   X(llama4)                \
+  X(llama4_vision)         \
   X(llava)                 \
   X(longcat)               \
   X(loop_coder)            \
@@ -76,6 +78,7 @@
   X(paligemma)             \
   X(phi)                   \
   X(phi3)                  \
+  X(phi3_vision)           \
   X(phi4_multimodal)       \
   X(phi4_reasoning_vision) \
   X(pixtral)               \
@@ -85,6 +88,7 @@
   X(qwen3_vl)              \
   X(qwen_towers)           \
   X(qwen_vl)               \
+  X(radio)                 \
   X(readers)               \
   X(rwkv7)                 \
   X(solar)                 \
