@@ -26,6 +26,8 @@ std::string_view id_of(const json::value& item) {
   return id && id->is_string() ? std::string_view(id->get_string()) : "";
 }
 
+bool is_cancelled(const json::value& response) { return response.at("status") == "cancelled"; }
+
 std::vector<std::string> item_ids(const std::string& response) {
   std::vector<std::string> ids;
   const json::value stored = parsed(response);
@@ -49,6 +51,7 @@ void ResponseStore::cancel_with(const std::string& id, std::function<void()> can
 void ResponseStore::finish(const std::string& id, std::string response, std::string conversation) {
   std::vector<std::string> items = item_ids(response);
   const std::lock_guard lock(mutex_);
+  if (forgotten_.erase(id) > 0) return;
   put({.id = id,
        .response = std::move(response),
        .conversation = std::move(conversation),
@@ -109,8 +112,10 @@ Result<json::array> ResponseStore::input(const std::string& id) const {
   json::array items = parsed(conversation).as_array();
   const std::size_t output = std::min(items.size(), parsed(response).at("output").as_array().size());
   items.erase(items.end() - static_cast<std::ptrdiff_t>(output), items.end());
+  // The ids of output items are hashes of the response's id, so these ids must be hashes of another text.
+  const std::string name = id + "/input_items";
   return with_ids(items, [&](std::string_view prefix, std::size_t index) {
-    const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(id)), index);
+    const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(name)), index);
     return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
   });
 }
@@ -122,23 +127,41 @@ std::string ResponseStore::response_with(const std::string& item) const {
 }
 
 Result<> ResponseStore::forget(const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  TRY_VOID(find(id));
-  drop(by_id_.at(id));
-  return {};
-}
-
-Result<> ResponseStore::cancel(const std::string& id) {
   std::function<void()> cancel;
   {
     const std::lock_guard lock(mutex_);
-    TRY(const auto entry, find(id));
-    if (entry->made || !entry->cancel)
+    TRY_VOID(find(id));
+    const auto entry = by_id_.at(id);
+    if (!entry->made) {
+      cancel = std::move(entry->cancel);
+      forgotten_.insert(id);
+    }
+    drop(entry);
+  }
+  if (cancel) cancel();
+  return {};
+}
+
+Result<std::string> ResponseStore::cancel(const std::string& id) {
+  std::function<void()> cancel;
+  std::string response;
+  {
+    const std::lock_guard lock(mutex_);
+    TRY_VOID(find(id));
+    Entry& entry = *by_id_.at(id);
+    json::value shown = parsed(entry.response);
+    if (entry.made && is_cancelled(shown)) return entry.response;
+    if (entry.made || !entry.cancel)
       return invalid("response_id", "only a background response that is still running can be cancelled");
-    cancel = entry->cancel;
+    cancel = entry.cancel;
+    shown.as_object()["status"] = "cancelled";
+    bytes_ -= entry.bytes();
+    entry.response = exact_json_text(shown);
+    bytes_ += entry.bytes();
+    response = entry.response;
   }
   cancel();
-  return {};
+  return response;
 }
 
 }  // namespace octavo::openai

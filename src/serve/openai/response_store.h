@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -46,10 +47,12 @@ class ResponseStore {
   Result<boost::json::array> input(const std::string& id) const;
   // Returns the id of the finished response whose output has this item; "" if it is not stored.
   std::string response_with(const std::string& item) const;
+  // Deletes the response. If it is not finished, ends its generation.
   Result<> forget(const std::string& id);
-  // Ends the response's generation. Returns not_found for an unknown response, and invalid_argument if the
+  // Ends the response's generation, and returns the response with the status "cancelled". A response that is
+  // cancelled twice stays as it is. Returns not_found for an unknown response, and invalid_argument if the
   // response is not generated in the background.
-  Result<> cancel(const std::string& id);
+  Result<std::string> cancel(const std::string& id);
 
  private:
   struct Entry {
@@ -76,6 +79,7 @@ class ResponseStore {
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;
   std::unordered_map<std::string, Entries::iterator> by_item_;
+  std::unordered_set<std::string> forgotten_;  // deleted responses whose generation has not ended
   std::size_t bytes_ = 0;
 };
 

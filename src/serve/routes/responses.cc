@@ -136,8 +136,9 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
     return {};
   }
   if (path.action == kCancel && request.method == "POST") {
-    TRY_VOID(service->responses.cancel(path.id));
-    return respond_stored(*service, *exchange, path.id);
+    TRY(std::string response, service->responses.cancel(path.id));
+    exchange->respond({.body = std::move(response)});
+    return {};
   }
   http::Response refusal =
       openai::error_response(405, fmt::format("{} is not allowed here: use {}", request.method, methods));
