@@ -8,6 +8,7 @@
 
 #include "base/exact_json.h"
 #include "base/hash.h"
+#include "serve/openai/event_log.h"
 #include "serve/openai/stored_items.h"
 
 namespace octavo::openai {
@@ -48,15 +49,25 @@ void ResponseStore::cancel_with(const std::string& id, std::function<void()> can
   if (found != by_id_.end() && !found->second->made) found->second->cancel = std::move(cancel);
 }
 
+void ResponseStore::keep_events(const std::string& id, std::shared_ptr<EventLog> events) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = by_id_.find(id); found != by_id_.end()) found->second->events = std::move(events);
+}
+
 void ResponseStore::finish(const std::string& id, std::string response, std::string conversation) {
   std::vector<std::string> items = item_ids(response);
   const std::lock_guard lock(mutex_);
   if (forgotten_.erase(id) > 0) return;
+  const auto begun = by_id_.find(id);
+  std::shared_ptr<EventLog> events = begun != by_id_.end() ? begun->second->events : nullptr;
+  const std::size_t event_bytes = events ? events->bytes() : 0;
   put({.id = id,
        .response = std::move(response),
        .conversation = std::move(conversation),
        .made = true,
-       .items = std::move(items)});
+       .items = std::move(items),
+       .events = std::move(events),
+       .event_bytes = event_bytes});
 }
 
 void ResponseStore::put(Entry entry) {
@@ -88,6 +99,12 @@ Result<std::string> ResponseStore::response(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   TRY(const auto entry, find(id));
   return entry->response;
+}
+
+Result<std::shared_ptr<EventLog>> ResponseStore::events(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  TRY(const auto entry, find(id));
+  return entry->events;
 }
 
 Result<json::array> ResponseStore::conversation(const std::string& id) const {

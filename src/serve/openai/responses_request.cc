@@ -428,10 +428,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY_VOID(fields.boolean("store", request.store));
   TRY_VOID(fields.boolean("background", request.background));
   TRY_VOID(fields.boolean("enable_response_messages", request.messages));
-  bool stream = false;
-  TRY_VOID(fields.boolean("stream", stream));
   if (request.background && !request.store) return invalid("background", "needs store = true");
-  if (request.background && stream) return invalid("background", "cannot be streamed");
   TRY_VOID(fields.refuse("prompt", "stored prompts are not supported"));
   TRY_VOID(fields.refuse("previous_input_messages", "is not supported: use previous_response_id"));
 
