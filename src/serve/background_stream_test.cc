@@ -55,7 +55,8 @@ TEST_F(BackgroundStreamTest, AStreamIsReadAgainFromAnyEvent) {
   EXPECT_EQ(parsed(rest).front().at("sequence_number"), 3);
   EXPECT_EQ(client().get(path + "?stream=true&starting_after=1000")->body, "");
   for (const char* wrong : {"-1", "x", "99999999999"})
-    EXPECT_THAT(client().get(path + "?stream=true&starting_after=" + wrong)->body, HasSubstr("starting_after"));
+    EXPECT_THAT(client().get(path + "?stream=true&starting_after=" + wrong)->body,
+                HasSubstr("starting_after"));
   EXPECT_EQ(json::parse(client().get(path)->body).at("status"), "completed");
 }
 

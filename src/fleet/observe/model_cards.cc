@@ -14,7 +14,8 @@ std::optional<ModelCards> read_model_cards(std::string_view page) {
   auto* data = !error && parsed.is_object() ? parsed.get_object().if_contains("data") : nullptr;
   if (!data || !data->is_array()) return std::nullopt;
   // State of a model in one replica, which changes with each request.
-  constexpr std::array<std::string_view, 4> kOfReplica{"state", "kv_cache_kept", "unfinished", "last_use"};
+  constexpr std::array<std::string_view, 5> kOfReplica{"state", "error", "kv_cache_kept", "unfinished",
+                                                       "last_use"};
   ModelCards found;
   for (json::value& card : data->get_array()) {
     const auto* name = card.is_object() ? card.get_object().if_contains("id") : nullptr;

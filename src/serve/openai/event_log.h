@@ -1,4 +1,5 @@
-// Keeps the events of a background response, so that clients can read them again and continue a broken stream.
+// Keeps the events of a background response, so that clients can read them again and continue a broken
+// stream.
 #pragma once
 
 #include <cstddef>
