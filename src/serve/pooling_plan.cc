@@ -110,8 +110,16 @@ Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
   return texts;
 }
 
+// Returns the names of the tasks that requests to /pooling can have; "" if there are none.
+std::string tasks_of(const EngineInfo& info) {
+  return task_names([&](Task task) { return info.tasks.does(task); });
+}
+
 std::unexpected<Error> no_task(const Service& service, std::string_view what) {
-  return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
+  const std::string tasks = tasks_of(service.engine_info);
+  const std::string advice = tasks.empty() ? "use another model, or start the server with --runner pooling"
+                                           : fmt::format("send POST /pooling with the task {}", tasks);
+  return invalid("model", "{} models do not {}: {}", service.engine_info.architecture, what, advice);
 }
 
 // The plan, and the fields that all replies have: after the texts are tokenised, all routes need both.
@@ -149,7 +157,9 @@ Result<PoolingPlan> for_each_text(const Service& service, openai::EmbeddingReque
       any_task ? service.options.pooling.task.value_or(info.tasks.default_task) : info.tasks.default_task;
   const Task requested = request.task.value_or(usual);
   if (any_task ? !info.tasks.does(requested) : requested != info.tasks.default_task)
-    return invalid("task", "is not supported by {} models", info.architecture);
+    return invalid("task", "{} is not supported by {} models on this route: {}",
+                   task_names([&](Task task) { return task == requested; }), info.architecture,
+                   any_task ? "must be " + tasks_of(info) : "use POST /pooling");
   request.task = requested;
   TRY(request.dimensions, kept_of(service, requested, request.dimensions, "dimensions"));
   const std::size_t longest = longest_text(service, requested);

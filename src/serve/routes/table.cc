@@ -292,14 +292,21 @@ http::Response transcribes_only(const Route& route, const ServeOptions& options)
 
 std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
 
+// The flags that turn on the routes of a feature.
+std::string_view flag_of(bool ServeFeatures::* feature) {
+  if (feature == &ServeFeatures::change_adapters) return "--enable-lora --allow-runtime-lora-updating";
+  return feature == &ServeFeatures::profiles ? "--profiler-config" : "--server-dev-mode";
+}
+
 http::Response no_route(std::string_view path, const ServeOptions& options) {
   for (const routes::RefusedRoute& refused : routes::refused_routes())
     if (path == refused.path)
       return openai::error_response(404,
                                     fmt::format("{} of vLLM is not supported: {}", path, refused.reason));
   for (const Route& route : kRoutes)
-    if (route.path == path && route.enabled_by == &ServeFeatures::dev_mode)
-      return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
+    if (route.path == path && route.enabled_by)
+      return openai::error_response(
+          404, fmt::format("{} needs a server with {}", path, flag_of(route.enabled_by)));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
                                 fmt::format("the route {} does not exist{}", excerpt(path),
