@@ -64,7 +64,7 @@ BITS = {"bf16": 16, "8 bits": 8.5, "4 bits": 4.5}  # of one weight, with its sha
 WORKLOADS = [
     Workload("prefill_512", 1, 512, 1, "prefill"),
     Workload("decode_32", 1, 32, 32, "decode"),
-    Workload("concurrent_16", 16, 64, 32, "output"),
+    Workload("concurrent_16", 16, 64, 16, "output"),
 ]
 
 
