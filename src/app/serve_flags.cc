@@ -73,7 +73,7 @@ Result<> take_prices(const std::string& path, ServeCommand& c) {
 
 using ServeFlag = FlagRow<ServeCommand>;
 ServeOptions& serving_of(ServeCommand& c) { return c.runtime.serve; }
-openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; }
+openai::RequestRules& request_rules_of(ServeCommand& c) { return c.runtime.serve.rules; }
 ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
 AccessOptions& access_of(ServeCommand& c) { return c.runtime.serve.access; }
 ObserveOptions& observe_of(ServeCommand& c) { return c.runtime.serve.observe; }
@@ -98,12 +98,12 @@ constexpr ServeFlag kReplyFlags[] = {
      "the connection: a ping in /v1/messages, the response's state in /v1/responses, a comment elsewhere; 0: "
      "never",
      flag::range(0, 86'400)},
-    {"--enable-force-include-usage", flag::to<rules_of, &openai::RequestRules::force_include_usage>,
+    {"--enable-force-include-usage", flag::to<request_rules_of, &openai::RequestRules::force_include_usage>,
      "Report usage at the end of every stream"},
-    {"--stream-interval", flag::to<rules_of, &openai::RequestRules::stream_interval>,
+    {"--stream-interval", flag::to<request_rules_of, &openai::RequestRules::stream_interval>,
      "Minimum number of tokens in a chunk of a stream; the first and the last chunk may have fewer",
      flag::range(1, 1'000'000)},
-    {"--return-tokens-as-token-ids", flag::to<rules_of, &openai::RequestRules::return_tokens_as_token_ids>,
+    {"--return-tokens-as-token-ids", flag::to<request_rules_of, &openai::RequestRules::return_tokens_as_token_ids>,
      "Write the tokens of log-probabilities as ids, such as \"token_id:7\""},
     {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
      "Serve /tokenizer_info"},

@@ -10,7 +10,7 @@ class HeldLink:
     """Forwards connections to a port. Forwards `passed` bytes of an event stream and holds back the rest; `held` counts these
     streams. close() ends all connections; later ones are refused."""
 
-    def __init__(self, port, passed=3000):
+    def __init__(self, port, passed=1000):
         self.port, self.passed, self.held = port, passed, 0
         self.done, self.sockets, self.lock = threading.Event(), [], threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", free_port()))
@@ -55,6 +55,8 @@ class HeldLink:
                         self.done.wait()
                         return
                 sink.sendall(data)
+                if data.endswith(b"\r\n0\r\n\r\n"):  # the connection may be used again
+                    streamed = None
         except OSError:
             pass
         shut(sink)

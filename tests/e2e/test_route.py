@@ -328,7 +328,7 @@ def test_streams_of_agents_go_on_at_another_replica(replica, path):
 
     def body(i):
         prompt = f"Story {i}, please."
-        fields = dict(model=model, temperature=i % 2, seed=i, stream=True, ignore_eos=True)
+        fields = dict(model=model, temperature=i % 2, seed=i, stream=True)
         if path == "/v1/messages":
             return fields | dict(messages=[{"role": "user", "content": prompt}], max_tokens=300)
         return fields | dict(input=prompt, max_output_tokens=300)
