@@ -72,7 +72,7 @@ class Roofline:
     """Compares tokens per second with three limits of this machine: reads of memory, products of bf16, products of int8."""
 
     def __init__(self, octavo: str, folder: Path, threads: int) -> None:
-        command = [octavo, "bench", "ops", "--json", "--cpu-threads", str(threads), "--filter", "rms"]
+        command = [octavo, "bench", "ops", "--json", "--cpu-threads", str(threads), "--filter", "norm"]
         self.machine = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         del self.machine["cases"]
         shapes = {n: s for n, s in tensor_shapes(json.loads((folder / "config.json").read_text())).items() if len(s) == 2}
