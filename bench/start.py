@@ -3,8 +3,8 @@
     python bench/start.py MODEL.gguf --octavo build/release/octavo [--octavo OTHER] [--llama-server PROGRAM] [--rounds 5] [--cold]
 
 Engines alternate. The clock starts when the server is executed. The first token is that of a prompt of 16 tokens, sent once the server is
-ready. Peak memory is the maximum of the resident memory of all processes of the server, sampled every 5 ms, relative to the size of the
-file. --cold removes the file from the page cache before each start.
+ready. Peak memory is the maximum of the resident memory of all processes of the server, sampled every 20 ms, relative to the size of the
+file. Pages that several processes share count once. --cold removes the file from the page cache before each start.
 """
 
 from __future__ import annotations
@@ -36,6 +36,15 @@ def tree(pid: int) -> list[int]:
     return pids
 
 
+def own_bytes(pid: int) -> int:
+    """Returns the resident memory of a process, with its part of the pages that it shares. Returns 0 if it has ended."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0
+
+
 class Memory(threading.Thread):
     """Samples the resident memory of a process and its children until stop()."""
 
@@ -45,15 +54,8 @@ class Memory(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self.stopping.wait(0.005):
-            pages = 0
-            for pid in tree(self.pid):
-                try:
-                    with open(f"/proc/{pid}/statm") as file:
-                        pages += int(file.read().split()[1])
-                except OSError:
-                    pass
-            self.peak = max(self.peak, pages * os.sysconf("SC_PAGESIZE"))
+        while not self.stopping.wait(0.02):
+            self.peak = max(self.peak, sum(map(own_bytes, tree(self.pid))))
 
     def stop(self) -> int:
         self.stopping.set()

@@ -64,7 +64,7 @@ BITS = {"bf16": 16, "8 bits": 8.5, "4 bits": 4.5}  # of one weight, with its sha
 WORKLOADS = [
     Workload("prefill_512", 1, 512, 1, "prefill"),
     Workload("decode_32", 1, 32, 32, "decode"),
-    Workload("concurrent_16", 16, 64, 32, "output"),
+    Workload("concurrent_16", 16, 64, 16, "output"),
 ]
 
 
@@ -72,7 +72,7 @@ class Roofline:
     """Compares tokens per second with three limits of this machine: reads of memory, products of bf16, products of int8."""
 
     def __init__(self, octavo: str, folder: Path, threads: int) -> None:
-        command = [octavo, "bench", "ops", "--json", "--cpu-threads", str(threads), "--filter", "rms"]
+        command = [octavo, "bench", "ops", "--json", "--cpu-threads", str(threads), "--filter", "norm"]
         self.machine = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         del self.machine["cases"]
         shapes = {n: s for n, s in tensor_shapes(json.loads((folder / "config.json").read_text())).items() if len(s) == 2}
