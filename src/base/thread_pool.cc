@@ -1,5 +1,8 @@
 #include "base/thread_pool.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 #include <sched.h>
 
 #include <algorithm>
@@ -9,7 +12,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/futex.h"
 
 namespace octavo {
 namespace {
@@ -20,6 +22,14 @@ constexpr int kSpins = 4000;
 
 constexpr std::int32_t kStop = -1;
 
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) {
@@ -29,7 +39,8 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  publish(kStop);
+  untaken_.store(kStop, std::memory_order_relaxed);
+  untaken_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
 }
 
@@ -41,22 +52,16 @@ void ThreadPool::run(Job job, void* context, std::int64_t count, Taking taking) 
   share_.store(taking == Taking::guided ? 2 * size() : std::numeric_limits<std::int32_t>::max(),
                std::memory_order_relaxed);
   unfinished_.store(static_cast<std::int32_t>(count), std::memory_order_relaxed);
-  publish(static_cast<std::int32_t>(count));
+  untaken_.store(static_cast<std::int32_t>(count), std::memory_order_release);
+  untaken_.notify_all();
   work(0);
-  for (int spins = 0; spins < kSpins; ++spins) {
-    if (unfinished_.load(std::memory_order_acquire) == 0) return;
-    spin_pause();
+  for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
+    if (spins < kSpins) {
+      pause();
+    } else {
+      sched_yield();
+    }
   }
-  caller_sleeps_.store(true);
-  while (const std::int32_t unfinished = unfinished_.load()) futex_wait(unfinished_, unfinished);
-  caller_sleeps_.store(false, std::memory_order_relaxed);
-}
-
-// Lets the helpers see the units of a job, or kStop. A helper first counts itself in sleeping_helpers_ and
-// then checks untaken_, in one order for all threads, so that none sleeps through a job.
-void ThreadPool::publish(std::int32_t untaken) {
-  untaken_.store(untaken);
-  if (sleeping_helpers_.load() > 0) futex_wake_all(untaken_);
 }
 
 // Takes units and runs them until none is left.
@@ -72,19 +77,17 @@ void ThreadPool::work(int rank) {
     done += taken;
     left = untaken_.load(std::memory_order_relaxed);
   }
-  if (done > 0 && unfinished_.fetch_sub(done) == done && caller_sleeps_.load()) futex_wake_all(unfinished_);
+  if (done > 0) unfinished_.fetch_sub(done, std::memory_order_release);
 }
 
 void ThreadPool::helper_loop(int rank) {
   for (;;) {
     std::int32_t left = 0;
     for (int spins = 0; (left = untaken_.load(std::memory_order_relaxed)) == 0 && spins < kSpins; ++spins)
-      spin_pause();
+      pause();
     if (left == kStop) return;
     if (left == 0) {
-      sleeping_helpers_.fetch_add(1);
-      futex_wait(untaken_, 0);
-      sleeping_helpers_.fetch_sub(1, std::memory_order_relaxed);
+      untaken_.wait(0, std::memory_order_relaxed);
     } else {
       work(rank);
     }

@@ -14,8 +14,7 @@ namespace octavo {
 // A job has a number of units. The caller and the helper threads take the next free unit until none is
 // left. The caller does not wait for helpers without a unit, so a helper that sleeps or is descheduled
 // delays nothing. Between jobs, helpers first spin, because the next operator usually follows within
-// microseconds, and then sleep. So does the caller when it waits for units of helpers: a helper that lost its
-// processor gets this one.
+// microseconds, and then sleep.
 //
 // Only one thread at a time, the engine's thread, may start jobs. A job must not start another job on the
 // same pool.
@@ -67,7 +66,6 @@ class ThreadPool {
         pointer, count, taking);
   }
   void run(Job job, void* context, std::int64_t count, Taking taking);
-  void publish(std::int32_t untaken);
   void work(int rank);
   void helper_loop(int rank);
 
@@ -82,9 +80,7 @@ class ThreadPool {
   std::atomic<std::int32_t> share_{1};
   // units that no thread has taken; kStop: no more jobs
   alignas(64) std::atomic<std::int32_t> untaken_{0};
-  std::atomic<std::int32_t> sleeping_helpers_{0};
   alignas(64) std::atomic<std::int32_t> unfinished_{0};
-  std::atomic<bool> caller_sleeps_{false};
 };
 
 // Returns the number of processors in the affinity mask, limited by the CPU quota of the cgroup; at least

@@ -50,21 +50,6 @@ TEST(ThreadPool, SleepingHelpersWakeUp) {
   }
 }
 
-// The units of the helper take longer than the caller spins.
-TEST(ThreadPool, ASleepingCallerWakesUpAfterTheLastUnit) {
-  ThreadPool pool(2);
-  for (int round = 0; round < 20; ++round) {
-    std::atomic<int> arrived{0}, finished{0};
-    pool.for_units(2, [&](int rank, std::int64_t) {
-      ++arrived;
-      while (arrived.load() < 2) std::this_thread::yield();
-      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      ++finished;
-    });
-    EXPECT_EQ(finished.load(), 2);
-  }
-}
-
 // A helper that wakes up late joins the job that runs then.
 TEST(ThreadPool, JobsThatFollowAtOnceLoseNoUnit) {
   ThreadPool pool(4);

@@ -1,5 +1,10 @@
 #include "dist/shared_memory_group.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,15 +13,28 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/futex.h"
 
 namespace octavo {
 namespace {
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 // Number of spins before a rank sleeps. They take about as long as one sleep and wake-up.
 constexpr int kSpins = 2000;
 // ms between two calls of `check` while a rank sleeps
 constexpr int kSleepMs = 50;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* time) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, time, nullptr, 0);
+}
 
 // Returns true if `count` has reached `round`; both counters may wrap around.
 bool reached(std::uint32_t count, std::uint32_t round) {
@@ -55,7 +73,7 @@ bool SharedMemoryGroup::begin_round() {
 void SharedMemoryGroup::post() {
   Line& line = lines_[options_.rank];
   line.round.store(round_, std::memory_order_seq_cst);
-  if (line.waiting.load(std::memory_order_seq_cst) > 0) futex_wake_all(line.round);
+  if (line.waiting.load(std::memory_order_seq_cst) > 0) futex(line.round, FUTEX_WAKE, INT32_MAX, nullptr);
 }
 
 bool SharedMemoryGroup::wait_all(std::uint32_t round) {
@@ -68,7 +86,7 @@ bool SharedMemoryGroup::wait(int rank, std::uint32_t round) {
   const Line& line = lines_[rank];
   for (int i = 0; i < (options_.spin ? kSpins : 1); ++i) {
     if (reached(line.round.load(std::memory_order_acquire), round)) return true;
-    spin_pause();
+    pause();
   }
   return sleep(rank, round);
 }
@@ -81,7 +99,7 @@ bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
   for (int slept_ms = 0;; slept_ms += kSleepMs) {
     line.waiting.fetch_add(1, std::memory_order_seq_cst);
     const std::uint32_t count = line.round.load(std::memory_order_seq_cst);
-    if (!reached(count, round)) futex_wait(line.round, count, &time);
+    if (!reached(count, round)) futex(line.round, FUTEX_WAIT, count, &time);
     line.waiting.fetch_sub(1, std::memory_order_seq_cst);
     if (reached(line.round.load(std::memory_order_acquire), round)) return true;
     if (options_.check)
