@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -30,6 +34,21 @@ octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, i
       octavo::read_arguments(*command, {given.begin() + static_cast<std::ptrdiff_t>(names), given.end()}));
   arguments.insert(arguments.end(), rest.begin(), rest.end());
   return arguments;
+}
+
+// Returns a sentence if an environment variable has set the flag that the error names; "" otherwise.
+std::string environment_hint(const CLI::App& command, std::string_view error,
+                             const std::vector<std::string>& arguments) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(), variable = option->get_envname();
+    if (variable.empty() || !std::getenv(variable.c_str()) || !error.contains(name)) continue;
+    if (std::ranges::any_of(arguments, [&](const std::string& given) { return given.starts_with(name); }))
+      continue;
+    return fmt::format("The environment variable {} sets {}.\n", variable, name);
+  }
+  for (const CLI::App* used : command.get_subcommands())
+    if (std::string hint = environment_hint(*used, error, arguments); !hint.empty()) return hint;
+  return "";
 }
 
 }  // namespace
@@ -68,12 +87,14 @@ int main(int argc, char** argv) {
     outcome.report(arguments.error());
     return outcome.exit_code;
   }
+  const std::vector<std::string> given = *arguments;
   std::ranges::reverse(*arguments);  // CLI11 expects the arguments in reverse order.
   try {
     program.parse(std::move(*arguments));
   } catch (const CLI::ParseError& error) {
     const bool requested = error.get_exit_code() == 0;  // --help or --version
     const int code = program.exit(error);
+    if (!requested) std::fputs(environment_hint(program, error.what(), given).c_str(), stderr);
     return requested ? code : 2;
   }
   return outcome.exit_code;

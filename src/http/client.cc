@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "http/public_address.h"
 #include "http/response_reader.h"
 #include "http/tls.h"
 #include "http/url.h"
@@ -49,13 +50,17 @@ Result<int> connected_socket(const ClientOptions& options) {
           ::getaddrinfo(options.host.c_str(), std::to_string(options.port).c_str(), &hints, &found))
     return field_failure("host", ErrorCode::io, "cannot resolve {}: {}", options.host, ::gai_strerror(code));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  bool tried = false;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    if (options.public_only && !is_public(*a->ai_addr)) continue;
+    tried = true;
     const int fd = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
     if (fd < 0) continue;
     set_timeouts(fd, options.timeout_ms);
     if (::connect(fd, a->ai_addr, a->ai_addrlen) == 0) return fd;
     ::close(fd);
   }
+  if (!tried) return field_failure("host", ErrorCode::unsupported, "{} has no public address", options.host);
   return field_failure("port", ErrorCode::io, "cannot connect to {}:{}: {}", options.host, options.port,
                        std::strerror(errno));
 }

@@ -23,12 +23,15 @@ struct ClientOptions {
   // time (now_us) after which no call waits for bytes; 0: no limit
   std::int64_t deadline_us = 0;
   std::uint64_t body_bytes_max = std::uint64_t{1} << 30;
+  // whether connect() skips addresses of the host that are not public (public_address.h)
+  bool public_only = false;
 };
 
 class Client {
  public:
   // Errors: code io with field "host" if the name is unknown, or "port" if there is no connection. With TLS:
-  // code invalid_argument with field "host" if the certificate is not valid for the host.
+  // code invalid_argument with field "host" if the certificate is not valid for the host. With public_only:
+  // code unsupported with field "host" if no address of the host is public.
   static Result<Client> connect(ClientOptions options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -191,6 +191,9 @@ TEST_F(ServerTlsTest, WrongFilesNameTheirFlag) {
     options_.tls.certfile = missing;
     EXPECT_EQ(field(), "ssl-certfile");
   }
+  options_.tls.certfile = "/nowhere";
+  EXPECT_EQ(Server::start(options_, [](const auto&) {}).error().message,
+            "/nowhere: No such file or directory");
 }
 
 TEST_F(ServerTlsTest, ARequestWithoutTlsIsAnsweredWithTheReason) {

@@ -6,6 +6,7 @@
 #include <openssl/x509v3.h>
 
 #include <array>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -54,8 +55,13 @@ Result<> use_certificate(SSL_CTX* context, const std::string& certfile, const st
 }
 
 std::unexpected<Error> wrong_tls_file(std::string_view field, const std::string& file) {
-  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  const unsigned long first = ERR_peek_error(), last = ERR_peek_last_error();
   ERR_clear_error();
+  // The first error says why a file cannot be opened; the last one only says that the system refused it.
+  if (ERR_SYSTEM_ERROR(first))
+    return field_failure(field, ErrorCode::invalid_argument, "{}: {}", file,
+                         std::system_category().message(ERR_GET_REASON(first)));
+  const char* reason = ERR_reason_error_string(last);
   return field_failure(field, ErrorCode::invalid_argument, "{}: {}", file,
                        reason != nullptr ? reason : "the file cannot be read");
 }

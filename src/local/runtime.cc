@@ -348,19 +348,12 @@ Result<> open_adapter_folder(const RuntimeOptions& options, const Service& servi
   return AdapterFolder::open(options.lora_folder.path, base_names(options), service);
 }
 
-void set_frames(const VideoFrames& requested, media::VideoRule& rule) {
-  if (!requested.number && !requested.fps) return;
-  rule.samples = false;
-  rule.loader_frames = requested.number.value_or(0);
-  rule.loader_fps = requested.fps.value_or(0);
-}
-
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.media.images, read_image_processor(options.engine.model.dir, options.mm_processor_kwargs));
+  apply(options.media_io, *serve.media.images);
   serve.rules.images_max = options.engine.media.images;
   if (!serve.media.images->video || runtime.engine->info().image.frames == 0) return {};
-  set_frames(options.video_frames, *serve.media.images->video);
   serve.rules.videos_max = options.engine.media.videos;
   return {};
 }

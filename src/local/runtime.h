@@ -36,13 +36,6 @@ struct LoraFolder {
   std::string base_name{};  // one more name that the base model may have in the files of adapters; "": none
 };
 
-// How to choose the frames of a video; nullopt: the flag is not given.
-struct VideoFrames {
-  std::optional<int> number{};  // number of frames, at equal distances; 0: all frames
-  // maximum number of frames per second; if the video is a list of images, the rate of that list
-  std::optional<double> fps{};
-};
-
 // The engines of one server in separate processes.
 struct EngineGroup {
   bool elastic = false;  // engines can be added and removed at run time
@@ -98,7 +91,7 @@ struct RuntimeOptions {
   // overrides values of the model's image processor
   boost::json::object mm_processor_kwargs{};
   RecordOptions record{};
-  VideoFrames video_frames{};  // replaces values of the model's video processor
+  MediaIo media_io{};  // replaces values of the model's image and video processors
   SamplingDefaults sampling_defaults{};
   ServeOptions serve;  // `rules` and `eos_ids` are set at the start
 };

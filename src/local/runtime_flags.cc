@@ -6,9 +6,9 @@
 #include "grammar/tool_dialect.h"
 #include "local/flag_table.h"
 #include "local/json_flags.h"
-#include "local/media_io.h"
 #include "local/pooler_config.h"
 #include "local/structured_outputs_config.h"
+#include "serve/media_io.h"
 #include "serve/openai/find_parsers.h"
 
 namespace octavo {
@@ -86,9 +86,10 @@ constexpr RuntimeFlag kTemplateFlags[] = {
      R"(Values that replace the model's settings for images, as JSON: {"size": {"longest_edge": 1024}} )"
      R"(divides an image into fewer tiles, {"do_image_splitting": false} makes one tile, {"max_pixels": )"
      "501760} makes images smaller"},
-    {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
-     R"(Frames to take from a video, as JSON; replaces the model's choice. {"video": {"num_frames": 16}} )"
-     R"(takes 16 evenly spaced frames (-1: all frames); {"video": {"fps": 1}} takes one frame per second)"},
+    {"--media-io-kwargs", flag::parsed<read_media_io_flag, runtime_of, &RuntimeOptions::media_io>,
+     R"(Options for decoding media, as JSON. {"video": {"num_frames": 16}} takes 16 evenly spaced frames of a )"
+     R"(video (-1: all frames); {"video": {"fps": 1}} takes one frame per second; {"image": )"
+     R"({"rgba_background_color": [0, 0, 0]}} makes transparent pixels black. Requests can override them)"},
     {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
      "Role of the messages in replies"},
 };
@@ -124,7 +125,7 @@ constexpr RuntimeFlag kModuleFlags[] = {
 constexpr RuntimeFlag kSourceFlags[] = {
     {"--allowed-media-domains", flag::to<sources_of, &MediaSources::domains>,
      "Hosts from which the server may download images, videos and sound (http: and https: URLs); without "
-     "this flag it downloads nothing"},
+     "this flag, all hosts with a public address"},
     {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
      "Folder of images, videos and sounds that requests may name with file: URLs", Folder{}},
     {"--mcp-allow", flag::to<mcp_of, &mcp::Options::allowed>,

@@ -194,7 +194,7 @@ constexpr VllmFlag kFlags[] = {
     any("--safetensors-load-strategy", value, "weight files are mapped into memory (mmap)"),
     any("--safetensors-prefetch-num-threads", value, "weight files are mapped into memory (mmap)"),
     any("--safetensors-prefetch-block-size", value, "weight files are mapped into memory (mmap)"),
-    only("{}", "--model-loader-extra-config", value, "the server has only one loader"),
+    any("--model-loader-extra-config", value, "the server has only one loader"),
     any("--ignore-patterns", values, "the server downloads only the files that it needs"),
     any("--use-tqdm-on-load", nothing, "the progress bar appears in a terminal, and never in a log file"),
     any("--pt-load-map-location", value, "weight files are mapped into memory (mmap)"),

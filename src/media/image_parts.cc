@@ -1,11 +1,16 @@
 #include "media/image_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "media/any_size.h"
+#include "media/canvas_tiles.h"
 #include "media/longest_edge.h"
+#include "media/padded_size.h"
 #include "media/padded_tiles.h"
+#include "media/patch_budget.h"
 #include "media/patch_search.h"
 #include "media/pinned_tiles.h"
 #include "media/ratio_tiles.h"
@@ -40,6 +45,12 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return token_budget_grid(width, height, *budget);
   if (const auto* search = std::get_if<PatchSearchRule>(&config.rule))
     return patch_search_grid(width, height, *search);
+  if (const auto* budget = std::get_if<PatchBudgetRule>(&config.rule))
+    return patch_budget_grid(width, height, *budget);
+  if (const auto* padded = std::get_if<PaddedSizeRule>(&config.rule))
+    return padded_size_grid(width, height, *padded);
+  if (const auto* canvas = std::get_if<CanvasTileRule>(&config.rule))
+    return canvas_tile_grid(width, height, *canvas);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 
@@ -55,6 +66,10 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
   if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule)) return {stack_padded_tiles(image, grid, *tiles)};
   if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
     return cut_split_tiles(image, grid, *split, config.filter);
+  if (const auto* padded = std::get_if<PaddedSizeRule>(&config.rule))
+    return {pad_image(image, grid, *padded, config.filter)};
+  if (const auto* canvas = std::get_if<CanvasTileRule>(&config.rule))
+    return cut_canvas_tiles(image, grid, *canvas, config.filter);
   return {resize(image, grid.width, grid.height, config.filter)};
 }
 
@@ -67,15 +82,20 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
   if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, tokens(tokens_per_part));
   if (const auto* split = std::get_if<SplitTileRule>(&config.rule))
     return split_tiles_text(grid, *split, config.token);
+  if (std::holds_alternative<CanvasTileRule>(config.rule))
+    return canvas_tiles_text(grid, tokens(tokens_per_part));
   if (const auto* rule = std::get_if<LongestEdgeRule>(&config.rule)) {
     const std::string row = tokens(grid.width / rule->unit);
     std::string all = config.before + row;
     for (int top = rule->unit; top < grid.height; top += rule->unit) all += config.row_break + row;
     return all + config.after;
   }
-  if (std::holds_alternative<RatioTileRule>(config.rule)) {
+  if (const auto* rule = std::get_if<RatioTileRule>(&config.rule)) {
     std::string all = config.before;
-    for (int i = 0; i < grid.parts(); ++i) all += tokens(tokens_per_part) + config.row_break;
+    for (int i = 1; i <= grid.parts(); ++i) {
+      if (rule->numbered) all += i < grid.parts() ? fmt::format("<tile_{}>", i) : "<tile_global_thumbnail>";
+      all += tokens(tokens_per_part) + config.row_break;
+    }
     return all + config.after;
   }
   return config.before + tokens((config.stacked() ? 1 : grid.parts()) * tokens_per_part) + config.after;

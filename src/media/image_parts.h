@@ -17,8 +17,11 @@ struct PartGrid {
   // Number of rows of tiles. The tile that shows the whole image does not count; 0: it is the only part.
   int rows = 0;
   int columns = 0;
+  // Size of one more grid, whose tiles come after those of the first one (RatioTileRule::twice).
+  int more_rows = 0;
+  int more_columns = 0;
 
-  int parts() const { return rows * columns + 1; }
+  int parts() const { return rows * columns + more_rows * more_columns + 1; }
 };
 
 // Returns an error if one side is more than 200 times the other.

@@ -57,6 +57,26 @@ TEST_P(Pictures, MayHoldAnyByte) {
   }
 }
 
+TEST(Picture, TransparentPixelsGetTheBackground) {
+  const VisionGolden golden("idefics3");
+  for (const char* name : {"alpha.png", "alpha.webp"}) {
+    const std::string file = file_bytes(golden.directory + "/" + name);
+    const auto decoded = [&](const Colour& background) {
+      return decode_image(bytes_of(file), kImagePixelsMax, background).value().pixels;
+    };
+    const std::vector<std::uint8_t> white = decoded(kWhiteBackground), dark = decoded({0, 0, 255});
+    ASSERT_EQ(white.size(), dark.size());
+    bool differ = false;
+    for (std::size_t i = 0; i < white.size(); i += 3) {
+      EXPECT_LE(dark[i], white[i]);
+      EXPECT_LE(dark[i + 1], white[i + 1]);
+      EXPECT_EQ(dark[i + 2], white[i + 2]);  // both backgrounds have the same blue
+      differ |= dark[i] < white[i];
+    }
+    EXPECT_TRUE(differ) << name;
+  }
+}
+
 TEST_P(Pictures, HaveALimit) { EXPECT_THAT(error_of(file_, 100), HasSubstr("the limit is 100")); }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Pictures,

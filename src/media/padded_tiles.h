@@ -2,7 +2,8 @@
 // The image is scaled to fit into a grid of square tiles. It fills the upper left corner of the grid, and
 // the rest is white. The grid is the smallest one that holds the image or, if this grid has too many tiles,
 // the allowed grid with the nearest aspect ratio. Gives the same pixels as Phi4MultimodalImageProcessor of
-// transformers or, with Pillow's resampling, as the processor in the model's repository.
+// transformers or, with Pillow's resampling, as the processor in the model's repository. With
+// PaddedTileRule::centred, the tiles are those of Phi-3-vision.
 #pragma once
 
 #include "media/image_parts.h"

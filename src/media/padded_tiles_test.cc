@@ -9,9 +9,11 @@
 namespace octavo::media {
 namespace {
 
-void agrees(const std::string& name, bool as_torch) {
+void agrees(const std::string& name, PaddedTileRule rule) {
   const VisionGolden golden(name);
-  const PaddedTileRule rule{.tile_size = 48, .tiles_max = 3, .patch_size = 6, .as_torch = as_torch};
+  rule.tile_size = 48;
+  rule.tiles_max = 3;
+  rule.patch_size = 6;
   for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
     SCOPED_TRACE(name + " " + picture);
     const Image image = golden.image(fmt::format("decoded.{}", picture));
@@ -37,9 +39,28 @@ void agrees(const std::string& name, bool as_torch) {
   }
 }
 
-TEST(PaddedTiles, AreThoseOfTransformers) { agrees("phi4_multimodal", true); }
+TEST(PaddedTiles, AreThoseOfTransformers) { agrees("phi4_multimodal", {.as_torch = true}); }
 
-TEST(PaddedTiles, WithPillowsResamplingThoseThatArePublished) { agrees("phi4_mm", false); }
+TEST(PaddedTiles, WithPillowsResamplingThoseThatArePublished) { agrees("phi4_mm", {}); }
+
+TEST(PaddedTiles, CentredOnesAreThoseOfPhi3Vision) {
+  const PaddedTileRule rule{.tile_size = 48, .tiles_max = 3, .patch_size = 6, .centred = true};
+  const VisionGolden golden("phi3_vision");
+  for (const char* picture : {"rgb.png", "photo.jpg", "palette.png"}) {
+    SCOPED_TRACE(picture);
+    const Image image = golden.image(fmt::format("decoded.{}", picture));
+    const auto grid = padded_tile_grid(image.width, image.height, rule);
+    ASSERT_TRUE(grid) << grid.error().message;
+    EXPECT_EQ(stack_padded_tiles(image, *grid, rule).pixels,
+              golden.values<std::uint8_t>(fmt::format("tiles.{}", picture)));
+    EXPECT_EQ(seen_patches(*grid, rule).rows, grid->rows * 8);
+  }
+  const auto real =
+      padded_tile_grid(1920, 1080, {.tile_size = 336, .tiles_max = 16, .patch_size = 14, .centred = true});
+  ASSERT_TRUE(real);
+  EXPECT_EQ((std::array{real->columns, real->rows, real->width, real->height}),
+            (std::array{5, 3, 1680, 945}));
+}
 
 // Values of Phi4MultimodalImageProcessor: columns, rows, and the size of the scaled image.
 TEST(PaddedTiles, GridsOfRealSizes) {

@@ -6,8 +6,8 @@
 
 namespace octavo::media {
 
-// Returns the largest size, in whole patches, with at most as many patches as the image has, within the
-// limits of the rule. Returns an error if one side is more than 200 times the other.
+// Returns the largest size, in whole patches, that has no more patches than the image, within the limits of
+// the rule. Returns an error if one side is more than 200 times the other.
 Result<PartGrid> patch_search_grid(int width, int height, const PatchSearchRule& rule);
 
 }  // namespace octavo::media

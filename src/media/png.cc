@@ -116,7 +116,7 @@ class Reader {
 
 }  // namespace
 
-Result<Image> decode_png(std::span<const std::byte> file, std::int64_t pixels_max) {
+Result<Image> decode_png(std::span<const std::byte> file, std::int64_t pixels_max, const Colour& background) {
   Reader reader(file);
   const auto broken = [&] { return invalid("", "the PNG image is damaged: {}", reader.message()); };
   if (!reader.read_header()) return broken();
@@ -129,7 +129,7 @@ Result<Image> decode_png(std::span<const std::byte> file, std::int64_t pixels_ma
   for (std::size_t y = 0; y < static_cast<std::size_t>(image.height); ++y)
     rows.push_back(image.pixels.data() + y * row);
   if (!reader.read_rows(rows.data())) return broken();
-  if (reader.has_alpha()) over_white(image.pixels);
+  if (reader.has_alpha()) over(background, image.pixels);
   return upright(std::move(image), orientation_of(reader.metadata()));
 }
 

@@ -27,6 +27,16 @@ struct RatioTileRule {
   int tiles_max = 12;
   // true: the grid into which the image fits with the least scaling, instead of the one with its aspect ratio
   bool fits = false;
+  bool numbered = false;  // a text with the number of the tile precedes each tile (NVLM-D)
+  // true: the tiles of a second grid of at least 3 tiles, with other numbers of rows and of columns, come
+  // first. Only if a prompt has one image (H2OVL).
+  bool twice = false;
+  // How the grid is chosen without `fits`.
+  enum class Choice : std::uint8_t {
+    ratio,  // by the aspect ratio, then by the number of tiles
+    area,  // by the product of both, in which up to 60 % of the image's pixels count (Llama Nemotron Nano VL)
+  };
+  Choice choice = Choice::ratio;
 };
 
 // Makes one square part (square.h).
@@ -82,6 +92,28 @@ struct PatchSearchRule {
   int patches_min = 0, patches_max = 0;
 };
 
+// Makes one part of about the image's own size, in whole tokens (patch_budget.h).
+struct PatchBudgetRule {
+  int unit = 0;   // side of a patch in pixels
+  int merge = 1;  // side of a token in patches
+  int patches_min = 0, patches_max = 0;
+};
+
+// Makes one part of the image's own size, on black (padded_size.h).
+struct PaddedSizeRule {
+  int unit = 0;         // side of a token in pixels; both sides become multiples of it
+  int patch_size = 0;   // pixels
+  int patches_max = 0;  // before padding
+  int side_max = 0;     // maximum length of a side in patches
+};
+
+// Makes square tiles in a grid that holds the image, on black, and a tile of the whole image
+// (canvas_tiles.h).
+struct CanvasTileRule {
+  int tile_size = 0;  // side of a tile, in pixels
+  int tiles_max = 16;
+};
+
 // Makes a tile of the whole image, then square tiles in one of several grids (pinned_tiles.h).
 struct PinnedTileRule {
   int tile_size = 0;  // side of a tile, in pixels
@@ -99,6 +131,16 @@ struct PaddedTileRule {
   int tiles_max = 0;
   int patch_size = 0;     // side of a patch in pixels; patches without image pixels are masked
   bool as_torch = false;  // true: resample as torch does; false: as Pillow does
+  // true: the image fills the grid in its longer direction and is in the middle of the other one, and all
+  // patches count (Phi-3-vision)
+  bool centred = false;
+};
+
+// A video that a client sends as a list of images.
+struct FrameList {
+  int frames = 0;              // number of images that are used, from the first on; 0: all
+  std::vector<int> indices{};  // index of each image in the source video; empty: 0, 1, ..
+  int source_frames = 0;       // number of frames of the source video; 0: that of the images
 };
 
 // Selection and size of a video's frames (video.h).
@@ -118,6 +160,7 @@ struct VideoRule {
   double fps = 2;          // frames per second, within the limits frames_min and frames_max
   int frames_min = 4;
   int frames_max = 768;
+  FrameList list{};
   std::string token = "<|video_pad|>";
   std::string before = "<|vision_start|>";  // text between the timestamp and the part
   std::string after = "<|vision_end|>";
@@ -125,9 +168,11 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule>
+               TokenBudgetRule, PaddedTileRule, SplitTileRule, PatchSearchRule, PatchBudgetRule,
+               PaddedSizeRule, CanvasTileRule>
       rule = {};
   Filter filter = Filter::lanczos;
+  Colour background = kWhiteBackground;  // colour behind transparent pixels
   // Channel values v in [0, 255] become (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};

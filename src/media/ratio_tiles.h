@@ -11,7 +11,8 @@ namespace octavo::media {
 
 PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule);
 
-// Returns the tiles of the grid in row order, then the whole image. Each part is [tile_size, tile_size, 3].
+// Returns the tiles of the grid in row order, those of the other grid, and the whole image. Each part is
+// [tile_size, tile_size, 3].
 std::vector<Image> cut_ratio_tiles(const Image& image, const PartGrid& grid, const RatioTileRule& rule,
                                    Filter filter);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "media/testing/golden.h"
 
 namespace octavo::media {
@@ -36,6 +38,33 @@ TEST(RatioTiles, GridsOfRealSizes) {
   EXPECT_EQ(grid(800, 600), std::pair(4, 3));
   EXPECT_EQ(grid(9000, 30), std::pair(12, 1));
   EXPECT_EQ(grid(1920, 1080, 1), std::pair(0, 0));
+}
+
+// Expected values: the processors of vLLM 0.33 for Llama Nemotron Nano VL and H2OVL.
+TEST(RatioTiles, GridsByArea) {
+  const auto grid = [](int width, int height) {
+    const PartGrid g = ratio_tile_grid(
+        width, height, {.tile_size = 512, .tiles_max = 12, .choice = RatioTileRule::Choice::area});
+    return std::pair(g.columns, g.rows);
+  };
+  EXPECT_EQ(grid(1920, 1080), std::pair(4, 2));
+  EXPECT_EQ(grid(500, 500), std::pair(0, 0));
+  EXPECT_EQ(grid(3000, 1000), std::pair(6, 2));
+  EXPECT_EQ(grid(512, 2000), std::pair(1, 4));
+}
+
+TEST(RatioTiles, TwoGrids) {
+  const RatioTileRule rule{.tile_size = 448, .tiles_max = 6, .twice = true};
+  const auto grids = [&](int width, int height) {
+    const PartGrid g = ratio_tile_grid(width, height, rule);
+    return std::array{g.columns, g.rows, g.more_columns, g.more_rows};
+  };
+  EXPECT_EQ(grids(1920, 1080), (std::array{3, 2, 2, 1}));
+  EXPECT_EQ(grids(448, 1500), (std::array{2, 2, 1, 3}));
+  EXPECT_EQ(grids(500, 500), (std::array{2, 2, 0, 0}));
+  const RatioTileRule small{.tile_size = 4, .tiles_max = 6, .twice = true};
+  const PartGrid grid = ratio_tile_grid(20, 12, small);
+  EXPECT_EQ(std::ssize(cut_ratio_tiles(plain(20, 12, 7), grid, small, Filter::bicubic)), grid.parts());
 }
 
 // Expected values: get_optimal_tiled_canvas of Cohere2VisionImageProcessor, with tiles of 512 pixels.

@@ -39,7 +39,8 @@ Metadata metadata_of(std::string_view file) {
 
 }  // namespace
 
-Result<Image> decode_webp(std::span<const std::byte> file, std::int64_t pixels_max) {
+Result<Image> decode_webp(std::span<const std::byte> file, std::int64_t pixels_max,
+                          const Colour& background) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(file.data());
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(data, file.size(), &features) != VP8_STATUS_OK)
@@ -55,7 +56,7 @@ Result<Image> decode_webp(std::span<const std::byte> file, std::int64_t pixels_m
       channels == 4 ? WebPDecodeRGBAInto(data, file.size(), image.pixels.data(), image.pixels.size(), row)
                     : WebPDecodeRGBInto(data, file.size(), image.pixels.data(), image.pixels.size(), row);
   if (decoded == nullptr) return invalid("", "the WebP image is damaged or ends early");
-  if (channels == 4) over_white(image.pixels);
+  if (channels == 4) over(background, image.pixels);
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
   return upright(std::move(image), orientation_of(metadata_of(bytes)));
 }

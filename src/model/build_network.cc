@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/blocks/grams.h"
 #include "model/inputs/hidden.h"
 #include "model/inputs/layer_inputs.h"
 #include "model/inputs/media.h"
 #include "model/inputs/tokens.h"
 #include "model/residual/across_layers.h"
 #include "model/residual/hyper.h"
+#include "model/residual/sources.h"
 #include "model/residual/streams.h"
 
 namespace octavo {
@@ -91,6 +93,9 @@ std::unique_ptr<ResidualScheme> NetworkBuilder::make_residual() const {
     return std::make_unique<StreamsScheme>(*spec_.residual.streams, top_, spec_.dim);
   if (spec_.residual.hyper)
     return std::make_unique<HyperScheme>(*spec_.residual.hyper, top_, spec_.dim, spec_.stage.is_last());
+  if (spec_.residual.sources)
+    return std::make_unique<SourceScheme>(*spec_.residual.sources, top_, spec_.dim,
+                                          static_cast<int>(spec_.layers.size()));
   return std::make_unique<ResidualScheme>(spec_.dim);
 }
 
@@ -133,6 +138,12 @@ Layer NetworkBuilder::make_layer(std::size_t index) {
   Layer layer;
   if (is_blended(spec_, index)) add<KeepResidual>(layer, static_cast<int>(index), spec_.dim);
   if (spec.blend) add<BlendResidual>(layer, *spec.blend);
+  if (const auto& sources = spec_.residual.sources; sources && static_cast<int>(index) % sources->group == 0)
+    add<BankResidual>(layer, static_cast<int>(index) / sources->group, spec_.dim);
+  if (const auto& grams = spec_.inputs.grams; grams && index == 0)
+    add<LayerHalf>(layer, make_grams(*grams, top_, spec_.dim, spec_.vocab), HalfNorms{}, grams->scale,
+                   spec_.dim);
+  if (spec.join) add<JoinedStates>(layer, *spec.join, top_, spec_.dim);
   if (spec.residual == Residual::parallel || spec.residual == Residual::parallel_shared)
     layer.phases.push_back(make_parallel_halves(spec, name));
   else
@@ -182,6 +193,7 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
         std::move(mixer), std::move(norms),
         HyperWeights(*spec_.residual.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true),
         spec_.dim);
+  if (spec_.residual.sources) return make_source_half(std::move(mixer), std::move(norms), name, index, true);
   if (spec_.inputs.hidden && !spec_.inputs.hidden->joined && index == 0) {
     norms.pre = {};  // The input is already normalised.
     return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
@@ -198,10 +210,25 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
                                       spec.scales.residual * spec.scales.mixer, spec_.dim);
 }
 
-std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& spec,
-                                                              const Namer& name) const {
+std::unique_ptr<Phase> NetworkBuilder::make_source_half(std::unique_ptr<Block> block, HalfNorms norms,
+                                                        const Namer& name, std::size_t index,
+                                                        bool mixer) const {
+  const AttendedSources& sources = *spec_.residual.sources;
+  const AttendedSources::Names& names = spec_.names.of<AttendedSources>();
+  const int number = static_cast<int>(index);
+  const std::string& tensor = mixer ? names.mixer : names.feed_forward;
+  return std::make_unique<SourceHalf>(
+      std::move(block), std::move(norms),
+      SourceMix(sources, spec_.dim, name, mixer && index == 0 ? "" : tensor, number / sources.group + 1,
+                !mixer || number % sources.group > 0),
+      spec_.dim);
+}
+
+std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& spec, const Namer& name,
+                                                              std::size_t index) const {
   std::unique_ptr<Block> block = block_of(spec.feed_forward, name);
   HalfNorms norms = feed_forward_norms(spec, name);
+  if (spec_.residual.sources) return make_source_half(std::move(block), std::move(norms), name, index, false);
   if (!spec_.residual.hyper)
     return make_half(spec, std::move(block), std::move(norms), spec.scales.feed_forward);
   return std::make_unique<HyperHalf>(std::move(block), std::move(norms),
@@ -242,7 +269,7 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
                   {.pre = name.norm(spec.pre_norm, spec_.names.of<CrossAttention>().norm, spec_.dim),
                    .post = name.norm(spec.post_norm, spec_.names.of<CrossAttention>().post_norm, spec_.dim)},
                   1));
-  if (spec.feed_forward.index() > 0) layer.phases.push_back(make_feed_forward_half(spec, name));
+  if (spec.feed_forward.index() > 0) layer.phases.push_back(make_feed_forward_half(spec, name, index));
   if (spec.shortcut) add<Shortcut>(layer, make_block(*spec.shortcut, name, spec_.dim), spec_.dim);
   std::unique_ptr<Block> input;
   NormParameter input_norm;

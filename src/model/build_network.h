@@ -32,7 +32,11 @@ class NetworkBuilder {
   std::unique_ptr<Phase> make_half(const LayerSpec& spec, std::unique_ptr<Block> block, HalfNorms norms,
                                    float scale) const;
   std::unique_ptr<Phase> make_mixer_half(const LayerSpec& spec, const Namer& name, std::size_t index);
-  std::unique_ptr<Phase> make_feed_forward_half(const LayerSpec& spec, const Namer& name) const;
+  std::unique_ptr<Phase> make_feed_forward_half(const LayerSpec& spec, const Namer& name,
+                                                std::size_t index) const;
+  // Makes a half that reads a mixture of sources (AttendedSources).
+  std::unique_ptr<Phase> make_source_half(std::unique_ptr<Block> block, HalfNorms norms, const Namer& name,
+                                          std::size_t index, bool mixer) const;
   std::unique_ptr<Phase> make_parallel_halves(const LayerSpec& spec, const Namer& name) const;
   HalfNorms mixer_norms(const LayerSpec& spec, const Namer& name) const;
   HalfNorms feed_forward_norms(const LayerSpec& spec, const Namer& name) const;

@@ -45,11 +45,18 @@ int source_of(const ModelSpec& spec, std::size_t layer) {
   return attention != nullptr ? attention->source : -1;
 }
 
+// Returns the layer whose keys and values layer `layer` reads in addition to its own, or -1.
+int second_source_of(const ModelSpec& spec, std::size_t layer) {
+  const auto* attention = std::get_if<LoopAttention>(&spec.layers[layer].mixer);
+  return attention != nullptr ? attention->source : -1;
+}
+
 // Layout of all stages together.
 CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
   bool one_plane = options.one_plane;  // impossible if a layer reads another layer's cache
-  for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    one_plane = one_plane && source_of(spec, i) < 0 && second_source_of(spec, i) < 0;
   LayersByNeed layers_by_need;
   CacheLayout layout{
       .groups = {}, .layers = std::vector<CacheLayer>(network.layers.size()), .block_size = options.block_size};
@@ -82,6 +89,8 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   for (std::size_t i = 0; i < network.layers.size(); ++i)
     if (const int source = source_of(spec, i); source >= 0)
       layout.layers[i] = layout.layers[static_cast<std::size_t>(source)];
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    layout.layers[i].earlier = second_source_of(spec, i);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const std::int64_t floats = network.layers[i].state_floats;
     if (floats == 0) continue;

@@ -35,6 +35,9 @@ struct CacheLayer {
   std::int64_t state = -1;  // offset of the layer's state in a slot of states, in floats; -1: no state
   // CacheLayout::layers[entries] is the cache of the layer's compressed entries; -1: no entries
   int entries = -1;
+  // CacheLayout::layers[earlier] is the cache of an earlier layer that the layer reads in addition to its
+  // own; -1: none
+  int earlier = -1;
 };
 
 struct CacheLayout {

@@ -4,20 +4,21 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <ranges>
 #include <span>
 #include <vector>
 
 #include "model/internvl_chat_processor.h"
+#include "model/padded_size_processor.h"
+#include "model/params_file.h"
+#include "model/params_images.h"
+#include "model/pinned_tile_processor.h"
 #include "model/processor_file.h"
 #include "model/split_tile_processor.h"
 #include "model/video_processor.h"
 
 namespace octavo {
 namespace {
-
-constexpr Config::Range kEdge{1, 1 << 16};
 
 Result<int> longest_edge(const Config& config, std::string_view field, int fallback) {
   TRY(const std::optional<Config> size, config.object(field));
@@ -32,15 +33,6 @@ Result<> read_tiles(const Config& config, media::ProcessorConfig& out) {
   TRY(rule.split, config.boolean("do_image_splitting", true));
   out.rule = rule;
   return {};
-}
-
-// Reads `size`, {"height", "width"}. Both must be equal.
-Result<int> square_size(const Config& config, int absent) {
-  TRY(const std::optional<Config> size, config.object("size"));
-  if (!size) return absent;
-  TRY(const int height, size->integer("height", kEdge));
-  TRY_VOID(size->integer("width", {height, height}));
-  return height;
 }
 
 // Ignores crop_to_patches, because InternVL's processor always cuts images into tiles.
@@ -67,11 +59,17 @@ Result<> read_fitting_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
+Result<> read_canvas_tiles(const Config& config, media::ProcessorConfig& out) {
+  TRY_VOID(refuse_true(config, "resize_to_max_canvas"));
+  media::CanvasTileRule rule;
+  TRY(rule.tile_size, square_size(config, 336));
+  TRY(rule.tiles_max, config.integer("max_patches", {1, 64}, rule.tiles_max));
+  out.rule = rule;
+  return {};
+}
+
 Result<> read_stretched(const Config& config, media::ProcessorConfig& out) {
-  TRY(const bool pan, config.boolean("do_pan_and_scan", false));
-  if (pan)
-    return field_failure("do_pan_and_scan", ErrorCode::unsupported, "{} is true, but only false is supported",
-                         config.where("do_pan_and_scan"));
+  TRY_VOID(refuse_true(config, "do_pan_and_scan"));
   TRY(const int size, square_size(config, 224));
   out.rule = media::SquareRule{.size = size};
   return {};
@@ -91,66 +89,6 @@ Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// Reads `size`, {"shortest_edge"} or {"height", "width"}. If crop_size exists, it must be equal. The grids
-// are sizes [height, width] in pixels.
-Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, int absent_size,
-                           std::span<const media::PinnedTileRule::Grid> absent) {
-  constexpr std::int64_t kTilesMax = 256;
-  media::PinnedTileRule rule{.tile_size = absent_size, .grids = {absent.begin(), absent.end()}};
-  TRY(const std::optional<Config> size, config.object("size"));
-  if (size && size->has("shortest_edge")) {
-    TRY(rule.tile_size, size->integer("shortest_edge", kEdge));
-  } else {
-    TRY(rule.tile_size, square_size(config, absent_size));
-  }
-  TRY(const std::optional<Config> cut, config.object("crop_size"));
-  for (const char* side : {"height", "width"})
-    if (cut) TRY_VOID(cut->integer(side, {rule.tile_size, rule.tile_size}));
-  using Sizes = std::vector<std::array<int, 2>>;
-  TRY(const Sizes pinned, config.pairs("image_grid_pinpoints", kEdge));
-  if (!pinned.empty()) rule.grids.clear();
-  for (const auto& [height, width] : pinned) {
-    const media::PinnedTileRule::Grid grid{height / rule.tile_size, width / rule.tile_size};
-    if (height % rule.tile_size != 0 || width % rule.tile_size != 0 ||
-        std::int64_t{grid.rows} * grid.columns > kTilesMax)
-      return invalid("image_grid_pinpoints",
-                     "{} has [{}, {}], but both must be multiples of {} and have at most {} tiles",
-                     config.where("image_grid_pinpoints"), height, width, rule.tile_size, kTilesMax);
-    rule.grids.push_back(grid);
-  }
-  out.rule = std::move(rule);
-  return {};
-}
-
-// Reads the maximum number of tiles, such as 9 in "anyres_max_9". If an image has more tiles, their tokens
-// are interpolated.
-Result<int> read_tiles_most(const Config& config) {
-  constexpr std::string_view kBegin = "anyres_max_";
-  TRY(const std::string ratio, config.text("vision_aspect_ratio", "anyres_max_9"));
-  int most = 0;
-  const char* const end = ratio.data() + ratio.size();
-  const bool read = ratio.starts_with(kBegin) &&
-                    std::from_chars(ratio.data() + kBegin.size(), end, most).ptr == end && most > 0;
-  if (read && most <= 1024) return most;
-  return field_failure("vision_aspect_ratio", ErrorCode::unsupported,
-                       "{} is \"{}\", which is not supported: must be anyres_max_1 to anyres_max_1024",
-                       config.where("vision_aspect_ratio"), ratio);
-}
-
-Result<> read_next_tiles(const Config& config, media::ProcessorConfig& out) {
-  constexpr media::PinnedTileRule::Grid kGrids[] = {{1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 3}};
-  return read_pinned_tiles(config, out, 224, kGrids);
-}
-
-Result<> read_onevision_tiles(const Config& config, media::ProcessorConfig& out) {
-  std::vector<media::PinnedTileRule::Grid> grids;
-  for (int rows = 1; rows <= 6; ++rows)
-    for (int columns = 1; columns <= 6; ++columns) grids.push_back({rows, columns});
-  TRY_VOID(read_pinned_tiles(config, out, 384, grids));
-  TRY(std::get<media::PinnedTileRule>(out.rule).tiles_most, read_tiles_most(config));
-  return {};
-}
-
 // `resample` applies only to the complete image. The processor's class defines how tiles are resampled.
 Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   media::PaddedTileRule rule;
@@ -158,8 +96,19 @@ Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   TRY(rule.patch_size, config.integer("patch_size", {1, 1024}, 14));
   TRY(rule.tiles_max, config.integer("dynamic_hd", {1, 64}, 36));
   TRY_VOID(config.integer("resample", {3, 3}, 3));
-  TRY(const std::string name, config.text("image_processor_type", ""));
+  const bool kimi = config.has("media_proc_cfg");  // the file has no image_processor_type
+  TRY(const std::string name, config.text("image_processor_type", kimi ? "Kimi_K25ImageProcessor" : ""));
   rule.as_torch = name.starts_with("Phi4Multimodal");
+  out.rule = rule;
+  return {};
+}
+
+// Phi-3-vision's files have neither `size` nor patch_size.
+Result<> read_centred_tiles(const Config& config, media::ProcessorConfig& out) {
+  media::PaddedTileRule rule{.centred = true};
+  TRY(rule.tile_size, square_size(config, 336));
+  TRY(rule.patch_size, config.integer("patch_size", {1, 1024}, 14));
+  TRY(rule.tiles_max, config.integer("num_crops", {1, 64}, 1));
   out.rule = rule;
   return {};
 }
@@ -250,6 +199,9 @@ using media::Filter;
 constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
 constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
+const media::ProcessorConfig kKimi{
+    .filter = Filter::bicubic, .placeholder = "<|media_pad|>", .token = "<|media_pad|>"};
+
 const Kind kProcessors[] = {
     {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
     {"Cohere2VisionImageProcessor",
@@ -308,6 +260,12 @@ const Kind kProcessors[] = {
      {"min_patches", "max_patches"}},
     {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
     {"Lfm2VlImageProcessor", read_split_tiles, {.filter = Filter::bilinear}, {}},
+    {"KimiVLImageProcessor", read_padded_size, kKimi, {}},
+    {"Kimi_K25ImageProcessor", read_padded_size, kKimi, {}},
+    {"Llama4ImageProcessor",
+     read_canvas_tiles,
+     {.filter = Filter::bilinear, .placeholder = "<|image|>", .token = "<|patch|>"},
+     {}},
     {"LlavaNextImageProcessor",
      read_next_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
@@ -324,6 +282,10 @@ const Kind kProcessors[] = {
       .placeholder = "<|IMAGE_PLACEHOLDER|>",
       .token = "<|IMAGE_PLACEHOLDER|>"},
      {"size", "min_pixels", "max_pixels"}},
+    {"Phi3VImageProcessor",
+     read_centred_tiles,
+     {.mean = kClipMean, .std = kClipStd, .placeholder = "<|image|>", .token = "<|image|>"},
+     {"num_crops"}},
     {"Phi4MMImageProcessor",
      read_padded_tiles,
      {.placeholder = "<|endoftext10|>", .token = "<|endoftext10|>"},
@@ -392,6 +354,14 @@ Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) 
   return {};
 }
 
+// The configuration of Alpamayo 2 has limits of pixels, which replace those of the image processor.
+Result<> set_model_limits(const std::string& directory, media::AnySizeRule& rule) {
+  const auto config = Config::load(directory);
+  if (!config) return {};
+  TRY(const std::string type, type_of(*config));
+  return type == "alpamayo2_super" ? read_pixels(*config, rule) : Result<>();
+}
+
 Result<const Kind*> kind_of(const Config& config) {
   TRY(const std::string name, config.text("image_processor_type", ""));
   for (const Kind& kind : kProcessors)
@@ -444,22 +414,14 @@ Result<> set_video_sampling(const Config& config, const boost::json::object& ove
   return {};
 }
 
-Result<std::array<float, 3>> channels(const Config& config, std::string_view field, Config::RealRange range,
-                                      std::array<float, 3> values) {
-  if (!config.has(field)) return values;
-  TRY(const std::vector<double> given, config.numbers(field, 3, range));
-  for (std::size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(given[i]);
-  return values;
-}
-
 }  // namespace
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
   if (const auto model = Config::load(directory)) {
     TRY(const std::string type, type_of(*model));
-    if (type == "internvl_chat" || type == "skywork_chat")
-      return read_internvl_chat(directory, *model, overrides);
+    if (in_mistral_format(directory)) return read_own_images(*model, overrides);
+    if (has_chat_images(type)) return read_internvl_chat(directory, *model, type, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
   TRY(const Kind* const kind, kind_of(config));
@@ -474,12 +436,13 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
   media::ProcessorConfig out = kind->absent;
   TRY_VOID(set_wording(directory, out));
   TRY_VOID(kind->read(config, out));
+  if (auto* size = std::get_if<media::AnySizeRule>(&out.rule)) TRY_VOID(set_model_limits(directory, *size));
   TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));
   out.scale = static_cast<float>(scale);
   if (!kind->normalises) return out;
-  TRY(out.mean, channels(config, "image_mean", {-1e3, 1e3}, out.mean));
-  TRY(out.std, channels(config, "image_std", {1e-6, 1e3}, out.std));
+  TRY(out.mean, read_channels(config, "image_mean", {-1e3, 1e3}, out.mean));
+  TRY(out.std, read_channels(config, "image_std", {1e-6, 1e3}, out.std));
   if (kind->videos) {
     TRY(out.video, read_video_processor(directory, config, out));
     TRY_VOID(set_video_sampling(config, overrides, *out.video));

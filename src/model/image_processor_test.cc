@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/testing/scratch_directory.h"
 
 namespace octavo {
@@ -48,6 +50,52 @@ TEST(ImageProcessor, Lfm2VlCutsLargeImages) {
   };
   EXPECT_THAT(error_with(R"("tile_size": 500)"), HasSubstr("tile_size is 500, but must be a multiple of"));
   EXPECT_THAT(error_with(R"("use_thumbnail": false)"), HasSubstr("use_thumbnail is false, but only true"));
+}
+
+TEST(ImageProcessor, ModelsLikeInternVLHaveTheirOwnTextsAndGrids) {
+  const media::ProcessorConfig nvlm = processor_of("nvlm_d");
+  EXPECT_EQ(nvlm.token, "<|vision_pad|>");
+  EXPECT_EQ(nvlm.before + nvlm.after, "<Image></Image>");
+  EXPECT_TRUE(std::get<media::RatioTileRule>(nvlm.rule).numbered);
+  const media::ProcessorConfig llama = processor_of("llama_nemotron_vl");
+  EXPECT_EQ(std::get<media::RatioTileRule>(llama.rule).choice, media::RatioTileRule::Choice::area);
+  EXPECT_EQ(std::get<media::RatioTileRule>(llama.rule).tile_size, 24);
+  EXPECT_EQ(llama.token, "<image>");
+  EXPECT_FLOAT_EQ(llama.mean[0], 0.48145466F);
+  const auto omni = std::get<media::PatchBudgetRule>(processor_of("nemotron_omni").rule);
+  EXPECT_EQ(omni.patches_min, 20);
+  EXPECT_EQ(omni.patches_max, 60);
+  const ScratchDirectory folder;
+  folder.write("config.json", R"({"model_type": "h2ovl_chat", "use_msac": true, "max_dynamic_patch": 6})");
+  EXPECT_TRUE(
+      std::get<media::RatioTileRule>(read_image_processor(folder.path().string()).value().rule).twice);
+}
+
+TEST(ImageProcessor, KimisLimitsHaveSeveralNames) {
+  const auto rule = std::get<media::PaddedSizeRule>(processor_of("kimi_k25").rule);
+  EXPECT_EQ(rule.unit, 12);
+  EXPECT_EQ(rule.patches_max, 40);
+  const ScratchDirectory folder;
+  const auto limits = [&](const std::string& text) {
+    folder.write("preprocessor_config.json", text);
+    const auto read =
+        std::get<media::PaddedSizeRule>(read_image_processor(folder.path().string()).value().rule);
+    return std::array{read.unit, read.patches_max, read.side_max};
+  };
+  EXPECT_EQ(
+      limits(
+          R"({"image_processor_type": "KimiVLImageProcessor", "in_token_limit": 4096, "merge_kernel_size": [2, 2],
+                       "patch_size": 14})"),
+      (std::array{28, 4096, 512}));
+  EXPECT_EQ(limits(R"({"media_proc_cfg": {"in_patch_limit": 100, "merge_kernel_size": 2, "patch_size": 14,
+                       "patch_limit_on_one_side": 9}})"),
+            (std::array{28, 100, 9}));
+}
+
+TEST(ImageProcessor, MistralsOwnFormatHasSettingsInItsParams) {
+  const auto rule = std::get<media::LongestEdgeRule>(processor_of("pixtral_own").rule);
+  EXPECT_EQ(rule.longest, 48);
+  EXPECT_EQ(rule.unit, 12);
 }
 
 TEST(ImageProcessor, InternVLsFirstFormatHasSettingsInItsConfig) {

@@ -178,7 +178,8 @@ BlockCost layers_cost(const Network& network, const Pass& pass) {
 ParameterCount count_parameters(const ModelSpec& spec) {
   Network network = network_of(spec);
   ParameterCount count;
-  const ParameterList list = network.parameters();
+  ParameterList list = network.parameters();
+  take_shared(list.matrices);
   const auto stored = [](std::span<const Slot> parts) {
     std::int64_t sum = 0;
     for (const Slot& part : parts) {
@@ -190,7 +191,10 @@ ParameterCount count_parameters(const ModelSpec& spec) {
   };
   for (const MatrixParameter* matrix : list.matrices)  // `order` may contain a row twice
     count.total += std::min(matrix->elements(), stored(matrix->parts)) + (matrix->scale ? matrix->rows : 0);
-  for (const VectorParameter* vector : list.vectors) count.total += stored(vector->parts);
+  std::set<std::string_view> names;  // of vectors, which layers that run several times share
+  for (const VectorParameter* vector : list.vectors)
+    if (!vector->parts.empty() && names.insert(vector->parts[0].name).second)
+      count.total += stored(vector->parts);
   count.active = std::int64_t{spec.vocab} * spec.dim +
                  std::llround(layers_cost(network, {.tokens = 1, .context = 1}).weights);
   return count;

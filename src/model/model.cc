@@ -16,6 +16,7 @@
 #include "model/generation_config.h"
 #include "model/gguf_spec.h"
 #include "model/image_processor.h"
+#include "model/image_sizes.h"
 #include "model/quantization_config.h"
 #include "model/sentence_transformers.h"
 #include "model/shard.h"
@@ -93,69 +94,6 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
   return {};
 }
 
-// Checks that the image processor's output fits the encoder's input.
-Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input, bool videos) {
-  const auto* tiles = std::get_if<media::TileRule>(&config.rule);
-  const auto* any = std::get_if<media::AnySizeRule>(&config.rule);
-  const auto* ratio = std::get_if<media::RatioTileRule>(&config.rule);
-  const auto* square = std::get_if<media::SquareRule>(&config.rule);
-  const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule);
-  const auto* pinned = std::get_if<media::PinnedTileRule>(&config.rule);
-  const auto* padded = std::get_if<media::PaddedTileRule>(&config.rule);
-  const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule);
-  const auto* split = std::get_if<media::SplitTileRule>(&config.rule);
-  const auto* search = std::get_if<media::PatchSearchRule>(&config.rule);
-  const int unit = any != nullptr       ? any->unit
-                   : split != nullptr   ? split->whole.unit
-                   : search != nullptr  ? search->unit
-                   : longest != nullptr ? longest->unit
-                   : budget != nullptr  ? budget->unit
-                                        : 0;
-  if ((input.image_size == 0) != (unit > 0) ||
-      input.row_breaks != (longest != nullptr && !config.row_break.empty()) ||
-      input.tiled != config.stacked() || input.whole_last != (padded != nullptr))
-    return invalid("image_processor_type", "the files of the image processor do not match the model");
-  if ((!input.tiled || input.whole_last) && input.image_size % input.unit() != 0)
-    return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
-                   input.image_size, input.patch_size, input.merge);
-  if (tiles != nullptr && tiles->tile_size != input.image_size)
-    return invalid("max_image_size",
-                   "the image processor's max_image_size.longest_edge is {}, but config.json has "
-                   "vision_config.image_size {}: both must be equal",
-                   tiles->tile_size, input.image_size);
-  const int size = square != nullptr   ? square->size
-                   : ratio != nullptr  ? ratio->tile_size
-                   : pinned != nullptr ? pinned->tile_size
-                   : padded != nullptr ? padded->tile_size
-                                       : input.image_size;
-  if (size != input.image_size)
-    return invalid("size",
-                   "the image processor's size is {}, but config.json has vision_config.image_size {}: both "
-                   "must be equal",
-                   size, input.image_size);
-  if (budget != nullptr && budget->tokens_max > input.axis_positions / input.merge)
-    return invalid(
-        "max_soft_tokens",
-        "the image processor's max_soft_tokens is {}, but the encoder has only {} positions per row",
-        budget->tokens_max, input.axis_positions / input.merge);
-  if (padded != nullptr && padded->patch_size != input.patch_size)
-    return invalid("patch_size",
-                   "the image processor's patch_size is {}, but the encoder's is {}: both must be equal",
-                   padded->patch_size, input.patch_size);
-  if (unit > 0 && unit != input.unit())
-    return invalid(
-        "patch_size",
-        "the image processor's patch_size times merge_size is {}, but config.json has {}: both must be equal",
-        unit, input.unit());
-  if (videos && config.video && (config.video->size.unit != unit || config.video->frames != input.frames))
-    return invalid("temporal_patch_size",
-                   "the video processor's patches have {} x {} pixels in {} frames, but config.json has {} x "
-                   "{} in {}: both must be equal",
-                   config.video->size.unit / input.merge, config.video->size.unit / input.merge,
-                   config.video->frames, input.patch_size, input.patch_size, input.frames);
-  return {};
-}
-
 // Tokens of an image see each other. A sliding window limits both directions, so it must be at least as large
 // as an image.
 Result<> check_windows(const ModelSpec& spec) {
@@ -178,7 +116,7 @@ std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.media.tower;
-  TRY_VOID(check_sizes(config, *tower.inputs.image, spec.media.video_token >= 0));
+  TRY_VOID(check_image_sizes(config, *tower.inputs.image, spec.media.video_token >= 0));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions = static_cast<int>(std::max(any->pixels_max / any->weight, video_pixels_max(config)) /
                                            (tower.inputs.image->patch_size * tower.inputs.image->patch_size));

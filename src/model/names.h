@@ -26,6 +26,7 @@ struct AttentionNames {
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   QkvOrder qkv_order = QkvOrder::by_kind;
+  int qkv_chunks = 1;  // with QkvOrder::by_chunk: number of groups of KV heads
   std::string out = "self_attn.o_proj";
   // Vector that scales the rows of `out` and its bias (LayerScale: Touvron et al., "Going deeper with Image
   // Transformers", 2021). Empty if there is no such vector.
@@ -33,6 +34,8 @@ struct AttentionNames {
   std::string head_gate = "self_attn.g_proj";
   std::string gate_bias = {};  // full name; one number per head, with AttentionBiases::gate
   std::string sinks = "self_attn.sinks";
+  std::string fixed_keys = "self_attn.param_sink_key";
+  std::string fixed_values = "self_attn.param_sink_value";
   std::string distance_bias = {};  // full name
 };
 
@@ -90,6 +93,7 @@ struct Names {
   MlpNames mlp = {};
   std::string layer_scale = "layer_scalar";
   HiddenNames hidden = {};
+  GramInput::Names grams = {};
   EncoderNames encoder = {};
   ProjectorNames projector = {};
 

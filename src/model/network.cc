@@ -1,6 +1,7 @@
 #include "model/network.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "model/build_network.h"
@@ -68,6 +69,7 @@ namespace {
 
 // Numbers the products by their position in the complete network, also in a stage, because adapters use these
 // numbers.
+// Products of shared matrices have one number, so an adapter changes all of them.
 void number_products(const ModelSpec& spec, const std::string& prefix, Network& network) {
   const ParameterList own = network.parameters();
   std::size_t linear = kFirstLinearIndex, expert = kFirstLinearIndex + own.linears.size();
@@ -82,7 +84,15 @@ void number_products(const ModelSpec& spec, const std::string& prefix, Network& 
     linear += before.linears.size();
     for (const ParameterList::ExpertProduct& product : before.experts) expert += product.matrices->size();
   }
-  for (LinearParameter* each : own.linears) each->index = linear++;
+  std::map<const MatrixParameter*, LinearParameter*> product_of;
+  std::vector<MatrixParameter*> matrices;
+  for (LinearParameter* each : own.linears) {
+    each->index = linear++;
+    product_of[&each->weight] = each;
+    matrices.push_back(&each->weight);
+  }
+  for (const SharedMatrix& shared : take_shared(matrices))
+    product_of[shared.matrix]->index = product_of[shared.first]->index;
   for (const ParameterList::ExpertProduct& product : own.experts)
     for (MatrixParameter& each : *product.matrices) each.index = expert++;
 }

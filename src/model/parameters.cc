@@ -1,6 +1,8 @@
 #include "model/parameters.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace octavo {
 namespace {
@@ -111,7 +113,33 @@ std::vector<Slot> ParameterList::slots() const {
   for (const MatrixParameter* matrix : matrices)
     if (matrix->scale) slots.push_back(*matrix->scale);
   for (const VectorParameter* vector : vectors) append(vector);
+  for (const VectorParameter* vector : vectors)
+    if (vector->scale) slots.push_back(*vector->scale);
   return slots;
+}
+
+std::vector<SharedMatrix> take_shared(std::vector<MatrixParameter*>& matrices) {
+  const auto elements = [](const MatrixParameter& m) {
+    return std::tie(m.order, m.rows, m.cols, m.first_col, m.ranges_transposed, m.difference);
+  };
+  const auto names = [](const MatrixParameter& m) { return m.parts | std::views::transform(&Slot::name); };
+  std::map<std::pair<std::string_view, std::int64_t>, std::vector<MatrixParameter*>> known;
+  std::vector<SharedMatrix> shared;
+  std::vector<MatrixParameter*> kept;
+  for (MatrixParameter* matrix : matrices) {
+    std::vector<MatrixParameter*>& same = known[{matrix->parts[0].name, matrix->slice}];
+    const auto first = std::ranges::find_if(same, [&](const MatrixParameter* other) {
+      return elements(*other) == elements(*matrix) && std::ranges::equal(names(*other), names(*matrix));
+    });
+    if (first != same.end()) {
+      shared.push_back({matrix, *first});
+      continue;
+    }
+    same.push_back(matrix);
+    kept.push_back(matrix);
+  }
+  matrices = std::move(kept);
+  return shared;
 }
 
 namespace {

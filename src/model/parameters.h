@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -20,6 +21,8 @@ struct RowRange {
   std::int64_t begin;
   std::int64_t count;
   std::int64_t step = 1;
+
+  bool operator==(const RowRange&) const = default;
 };
 
 // Decides how LoadOptions::quantization applies to a plain matrix.
@@ -54,7 +57,8 @@ struct MatrixParameter {
   std::int64_t first_col = 0;  // the matrix has the columns [first_col, first_col + cols) of the tensors
   MatrixUse use = MatrixUse::layer;
   std::size_t index = 0;  // only for an expert: index of its product, by which adapters find it
-  WeightPtr weight;       // null before loading
+  // Null before loading. Matrices of the same tensors (take_shared()) have one weight.
+  std::shared_ptr<const Weight> weight;
 
   std::int64_t elements() const { return rows * cols; }
   // Returns whether some rows or columns are zeros that no tensor contains.
@@ -173,6 +177,15 @@ struct ParameterList {
   std::vector<Slot> slots() const;
 };
 
+// A matrix with the same elements as an earlier one.
+struct SharedMatrix {
+  MatrixParameter* matrix;
+  MatrixParameter* first;
+};
+// Removes from the list, and returns, each matrix that has the same elements of the same tensors as an
+// earlier matrix. Layers that run several times in a step have such matrices.
+std::vector<SharedMatrix> take_shared(std::vector<MatrixParameter*>& matrices);
+
 // Creates parameters from names and shapes of tensors.
 class Namer {
  public:
@@ -182,6 +195,8 @@ class Namer {
   const Names& names;
   const Shard shard;  // rank's part, for blocks that split themselves over ranks
 
+  // Makes full names, without a prefix.
+  Namer without_prefix() const { return {names, "", shard, part_}; }
   NormParameter norm(const NormSpec& spec, const std::string& name, std::int64_t size) const;
   // Returns a product whose matrix is a stack of tensors: tensors[i] has rows[i] rows.
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,

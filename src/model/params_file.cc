@@ -77,6 +77,10 @@ class Translator {
     TRY_VOID(quantization());
     TRY(const std::string_view architecture, architecture_of());
     fields_["architectures"] = json::array{field_key(architecture)};
+    if (params_.has("vision_encoder")) {
+      fields_["text_architecture"] = field_key(architecture);
+      fields_["architectures"] = json::array{"PixtralForConditionalGeneration"};
+    }
     return Config::of(std::move(fields_), "params.json", std::move(names_));
   }
 

@@ -62,6 +62,8 @@ Taps taps_of(int index, int size, int side, PositionStretch stretch) {
       return triangle_taps(centre, scale, side);
     case PositionStretch::bicubic:
       return cubic_taps(centre - 0.5F, side);
+    case PositionStretch::cropped:
+      break;  // stretched_positions() changes the size
   }
   return {};
 }
@@ -72,13 +74,17 @@ std::vector<float> stretched_positions(std::span<const float> table, int side, s
                                        int columns, PositionStretch stretch) {
   const auto width = static_cast<std::size_t>(dim);
   std::vector<float> out(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * width);
+  const bool cropped = stretch == PositionStretch::cropped;
+  if (cropped) stretch = PositionStretch::bilinear;
+  const int longer = std::max(rows, columns), all_rows = cropped ? longer : rows,
+            all_columns = cropped ? longer : columns;
   std::vector<Taps> of_columns;
   for (int column = 0; column < columns; ++column)
-    of_columns.push_back(taps_of(column, columns, side, stretch));
+    of_columns.push_back(taps_of(column, all_columns, side, stretch));
   auto to = out.begin();
   for (int row = 0; row < rows; ++row)
     for (int column = 0; column < columns; ++column, to += dim)
-      for (const Tap down : taps_of(row, rows, side, stretch))
+      for (const Tap down : taps_of(row, all_rows, side, stretch))
         for (const Tap across : of_columns[static_cast<std::size_t>(column)]) {
           const auto from =
               table.subspan(static_cast<std::size_t>(down.index * side + across.index) * width, width);

@@ -78,11 +78,34 @@ Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
   return {};
 }
 
+Result<int> square_size(const Config& config, int absent) {
+  TRY(const std::optional<Config> size, config.object("size"));
+  if (!size) return absent;
+  TRY(const int height, size->integer("height", kEdge));
+  TRY_VOID(size->integer("width", {height, height}));
+  return height;
+}
+
 Result<> refuse_false(const Config& config, std::string_view field) {
   TRY(const bool set, config.boolean(field, true));
   if (set) return {};
   return field_failure(field, ErrorCode::unsupported, "{} is false, but only true is supported",
                        config.where(field));
+}
+
+Result<> refuse_true(const Config& config, std::string_view field) {
+  TRY(const bool set, config.boolean(field, false));
+  if (!set) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is true, but only false is supported",
+                       config.where(field));
+}
+
+Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field,
+                                           Config::RealRange range, std::array<float, 3> values) {
+  if (!config.has(field)) return values;
+  TRY(const std::vector<double> given, config.numbers(field, 3, range));
+  for (std::size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(given[i]);
+  return values;
 }
 
 }  // namespace octavo

@@ -1,6 +1,7 @@
 // Reads the configuration of a transformers processor from the file that contains it.
 #pragma once
 
+#include <array>
 #include <boost/json/object.hpp>
 #include <string>
 #include <string_view>
@@ -28,7 +29,17 @@ inline constexpr std::int64_t kPixelsMax = 1 << 26;  // pixels of an image after
 // precedence over `size`. If all are missing, `rule` keeps its limits.
 Result<> read_pixels(const Config& config, media::AnySizeRule& rule);
 
-// Returns an error if the field is false.
+inline constexpr Config::Range kEdge{1, 1 << 16};  // side of an image or a tile in pixels
+
+// Reads `size`, {"height", "width"}. Both must be equal.
+Result<int> square_size(const Config& config, int absent);
+
+// Reads a number for each channel. If the field is missing, returns `values`.
+Result<std::array<float, 3>> read_channels(const Config& config, std::string_view field,
+                                           Config::RealRange range, std::array<float, 3> values);
+
+// Return an error if the field is false, or true.
 Result<> refuse_false(const Config& config, std::string_view field);
+Result<> refuse_true(const Config& config, std::string_view field);
 
 }  // namespace octavo

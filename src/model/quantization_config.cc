@@ -115,7 +115,14 @@ Result<PackedFormat> packed_format(const Config& config) {
                                        {"gptq", "awq", "compressed-tensors", "fp8", "mxfp4", "modelopt"}));
   if (method == name(Packing::gptq)) return gptq(*quantization);
   if (method == name(Packing::awq)) return awq(*quantization);
-  if (method == name(Packing::fp8)) return fp8(*quantization);
+  if (method == name(Packing::fp8)) {
+    TRY(PackedFormat format, fp8(*quantization));
+    TRY(const std::string layout, config.text("attention_projection_layout", ""));
+    if (layout == "fused_qkv" && format.block_rows > 0) {  // MiMo-V2
+      TRY(format.qkv_chunks, config.integer("num_key_value_heads", {1, 4096}));
+    }
+    return format;
+  }
   if (method == name(Packing::mxfp4)) return PackedFormat{.packing = Packing::mxfp4};
   if (method == name(Packing::modelopt)) return modelopt(*quantization);
   return compressed_tensors(*quantization);

@@ -365,6 +365,13 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   EXPECT_EQ(error_of(LatentAttention{.heads = 3}), "is 2, but must divide 3 heads");
   EXPECT_EQ(error_of(DeltaNet{.key_heads = 5}), "is 2, but must divide 5 key heads");
   EXPECT_EQ(error_of(Mamba{}), "must be 1 for models with Mamba layers");
+  Attention two_heads{.q_heads = 2, .kv_heads = 2, .head_dim = 16};
+  EXPECT_EQ(error_of(LoopAttention{.attention = two_heads}),
+            "must be 1 for models with layers that run several times");
+  EXPECT_EQ(error_of(SparseAttention{.attention = two_heads, .index_dim = 16}),
+            "must be 1 for models with attention to blocks of tokens");
+  two_heads.scores.fixed_keys = 3;
+  EXPECT_EQ(error_of(two_heads), "must be 1 for models with fixed keys");
   spec.dim = 7;
   EXPECT_EQ(error_of(ShortConv{}), "is 2, but must divide 7 channels");
   spec.layers[0].mixer = std::monostate();

@@ -39,6 +39,7 @@ struct LayerSpec {
   int number = -1;          // number in tensor names; -1: index of the layer
   std::string part = {};    // text that replaces '#' in tensor names
   std::optional<Blend> blend = {};
+  std::optional<JoinStates> join = {};
   std::optional<SharedTransformer> shared = {};  // runs before the mixer; only in serial layers
   Mixer mixer = {};
   Mixer second_mixer = {};  // reads the same normalised input as `mixer`; only in serial layers
@@ -117,6 +118,7 @@ struct InputSpecs {
   std::optional<SoundInput> sound = {};      // audio encoder without a vocabulary
   std::optional<SourceInput> source = {};    // encoder for the prompts of encoder-decoder models
   std::optional<HiddenInput> hidden = {};    // drafter
+  std::optional<GramInput> grams = {};       // embeddings of the last tokens
   std::optional<LayerInputs> by_layer = {};  // a separate input for each layer, in addition to the tokens
 };
 
@@ -124,6 +126,7 @@ struct InputSpecs {
 struct ResidualSpec {
   std::optional<Streams> streams = {};
   std::optional<HyperConnections> hyper = {};
+  std::optional<AttendedSources> sources = {};
 };
 
 struct LogitsSpec {

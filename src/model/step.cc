@@ -29,6 +29,11 @@ LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int6
     memory.entries = cache_of(batch.groups[static_cast<std::size_t>(layout.layers[entries].group)], rows);
     memory.entries.memory = cache[entries];
   }
+  if (cached.earlier >= 0) {
+    const auto earlier = static_cast<std::size_t>(cached.earlier);
+    memory.earlier = {.memory = cache[earlier],
+                      .plan = batch.groups[static_cast<std::size_t>(layout.layers[earlier].group)].plan};
+  }
   if (cached.state >= 0) memory.states = batch.states.memory.columns(cached.state, state_floats);
   if (!batch.cross.cache.empty()) memory.cross = batch.cross.cache[layer];
   return memory;

@@ -104,6 +104,7 @@ struct LayerCache {
 struct LayerMemory {
   LayerCache cache = {};    // cache that the layer reads; may belong to an earlier layer
   std::size_t group = 0;    // index of the cache group
+  LayerCache earlier = {};  // cache of an earlier layer (CacheLayer::earlier), without slots
   LayerCache entries = {};  // compressed entries (Block::entries()); `slots` are the slots of the tokens
   // used only by cross attention: keys and values of encoder rows, and the plan that says which rows each
   // sequence sees

@@ -161,8 +161,8 @@ WeightPtr WeightCache::take(const MatrixParameter& matrix) {
   return nullptr;
 }
 
-void WeightCache::add(const MatrixParameter& matrix) {
-  weights_.push_back({.name = matrix_name(matrix), .weight = matrix.weight.get()});
+void WeightCache::add(const MatrixParameter& matrix, const Weight& weight) {
+  weights_.push_back({.name = matrix_name(matrix), .weight = &weight});
 }
 
 void WeightCache::keep(Model& model) {

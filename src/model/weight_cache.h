@@ -20,8 +20,8 @@ class WeightCache {
 
   // Returns a matrix of the file; null if the caller must convert it. Call it once for each matrix.
   WeightPtr take(const MatrixParameter& matrix);
-  // Remembers the matrix, which must be loaded.
-  void add(const MatrixParameter& matrix);
+  // Remembers the matrix. The weight must live until keep().
+  void add(const MatrixParameter& matrix, const Weight& weight);
   // Gives the mapping to the model. If the file does not have exactly the model's matrices, starts to write
   // it, and removes other files if there are too many.
   void keep(Model& model);

@@ -119,6 +119,7 @@ class Loader {
          Model& model, WeightCache* cache)
       : checkpoint_(checkpoint),
         parameters_(std::move(parameters)),
+        shared_(take_shared(parameters_.matrices)),
         backend_(backend),
         options_(options),
         model_(model),
@@ -145,6 +146,7 @@ class Loader {
       prefetch();
       TRY_VOID(load(*matrix));
     }
+    for (const SharedMatrix& shared : shared_) shared.matrix->weight = shared.first->weight;
     for (NetworkPart* part : model_.network.parts()) part->loaded();
     return {};
   }
@@ -313,25 +315,27 @@ class Loader {
                                 .quantization = quantization_of(matrix.use),
                                 .activation = model_.activation,
                                 .late = options_.late};
-    if (cache_ != nullptr) matrix.weight = cache_->take(matrix);
-    if (!matrix.weight) {
-      TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
+    WeightPtr weight = cache_ != nullptr ? cache_->take(matrix) : nullptr;
+    if (!weight) {
+      TRY(weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
     }
-    if (cache_ != nullptr) cache_->add(matrix);
-    CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
-          name(matrix.weight->activation()), name(plain_));
-    model_.weight_bytes += matrix.weight->bytes();
+    if (cache_ != nullptr) cache_->add(matrix, *weight);
+    CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
+          name(plain_));
+    model_.weight_bytes += weight->bytes();
     if (on_host_.contains(&matrix)) {
-      TRY(matrix.weight, cuda_move_to_host(*backend_.device, std::move(matrix.weight)));
-      model_.host_weight_bytes += matrix.weight->bytes();
+      TRY(weight, cuda_move_to_host(*backend_.device, std::move(weight)));
+      model_.host_weight_bytes += weight->bytes();
     }
+    matrix.weight = std::move(weight);
     bytes_done_ += bytes_of(matrix);
     if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
     return {};
   }
 
   const Checkpoint& checkpoint_;
-  const ParameterList parameters_;
+  ParameterList parameters_;  // without the matrices that are in `shared_`
+  const std::vector<SharedMatrix> shared_;
   Backend& backend_;
   const LoadOptions& options_;
   Model& model_;

@@ -33,10 +33,16 @@ std::string date_of(const json::value* seconds) {
 json::object model_of(const json::object& card) {
   const json::value* id = card.if_contains("id");
   const json::value name = id && id->is_string() ? *id : json::value("");
-  return {{"type", "model"},
-          {"id", name},
-          {"display_name", name},
-          {"created_at", date_of(card.if_contains("created"))}};
+  json::object out{{"type", "model"},
+                   {"id", name},
+                   {"display_name", name},
+                   {"created_at", date_of(card.if_contains("created"))}};
+  // Prompt and answer share the context, so each of them has this limit.
+  if (const json::value* context = card.if_contains("max_model_len"); context && context->is_int64()) {
+    out["max_input_tokens"] = *context;
+    out["max_tokens"] = *context;
+  }
+  return out;
 }
 
 json::object list_of(const json::object& cards) {

@@ -31,6 +31,10 @@ TEST(AnthropicClient, ModelsAreInItsForm) {
       amended("/v1/models/m", 200, R"({"object":"model","id":"m","created":1700000000})");
   EXPECT_EQ(card, json::parse(R"({"type":"model","id":"m","display_name":"m",)"
                               R"("created_at":"2023-11-14T22:13:20Z"})"));
+  const json::value known =
+      amended("/v1/models/m", 200, R"({"object":"model","id":"m","max_model_len":4096})");
+  EXPECT_EQ(known.at("max_input_tokens"), 4096);
+  EXPECT_EQ(known.at("max_tokens"), 4096);
   const json::value list = amended(
       "/v1/models", 200,
       R"({"object":"list","data":[{"object":"model","id":"a"},{"object":"model","id":"b","created":-1}]})");

@@ -1,16 +1,33 @@
 #include "request/pooling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace octavo {
 
+namespace {
+
+constexpr std::pair<std::string_view, Task> kTasks[] = {{"embed", Task::embed},
+                                                        {"token_embed", Task::token_embed},
+                                                        {"classify", Task::classify},
+                                                        {"token_classify", Task::token_classify}};
+
+}  // namespace
+
 std::optional<Task> task_named(std::string_view name) {
-  if (name == "embed") return Task::embed;
-  if (name == "classify") return Task::classify;
-  if (name == "token_embed") return Task::token_embed;
-  if (name == "token_classify") return Task::token_classify;
+  for (const auto& [known, task] : kTasks)
+    if (known == name) return task;
   return std::nullopt;
+}
+
+std::string task_names(const std::function<bool(Task)>& is_listed) {
+  std::string names;
+  for (const auto& [name, task] : kTasks)
+    if (is_listed(task)) names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", name);
+  return names;
 }
 
 void normalise(std::span<float> vector) {

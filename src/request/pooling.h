@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace octavo {
@@ -17,6 +19,9 @@ constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || tas
 
 // Returns the task with this name in vLLM's API, or nullopt if no task has the name.
 std::optional<Task> task_named(std::string_view name);
+// Returns the quoted names of the tasks for which the function returns true, such as "embed" or
+// "token_embed".
+std::string task_names(const std::function<bool(Task)>& is_listed);
 inline constexpr std::string_view kTaskNames = R"("embed", "token_embed", "classify" or "token_classify")";
 
 enum class ScoreActivation : std::uint8_t { none, sigmoid, softmax, relu };

@@ -30,6 +30,7 @@ struct Script {
   std::vector<float> pooled{};
   std::vector<int> computed{};  // Output::computed_tokens of each output that only reports progress, before
                                 // the first token
+  int cached = 0;               // Output::cached_tokens of the first token
 };
 
 class FakeEngine final : public EngineClient {
@@ -216,7 +217,10 @@ class FakeEngine final : public EngineClient {
       if (active.logprobs.output)
         output.logprobs.push_back(logprobs_of(id, *active.logprobs.output, active.logprobs.token_ids));
       active.times.last_token_us = now_us();
-      if (answer.produced == 1) active.times.scheduled_us = active.times.first_token_us = now_us();
+      if (answer.produced == 1) {
+        active.times.scheduled_us = active.times.first_token_us = now_us();
+        output.cached_tokens = script.cached;
+      }
     }
     if (answer.produced >= active.max_tokens) {
       output.finished = FinishReason::length;

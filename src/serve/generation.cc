@@ -382,8 +382,8 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   if (streaming() && first) {
     openai::Usage before = usage();
     before.completion_tokens = 0;
-    out +=
-        plan_.reply->open(part.index, run.echoed, plan_.request.stream.continuous_usage ? &before : nullptr);
+    const bool shown = plan_.request.stream.continuous_usage || plan_.reply->shows_cached_tokens();
+    out += plan_.reply->open(part.index, run.echoed, shown ? &before : nullptr);
   }
   const bool ends = part.finish.has_value();
   choice.kept.append(std::move(part));

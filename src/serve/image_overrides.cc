@@ -74,7 +74,7 @@ Result<> apply(Fields& f, media::SplitTileRule& rule) {
 }
 
 Result<> apply(Fields& f, media::PaddedTileRule& rule) {
-  return read(f, "dynamic_hd", 1, rule.tiles_max, rule.tiles_max);
+  return read(f, rule.centred ? "num_crops" : "dynamic_hd", 1, rule.tiles_max, rule.tiles_max);
 }
 
 Result<> apply(Fields& f, media::LongestEdgeRule& rule) {
@@ -104,6 +104,9 @@ Result<> apply(Fields& f, media::VideoRule& rule) {
 Result<> apply(Fields&, media::SquareRule&) { return {}; }
 Result<> apply(Fields&, media::PinnedTileRule&) { return {}; }
 Result<> apply(Fields&, media::PatchSearchRule&) { return {}; }
+Result<> apply(Fields&, media::PatchBudgetRule&) { return {}; }
+Result<> apply(Fields&, media::PaddedSizeRule&) { return {}; }
+Result<> apply(Fields&, media::CanvasTileRule&) { return {}; }
 
 }  // namespace
 

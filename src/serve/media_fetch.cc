@@ -39,12 +39,11 @@ Result<std::string> read_file(const MediaSources& sources, std::string_view path
 }
 
 Result<> check_host(const MediaSources& sources, const http::Url& url) {
+  if (sources.domains.empty()) return {};
   if (std::ranges::any_of(sources.domains, [&](const std::string& domain) {
         return http::equal_ignoring_case(domain, url.host);
       }))
     return {};
-  if (sources.domains.empty())
-    return invalid("", "http: and https: URLs need a server with --allowed-media-domains: send a data: URL");
   return invalid("", "the host {} is not in --allowed-media-domains", url.host);
 }
 
@@ -53,7 +52,8 @@ bool is_redirect(int status) {
 }
 
 // Sends one request. Returns the response's head and, unless it is a redirection, the body.
-Result<http::Response> get(const http::Url& url, std::size_t bytes_max, std::int64_t deadline_us) {
+Result<http::Response> get(const MediaSources& sources, const http::Url& url, std::size_t bytes_max,
+                           std::int64_t deadline_us) {
   const auto left_ms = [&] { return static_cast<int>((deadline_us - now_us()) / 1000); };
   const auto late = [&] {
     return invalid("", "{} did not answer within {} ms", url.host, MediaSources::kTimeoutMs);
@@ -64,7 +64,8 @@ Result<http::Response> get(const http::Url& url, std::size_t bytes_max, std::int
                                                   .tls = url.tls,
                                                   .timeout_ms = left_ms(),
                                                   .deadline_us = deadline_us,
-                                                  .body_bytes_max = bytes_max}));
+                                                  .body_bytes_max = bytes_max,
+                                                  .public_only = sources.domains.empty()}));
   http::Headers headers;
   headers.add("User-Agent", "octavo");
   headers.add("Accept-Encoding", "identity");
@@ -84,7 +85,11 @@ Result<std::string> fetch_url(const MediaSources& sources, std::string_view text
   TRY(http::Url url, http::parse_url(text));
   for (int redirects = 0; redirects <= MediaSources::kRedirectsMax; ++redirects) {
     TRY_VOID(check_host(sources, url));
-    auto response = get(url, bytes_max, deadline_us);
+    auto response = get(sources, url, bytes_max, deadline_us);
+    if (!response && response.error().code == ErrorCode::unsupported)
+      return invalid("",
+                     "{}: start the server with --allowed-media-domains {} to allow it, or send a data: URL",
+                     response.error().message, url.host);
     if (!response) return invalid("", "cannot be downloaded: {}", response.error().message);
     if (response->status == 200) return std::move(response->body);
     if (!is_redirect(response->status))
@@ -110,7 +115,7 @@ Result<std::string> fetch_media(const MediaSources& sources, const std::string& 
 Result<> fetch_all(const MediaSources& sources, std::vector<openai::ChatPrompt::Media>& media) {
   std::size_t left = MediaSources::kBytesMax;
   for (openai::ChatPrompt::Media& one : media) {
-    if (!is_address(one.url)) continue;
+    if (!is_address(one.url) || one.bytes) continue;
     auto bytes = fetch_media(sources, one.url, left);
     if (!bytes) return invalid(one.field, "{}", bytes.error().message);
     left -= bytes->size();

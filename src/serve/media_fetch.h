@@ -12,7 +12,9 @@ namespace octavo {
 
 // Sources from which media may be fetched, and limits.
 struct MediaSources {
-  std::vector<std::string> domains{};  // hosts that http: and https: URLs may name
+  // Hosts that http: and https: URLs may name. Empty: all hosts with a public address, as in vLLM, which also
+  // allows private ones.
+  std::vector<std::string> domains{};
   std::string local_path{};            // folder that file: URLs may read; "": file: URLs are refused
 
   // maximum bytes of all media in one request

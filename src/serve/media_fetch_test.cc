@@ -45,8 +45,10 @@ TEST_F(MediaFetch, BringsWhatAllowedHostsHave) {
 }
 
 TEST_F(MediaFetch, NothingElse) {
-  EXPECT_THAT(error_of({}, at("/body")),
-              HasSubstr("need a server with --allowed-media-domains: send a data: URL"));
+  const std::string port = std::to_string(server_->port());
+  for (const std::string host : {"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0"})
+    EXPECT_THAT(error_of({}, "http://" + host + ":" + port + "/body"),
+                HasSubstr("has no public address: start the server with --allowed-media-domains"));
   EXPECT_THAT(error_of({.domains = {"example.org"}}, at("/body")),
               HasSubstr("127.0.0.1 is not in --allowed-media-domains"));
   EXPECT_THAT(error_of(allowed_, at("/to?http://169.254.169.254/secret")),

@@ -61,6 +61,28 @@ TEST_F(MessagesTest, StreamsBlocks) {
               ElementsAre("content_block_stop", "message_delta", "message_stop"));
 }
 
+TEST_F(MessagesTest, TheUsageAtTheStartOfAStreamIsThatAtItsEnd) {
+  serve([](const Request&, int) { return Script{.tokens = ending("Hi"), .cached = 16}; });
+  const http::Response response = post("/v1/messages", body(R"("stream":true)"));
+  const std::vector<std::string> all = events(response);
+  json::object start = json::parse(all.front()).at("message").at("usage").as_object();
+  EXPECT_EQ(start.at("input_tokens"), 4);
+  EXPECT_EQ(start.at("cache_read_input_tokens"), 16);
+  EXPECT_EQ(start.at("output_tokens"), 0);
+  json::object end = json::parse(all[all.size() - 2]).at("usage").as_object();
+  start.erase("output_tokens");
+  end.erase("output_tokens");
+  EXPECT_EQ(start, end);
+}
+
+TEST_F(MessagesTest, ALastMessageOfTheAssistantIsContinued) {
+  serve_text("n");
+  message("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"The"}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: The");
+  message("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":""}])");
+  EXPECT_EQ(prompt(), "user: Hi\nassistant: \nassistant: ");
+}
+
 TEST_F(MessagesTest, StopSequences) {
   serve_text("abc<stop>def");
   const json::object cut = message(R"("stop_sequences":["<stop>"])");
@@ -79,20 +101,8 @@ TEST_F(MessagesTest, CallsAreBlocks) {
 }
 
 TEST_F(MessagesTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
-  // A call of more than 1 KiB is sent in pieces. Lengths differ, so that a step also has the end of the call
-  // and the text after it.
   int length = 1100;
-  serve(
-      [&](const Request&, int) {
-        const std::string value(static_cast<std::size_t>(length), 'a');
-        const std::string call =
-            R"(<tool_call>{"name":"f","arguments":{"x":")" + value + R"("}}</tool_call>Done.)";
-        return Script{.tokens = ending(call), .tokens_per_step = 40};
-      },
-      [](ServeOptions& options, http::ServerOptions&) {
-        options.rules.max_model_len = 4000;
-        options.rules.tool_dialect = grammar::tool_dialect("hermes");
-      });
+  serve_long_call(length);
   for (; length < 1140; ++length) {
     std::string input, text;
     std::vector<std::string> blocks;

@@ -39,6 +39,61 @@ TEST_F(PoolingTest, InvocationsAreForTheRouteOfTheirFields) {
   EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("label"), "relevant");
 }
 
+// The score is the number of tokens minus 10.
+TEST_F(PoolingTest, QueriesAndDocumentsAreShortened) {
+  serve_reranker();
+  const auto tokens = [&](const std::string& options) {
+    return reply("/score",
+                 R"({"queries":"abcdef","items":["0123456789"],"use_activation":false)" + options + "}")
+        .at("usage")
+        .at("prompt_tokens")
+        .as_int64();
+  };
+  const std::int64_t all = tokens("");
+  EXPECT_EQ(tokens(R"(,"max_tokens_per_doc":0)"), all);
+  EXPECT_EQ(tokens(R"(,"max_tokens_per_doc":4)"), all - 6);
+  EXPECT_EQ(tokens(R"(,"max_tokens_per_query":2,"max_tokens_per_doc":15)"), all - 4);
+  EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"],"max_tokens_per_doc":-5})"),
+              HasSubstr("max_tokens_per_doc must be a non-negative integer"));
+  EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"],"max_tokens_per_query":20})"),
+              HasSubstr("must be less than max_model_len 20"));
+}
+
+TEST_F(PoolingTest, InstructionsReachTheTemplateOfPairs) {
+  template_ =
+      ChatTemplate::compile("{{ instruction }}{% for m in messages %}[{{ m.content }}]{% endfor %}", {})
+          .value();
+  std::string read;
+  serve(
+      [&read](const Request& r, int) {
+        read.assign(r.prompt.begin(), r.prompt.end());
+        return Script{.pooled = {0}};
+      },
+      [&](ServeOptions& options, http::ServerOptions&) {
+        options.pooling.score_template = true;
+        engine_->described = {
+            .max_model_len = 40,
+            .tasks = {.default_task = Task::classify, .pooled_size = 1, .labels = {"relevant"}}};
+      });
+  reply("/rerank", R"({"query":"a","documents":["b"],"instruction":"Find:"})");
+  EXPECT_EQ(read, "Find:[a][b]");
+  reply("/score",
+        R"({"text_1":"a","text_2":"b","instruction":"x","chat_template_kwargs":{"instruction":"Own:"}})");
+  EXPECT_EQ(read, "Own:[a][b]");
+}
+
+TEST_F(PoolingTest, FormatsOfNumbersThatAreMissingAreRefused) {
+  serve_embedder();
+  EXPECT_TRUE(reply("/v1/embeddings", R"({"input":"ab","embed_dtype":"float32","endianness":"little",
+                                          "padding":"do_not_pad"})")
+                  .contains("data"));
+  for (const char* field :
+       {R"("embed_dtype":"float16")", R"("endianness":"big")", R"("padding":"max_length")"}) {
+    const std::string name(field + 1, std::string_view(field).find('"', 1) - 1);
+    EXPECT_THAT(refusal("/pooling", fmt::format(R"({{"input":"ab",{}}})", field)), HasSubstr(name));
+  }
+}
+
 // The replies of both protocols must have the same digits.
 TEST_F(PoolingTest, OllamasVectorsAreThoseOfOpenAi) {
   serve_embedder();

@@ -110,8 +110,16 @@ Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
   return texts;
 }
 
+// Returns the names of the tasks that requests to /pooling can have; "" if there are none.
+std::string tasks_of(const EngineInfo& info) {
+  return task_names([&](Task task) { return info.tasks.does(task); });
+}
+
 std::unexpected<Error> no_task(const Service& service, std::string_view what) {
-  return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
+  const std::string tasks = tasks_of(service.engine_info);
+  const std::string advice = tasks.empty() ? "use another model, or start the server with --runner pooling"
+                                           : fmt::format("send POST /pooling with the task {}", tasks);
+  return invalid("model", "{} models do not {}: {}", service.engine_info.architecture, what, advice);
 }
 
 // The plan, and the fields that all replies have: after the texts are tokenised, all routes need both.
@@ -149,7 +157,9 @@ Result<PoolingPlan> for_each_text(const Service& service, openai::EmbeddingReque
       any_task ? service.options.pooling.task.value_or(info.tasks.default_task) : info.tasks.default_task;
   const Task requested = request.task.value_or(usual);
   if (any_task ? !info.tasks.does(requested) : requested != info.tasks.default_task)
-    return invalid("task", "is not supported by {} models", info.architecture);
+    return invalid("task", "{} is not supported by {} models on this route: {}",
+                   task_names([&](Task task) { return task == requested; }), info.architecture,
+                   any_task ? "must be " + tasks_of(info) : "use POST /pooling");
   request.task = requested;
   TRY(request.dimensions, kept_of(service, requested, request.dimensions, "dimensions"));
   const std::size_t longest = longest_text(service, requested);
@@ -223,12 +233,13 @@ float late_interaction(std::span<const float> query, std::span<const float> docu
 // Renders a pair with the chat template, as a conversation of "query" and "document" as in vLLM, and
 // tokenises it.
 Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::string& query,
-                                          const std::string& document, std::size_t most) {
+                                          const std::string& document, const std::string& kwargs,
+                                          std::size_t most) {
   const std::string messages =
       fmt::format(R"([{{"role":"query","content":{}}},{{"role":"document","content":{}}}])", json_text(query),
                   json_text(document));
-  TRY(const std::string text,
-      service.templates.plain->render({.messages = messages, .add_generation_prompt = false}));
+  TRY(const std::string text, service.templates.plain->render(
+                                  {.messages = messages, .kwargs = kwargs, .add_generation_prompt = false}));
   Tokenizer::Texts texts;
   TRY(texts.ids, service.tokenizer.encode(text, true));
   texts.ids.resize(std::min(texts.ids.size(), most));
@@ -248,10 +259,19 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
                    info.tasks.pooled_size);
   const auto longest = static_cast<std::size_t>(info.max_model_len);
   TRY(const std::size_t most, most_tokens(request.fields, longest));
+  const openai::PairOptions& pairs = request.pairs;
+  if (!pairs.template_kwargs.empty() && !(reads_pairs && service.options.pooling.score_template))
+    request.fields.unknown_fields.emplace_back("chat_template_kwargs");
+  for (std::string& query : request.queries) {
+    TRY(query, shortened(service, query, pairs.tokens_per_query));
+  }
+  for (std::string& document : request.documents) {
+    TRY(document, shortened(service, document, pairs.tokens_per_document));
+  }
   std::vector<Tokenizer::Texts> texts;
   const auto add = [&](const std::string& first, const std::string* second) -> Result<> {
     if (second != nullptr && service.options.pooling.score_template) {
-      TRY(texts.emplace_back(), pair_in_template(service, first, *second, most));
+      TRY(texts.emplace_back(), pair_in_template(service, first, *second, pairs.template_kwargs, most));
     } else {
       TRY(texts.emplace_back(),
           service.tokenizer.encode_texts(
@@ -371,8 +391,10 @@ Result<PoolingPlan> plan_scores(const Service& service, openai::ScoreRequest req
 }
 
 Result<PoolingPlan> plan_ranks(const Service& service, openai::RerankRequest request, std::string_view id) {
-  openai::ScoreRequest pairs{
-      .fields = request.fields, .queries = {request.query}, .documents = request.documents};
+  openai::ScoreRequest pairs{.fields = request.fields,
+                             .pairs = request.pairs,
+                             .queries = {request.query},
+                             .documents = request.documents};
   return score_pairs(
       service, std::move(pairs), id, "rerank-",
       [request = std::move(request)](const Frame& frame, const std::vector<float>& scores) {

@@ -210,8 +210,9 @@ TEST_F(TokenVectorsTest, AreListsOfVectors) {
 TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   serve_tokens(Task::token_embed);
   EXPECT_EQ(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data").as_array().size(), 2U);
-  EXPECT_THAT(refusal("/pooling", R"({"input":"ab","task":"embed"})"), HasSubstr("by Tokens models"));
-  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"ab"})"), HasSubstr("do not make vectors of texts"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"ab","task":"embed"})"),
+              HasSubstr(R"(by Tokens models on this route: must be \"token_embed\")"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"ab"})"), HasSubstr(R"(with the task \"token_embed\")"));
   serve_tokens(Task::embed);
   EXPECT_EQ(numbers(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data")),
             (std::vector<double>{1, 0}));
@@ -293,8 +294,7 @@ TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
   EXPECT_EQ(numbers(data(R"(,"task":"embed")").at(0).at("data")), (std::vector<double>{0, 1}));
   EXPECT_EQ(numbers(reply("/v1/embeddings", R"({"input":"ab"})").at("data").at(0).at("embedding")),
             (std::vector<double>{0, 1}));
-  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"),
-              HasSubstr("is not supported by M3 models"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("by M3 models"));
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"embed&token_classify"})"), HasSubstr("task"));
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify","dimensions":2})"),
               HasSubstr("at most 1"));

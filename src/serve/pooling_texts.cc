@@ -50,7 +50,9 @@ Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t
   if (*fields.truncate == -1) return longest;
   const auto most = static_cast<std::size_t>(*fields.truncate);
   if (most > longest)
-    return invalid("truncate_prompt_tokens", "must be at most {}, got {}", longest, *fields.truncate);
+    return invalid("truncate_prompt_tokens",
+                   "must be at most {}, got {}. Please request a smaller truncation size.", longest,
+                   *fields.truncate);
   return most;
 }
 
@@ -82,6 +84,19 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
   cut_to(texts.ids, most, fields.keep_last);
   TRY_VOID(check_length(texts.ids.size(), longest, field));
   return texts;
+}
+
+Result<std::string> shortened(const Service& service, const std::string& text, int most) {
+  if (most == 0) return text;
+  std::string kept = text;
+  for (auto left = static_cast<std::size_t>(most);; --left) {
+    TRY(std::vector<TokenId> ids, service.tokenizer.encode(kept, false));
+    if (ids.size() <= static_cast<std::size_t>(most)) return kept;
+    if (left == 0) return "";
+    // The shorter text may have other tokens at its end, and then more than `left`.
+    ids.resize(left);
+    TRY(kept, service.tokenizer.decode(ids, false));
+  }
 }
 
 Result<ChatTokens> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,

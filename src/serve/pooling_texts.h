@@ -24,6 +24,8 @@ Result<> check_length(std::size_t tokens, std::size_t most, std::string_view fie
 Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
                                    const openai::PoolingFields& fields, std::size_t longest,
                                    std::string_view field = "input");
+// Returns the text, shortened to its first `most` tokens without special tokens. most: 0: not shortened.
+Result<std::string> shortened(const Service& service, const std::string& text, int most);
 // Renders a conversation with the chat template, tokenises it and decodes its images. Returns an error if the
 // truncation would cut an image.
 Result<ChatTokens> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,

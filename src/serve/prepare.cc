@@ -125,7 +125,6 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
   constexpr std::int64_t kBeamTokenBytes = 64;  // memory for each token that was ever part of a beam
-  constexpr std::int64_t kImageCopies = 2;      // the server and the engine each have a copy of an image
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.tokens.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
@@ -139,9 +138,11 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   const int shown = p.logprobs.output.value_or(0);
   const std::int64_t beam_token =
       plan.request.beam.enabled ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
+  // the server and the engine each have a copy of an image, and each request of a beam has one
+  const std::int64_t image_copies = 2 + (plan.request.beam.enabled ? p.n : 0);
   Price price;
   for (const auto* parts : {&plan.images, &plan.sources})
-    for (const MediaPart& part : *parts) price.bytes += kImageCopies * std::ssize(part.bytes);
+    for (const MediaPart& part : *parts) price.bytes += image_copies * std::ssize(part.bytes);
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
     price.answers += p.n;
@@ -261,8 +262,6 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
     return invalid("kv_transfer_params", "needs a request with exactly one prompt, got {}", prompts.size());
   if (request.stream.resume && prompts.size() > 1)
     return invalid("resume_token_ids", "needs a request with exactly one prompt, got {}", prompts.size());
-  if (request.beam.enabled && !media.images.empty())
-    return invalid("use_beam_search", "cannot be combined with images or sound");
   if (request.beam.enabled && request.sampling.logprobs.prompt)
     return invalid("echo", "cannot be combined with use_beam_search and logprobs");
   if (const EngineInfo::SourceRule& source = service.engine_info.source; source.tokens > 0)

@@ -16,6 +16,7 @@
 #include "media/split_tiles.h"
 #include "serve/image_overrides.h"
 #include "serve/media_fetch.h"
+#include "serve/media_io.h"
 #include "serve/read_media.h"
 
 namespace octavo {
@@ -66,7 +67,8 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
                              const openai::ChatPrompt::Media& given, std::int64_t tokens_max) {
   const EngineInfo::ImageRule& rule = service.engine_info.image;
   TRY(const std::string file, bytes_of(given));
-  TRY(media::Image image, media::decode_image(std::as_bytes(std::span(file))));
+  TRY(media::Image image,
+      media::decode_image(std::as_bytes(std::span(file)), media::kImagePixelsMax, config.background));
   TRY(const media::PartGrid grid, media::part_grid(image.width, image.height, config));
   const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
   const MediaPart::Tiles tiles = tiles_of(image, grid, config, rule);
@@ -256,9 +258,12 @@ Result<std::vector<MediaPart>> read_media(const Service& service, const openai::
   std::vector<MediaPart> parts;
   if (media.empty()) return parts;
   media::ProcessorConfig images = service.options.media.images.value_or(media::ProcessorConfig());
+  apply(prompt.media_io, images);
   if (!prompt.processor.empty()) {
     TRY(images, with_overrides(std::move(images), prompt.processor));
   }
+  if (auto* tiles = std::get_if<media::RatioTileRule>(&images.rule); tiles != nullptr && media.size() > 1)
+    tiles->twice = false;
   Pieces pieces = cut_at_tokens(service, text);
   TRY_VOID(check_kinds(service, media, pieces.kinds));
   std::int64_t room = service.options.rules.max_model_len;

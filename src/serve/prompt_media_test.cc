@@ -145,6 +145,49 @@ TEST_F(ImagesTest, ARequestMayHaveThemSmaller) {
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"a","mm_processor_kwargs":{"max_pixels":65}})").status, 400);
 }
 
+TEST_F(ImagesTest, ARequestMaySetTheBackground) {
+  serve_images();
+  const auto pixels = [&](const std::string& picture, const std::string& options) {
+    json::object body = json::parse(chat({user(json::array{image(url_of(picture))})})).as_object();
+    body["media_io_kwargs"] = json::parse(options);
+    const http::Response response = post("/v1/chat/completions", json::serialize(body));
+    return response.status == 200 ? engine_->last_request.media[0].bytes : response.body;
+  };
+  const std::string black = R"({"image": {"rgba_background_color": [0, 0, 0]}})";
+  EXPECT_NE(pixels("alpha.png", black), pixels("alpha.png", "{}"));
+  EXPECT_EQ(pixels("alpha.png", R"({"image": {"image_mode": "RGB", "max_pixels": 512}, "other": {}})"),
+            pixels("alpha.png", "{}"));
+}
+
+TEST_F(ImagesTest, AUuidStandsForAnEarlierImage) {
+  serve_images();
+  const auto ask = [&](json::object part) {
+    const http::Response response = post("/v1/chat/completions", chat({user(json::array{std::move(part)})}));
+    return response.status == 200 ? engine_->last_request.media[0].bytes : response.body;
+  };
+  json::object whole = image(url_of("rgb.png"));
+  whole["uuid"] = "waves";
+  const json::object name{{"type", "image_url"}, {"image_url", json::object()}, {"uuid", "waves"}};
+  EXPECT_THAT(ask(name), HasSubstr("Cache miss for image at index 0 but data is not provided"));
+  const std::string pixels = ask(whole);
+  EXPECT_EQ(ask(name), pixels);
+  EXPECT_THAT(ask({{"type", "image_url"}, {"image_url", json::object()}, {"uuid", std::string(257, 'x')}}),
+              HasSubstr("messages[0].content[0].uuid: must have at most 256 bytes"));
+}
+
+TEST_F(ImagesTest, ABeamSearchKeepsTheImages) {
+  serve_images();
+  json::object body = json::parse(chat({user(json::array{image(url_of("rgb.png"))})})).as_object();
+  for (const auto& [field, value] : json::object{{"use_beam_search", true}, {"n", 2}, {"max_tokens", 3}})
+    body[field] = value;
+  const json::object answer = reply("/v1/chat/completions", json::serialize(body));
+  EXPECT_EQ(answer.at("choices").as_array().size(), 2U);
+  const Request& request = engine_->last_request;  // of the last step
+  EXPECT_EQ(request.media.size(), 5U);
+  EXPECT_EQ(std::ssize(request.prompt), answer.at("usage").at("prompt_tokens").as_int64() + 2);
+  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
+}
+
 // Models for which all tiles of an image form one MediaPart.
 class TiledImageTest : public ImagesTest,
                        public testing::WithParamInterface<std::pair<const char*, media::PinnedTileRule>> {};
@@ -260,7 +303,7 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
     EXPECT_EQ(error.at("param").as_string(), "messages[0].content[1].image_url") << url.substr(0, 60);
     EXPECT_THAT(std::string(error.at("message").as_string()), HasSubstr(message));
   };
-  expect("https://example.org/cat.png", "need a server with --allowed-media-domains");
+  expect("https://127.0.0.1/cat.png", "127.0.0.1 has no public address");
   expect("file:///etc/passwd", "need a server with --allowed-local-media-path");
   expect("cat.png", "must be a data: URL in base64");
   expect("data:image/png,raw", "must be a data: URL in base64");
@@ -409,8 +452,8 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
   expect(input(long_sound), audio, "the sound has 2.6 seconds, but the model accepts at most 2");
   expect({{"type", "input_audio"}, {"input_audio", json::object()}},
          "messages[0].content[1].input_audio.data", "is missing");
-  expect({{"type", "audio_url"}, {"audio_url", "https://example.org/a.wav"}},
-         "messages[0].content[1].audio_url", "need a server with --allowed-media-domains");
+  expect({{"type", "audio_url"}, {"audio_url", "https://127.0.0.1/a.wav"}},
+         "messages[0].content[1].audio_url", "--allowed-media-domains 127.0.0.1");
   expect({{"type", "image_url"}, {"image_url", "data:image/png;base64,TWFu"}},
          "messages[0].content[1].image_url", "demo takes sound and no images");
 }

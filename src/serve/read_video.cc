@@ -86,13 +86,43 @@ class VideoParts {
   std::vector<MediaPart> parts_;
 };
 
-// Makes parts from all frames of the list. As in vLLM, frames are not sampled.
+// The positions of a list's images in the video from which the client has taken them.
+struct SourceFrames {
+  int frames = 0;
+  std::vector<int> indices;
+};
+
+// Returns an error if the options of the request do not fit a list of `count` images.
+Result<SourceFrames> source_frames(const media::FrameList& list, int count) {
+  SourceFrames source{.frames = list.source_frames > 0 ? list.source_frames : count, .indices = list.indices};
+  if (source.frames < count)
+    return invalid(
+        "",
+        "media_io_kwargs.video.total_num_frames is {}, but the list has {} images: it must be at least "
+        "the number of images",
+        source.frames, count);
+  if (source.indices.empty())
+    for (int i = 0; i < count; ++i) source.indices.push_back(i);
+  if (std::ssize(source.indices) != count)
+    return invalid(
+        "",
+        "media_io_kwargs.video.frames_indices has {} indices, but the list has {} images: both must be "
+        "equal",
+        source.indices.size(), count);
+  if (source.indices.front() < 0 || !std::ranges::is_sorted(source.indices))
+    return invalid("", "media_io_kwargs.video.frames_indices must be ascending and not negative");
+  return source;
+}
+
+// Makes parts from the first images of the list, or from all. As in vLLM, frames are not sampled.
 Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoParts& parts) {
-  const auto count = std::ranges::count(list, ',') + 1;
+  auto count = std::ranges::count(list, ',') + 1;
+  if (rule.list.frames > 0) count = std::min<std::ptrdiff_t>(count, rule.list.frames);
   if (count > rule.frames_max)
     return invalid("", "the video has {} frames, but at most {} are allowed", count, rule.frames_max);
-  media::VideoHead head{.frames = static_cast<int>(count), .fps = rule.loader_fps > 0 ? rule.loader_fps : 1};
-  for (int i = 0; i < head.frames; ++i) {
+  TRY(const SourceFrames source, source_frames(rule.list, static_cast<int>(count)));
+  media::VideoHead head{.frames = source.frames, .fps = rule.loader_fps > 0 ? rule.loader_fps : 1};
+  for (int i = 0; i < static_cast<int>(count); ++i) {
     const std::size_t comma = std::min(list.find(','), list.size());
     TRY(const std::string file, decode_base64(list.substr(0, comma)));
     auto frame = media::decode_image(std::as_bytes(std::span(file)), media::kFramePixelsMax);
@@ -100,9 +130,7 @@ Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoP
     if (i == 0) {
       head.width = frame->width;
       head.height = frame->height;
-      std::vector<int> all(static_cast<std::size_t>(count));
-      for (int k = 0; k < head.frames; ++k) all[static_cast<std::size_t>(k)] = k;
-      TRY_VOID(parts.begin(head, std::move(all)));
+      TRY_VOID(parts.begin(head, source.indices));
     }
     if (frame->width != head.width || frame->height != head.height)
       return invalid(

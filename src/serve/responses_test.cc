@@ -260,10 +260,21 @@ TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
   EXPECT_EQ(pending.at("status"), "queued");
   const std::string id(pending.at("id").as_string());
   EXPECT_EQ(json::parse(get(id).body).at("status"), "queued");
-  EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 200);
-  EXPECT_TRUE(eventually([&] { return json::parse(get(id).body).at("status") == "cancelled"; }));
+  const auto cancel = [&] { return json::parse(post(std::string(kPath) + "/" + id + "/cancel", "").body); };
+  EXPECT_EQ(cancel().at("status"), "cancelled");
+  EXPECT_TRUE(eventually([&] { return json::parse(get(id).body).as_object().contains("usage"); }));
+  EXPECT_EQ(engine_->running(), 0);
+  EXPECT_EQ(json::parse(get(id).body).at("status"), "cancelled");
+  EXPECT_EQ(cancel(), json::parse(get(id).body)) << "a second cancel changes nothing";
+}
+
+TEST_F(ResponsesTest, ADeletedResponseEndsAndStaysDeleted) {
+  serve([](const Request&, int) { return Script{.tokens = bytes_of("a"), .hang = true}; });
+  const std::string id(respond(R"("input":"Hi","background":true)").at("id").as_string());
+  EXPECT_EQ(client().request("DELETE", std::string(kPath) + "/" + id)->status, 200);
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
-  EXPECT_EQ(post(std::string(kPath) + "/" + id + "/cancel", "").status, 400) << "it is over";
+  EXPECT_TRUE(eventually([&] { return client().get("/load")->body.contains(R"("server_load":0)"); }));
+  EXPECT_EQ(get(id).status, 404);
 }
 
 // Vercel's AI SDK sends the items of earlier responses by their ids.
@@ -300,6 +311,7 @@ TEST_F(ResponsesTest, ListsTheItemsOfItsInput) {
   EXPECT_EQ(all.at("data").at(0).at("content").at(0).at("text"), "Hi");
   EXPECT_EQ(all.at("data").at(1).at("role"), "assistant");
   EXPECT_EQ(all.at("last_id"), "own");
+  EXPECT_NE(all.at("first_id"), json::parse(get(id).body).at("output").at(0).at("id"));
   EXPECT_EQ(list("").at("first_id"), "own") << "the newest is first";
   EXPECT_EQ(list("?order=asc"), all) << "ids stay";
   const json::object page = list("?order=asc&limit=1&after=" + std::string(all.at("first_id").as_string()));

@@ -145,20 +145,8 @@ TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
 }
 
 TEST_F(ResponsesToolsTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
-  // A call of more than 1 KiB is sent in pieces. Lengths differ, so that a step also has the end of the call
-  // and the text after it.
   int length = 1100;
-  serve(
-      [&](const Request&, int) {
-        const std::string value(static_cast<std::size_t>(length), 'a');
-        const std::string call =
-            R"(<tool_call>{"name":"f","arguments":{"x":")" + value + R"("}}</tool_call>Done.)";
-        return Script{.tokens = ending(call), .tokens_per_step = 40};
-      },
-      [](ServeOptions& options, http::ServerOptions&) {
-        options.rules.max_model_len = 4000;
-        options.rules.tool_dialect = grammar::tool_dialect("hermes");
-      });
+  serve_long_call(length);
   for (; length < 1140; ++length) {
     std::string pieces, text;
     std::vector<std::string> items;

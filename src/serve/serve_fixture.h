@@ -52,6 +52,22 @@ class ServeTest : public ::testing::Test {
     serve([text](const Request&, int) { return Script{.tokens = ending(text)}; });
   }
 
+  // Each answer is a call whose argument has `length` characters, and "Done." after it. A call of more than 1 KiB is sent in
+  // pieces. With several lengths, a step also has the end of the call and the text after it.
+  void serve_long_call(const int& length) {
+    serve(
+        [&length](const Request&, int) {
+          const std::string value(static_cast<std::size_t>(length), 'a');
+          const std::string call =
+              R"(<tool_call>{"name":"f","arguments":{"x":")" + value + R"("}}</tool_call>Done.)";
+          return Script{.tokens = ending(call), .tokens_per_step = 40};
+        },
+        [](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 4000;
+          options.rules.tool_dialect = grammar::tool_dialect("hermes");
+        });
+  }
+
   void serve_text_with_reasoning(std::string text) {
     serve([text](const Request&, int) { return Script{.tokens = ending(text)}; },
           [](ServeOptions& options, http::ServerOptions&) {

@@ -179,6 +179,8 @@ TEST_F(ServeTest, RoutesOfVllmThatAreMissingSayWhy) {
   EXPECT_EQ(weights.status, 404);
   EXPECT_THAT(weights.body, HasSubstr("/weight_info"));
   EXPECT_THAT(post("/update_weights", "{}").body, HasSubstr("needs a server with --server-dev-mode"));
+  EXPECT_THAT(post("/start_profile", "").body, HasSubstr("needs a server with --profiler-config"));
+  EXPECT_THAT(post("/v1/load_lora_adapter", "{}").body, HasSubstr("--allow-runtime-lora-updating"));
   EXPECT_THAT(client().get("/v1/realtime").value().body, HasSubstr("WebSockets"));
 }
 

@@ -16,6 +16,7 @@
 #include "serve/live_feed.h"
 #include "serve/live_generations.h"
 #include "serve/mcp/threads.h"
+#include "serve/media_store.h"
 #include "serve/metrics.h"
 #include "serve/openai/response_store.h"
 #include "serve/sagemaker_sessions.h"
@@ -33,6 +34,7 @@ namespace octavo {
 struct Fetchers {
   WorkerPool pool;
   mcp::Threads mcp;
+  MediaStore media{};
 
   void stop() {
     pool.stop();

@@ -295,7 +295,13 @@ class Joiner {
     if (format_.block_rows > 0 && codes_are_fp8(m) && count > 1) {
       m.scale_rows = format_.block_rows;
       m.scale_cols = format_.block_cols;
-      TRY_VOID(check_shape(m.scales, {ceil_div(rows, m.scale_rows), ceil_div(cols, m.scale_cols)}));
+      const std::int64_t chunks =
+          format_.qkv_chunks > 0 && base.ends_with("qkv_proj") ? format_.qkv_chunks : 1;
+      const std::int64_t in_chunks = chunks * ceil_div(ceil_div(rows, chunks), m.scale_rows);
+      // Some files have scales for the matrix as a whole.
+      const bool whole = grid[0] == ceil_div(rows, m.scale_rows);
+      if (!whole && rows % chunks == 0) m.chunk_rows = rows / chunks;
+      TRY_VOID(check_shape(m.scales, {whole ? grid[0] : in_chunks, ceil_div(cols, m.scale_cols)}));
     } else if (count == 1) {
       m.scale_rows = rows;
       m.scale_cols = cols;

@@ -28,6 +28,9 @@ struct PackedFormat {
   // fp8, compressed-tensors: size of the blocks that share a scale; 0: no blocks
   std::int64_t block_rows = 0;
   std::int64_t block_cols = 0;
+  // fp8: number of chunks of equal size in the rows of matrices called qkv_proj; 0: not in chunks. If a chunk
+  // does not consist of complete blocks, its last block is smaller.
+  std::int64_t qkv_chunks = 0;
 };
 
 // Describes how a matrix of small integers (items) is stored. A word is 32 bits, little-endian, or one
@@ -80,10 +83,17 @@ struct PackedMatrix {
   // scale_group_stride.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
+  // if not 0, blocks of rows start anew after each chunk of this number of rows
+  std::int64_t chunk_rows = 0;
   // NVFP4: one scale for the whole matrix. All e4m3 scales are multiplied by it, or divided if
   // global_divides.
   StoredTensor global_scale = {};
   bool global_divides = false;
+
+  std::int64_t scale_row(std::int64_t row) const {
+    if (chunk_rows == 0) return row / scale_rows;
+    return row / chunk_rows * ((chunk_rows + scale_rows - 1) / scale_rows) + row % chunk_rows / scale_rows;
+  }
 };
 
 // Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such tensors, with

@@ -86,7 +86,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::span of_row(codes + row * cols, static_cast<std::size_t>(cols));
       if (tensor.encoding == Encoding::fp8 && any_nan(of_row)) nan = true;
-      const std::int64_t scale_row = row / m.scale_rows;
+      const std::int64_t scale_row = m.scale_row(row);
       for (std::int64_t i = 0; i < groups; ++i) {
         const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
         const auto index = static_cast<std::size_t>(row * groups + i);

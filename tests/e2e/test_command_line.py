@@ -31,6 +31,15 @@ def test_generate_is_repeatable_and_takes_suffixes():
     assert small.stdout == plain.stdout
 
 
+@pytest.mark.parametrize("variable", ["VLLM_LOGGING_LEVEL", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"])
+def test_an_error_names_the_variable_that_sets_the_flag(variable):
+    flag = {"VLLM_LOGGING_LEVEL": "--log-level", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "--allow-runtime-lora-updating"}[variable]
+    for given in ([], [f"{flag}=wrong"]):
+        done = subprocess.run([OCTAVO, "serve", *given], env=os.environ | {variable: "maybe"}, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 2 and flag in done.stderr
+        assert (variable in done.stderr) == (not given), done.stderr
+
+
 def test_dummy_weights_need_no_files(tmp_path):
     for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(f"models/demo/{file}", tmp_path)

@@ -95,6 +95,13 @@ def test_background_and_cancel(client, model):
     assert now.status in ("cancelled", "incomplete")
 
 
+def test_a_background_stream_is_read_again(client, model):
+    events = list(client.responses.create(model=model, input="Tell me a story", background=True, stream=True, max_output_tokens=20))
+    assert events[-1].type in ("response.completed", "response.incomplete")
+    rest = list(client.responses.retrieve(events[0].response.id, stream=True, starting_after=events[1].sequence_number))
+    assert rest == events[2:]
+
+
 def test_mistakes_are_400_and_name_the_field(client, model):
     with pytest.raises(openai.BadRequestError) as error:
         client.responses.create(model=model, input=[{"role": "user", "content": [

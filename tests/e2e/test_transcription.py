@@ -126,7 +126,8 @@ def test_many_at_once_say_the_same(base):
     ({"file": ("a.wav", tone(601, 1000))}, "longer than 600 seconds"),
     ({"language": "xx"}, "language: must be one of en, zh, de, es"),
     ({"response_format": "srt", "stream": True}, "cannot be streamed"),
-    ({"response_format": "diarized_json"}, "response_format: must be json"),
+    ({"response_format": "diarized_json"}, "names the speakers"),
+    ({"stream": True, "extra_body": {"use_beam_search": True, "n": 2}}, "not currently supported with beam search"),
     ({"prompt": "<|endoftext|>"}, "special tokens"),
 ])
 def test_bad_requests_say_why(client, change, says):
@@ -140,10 +141,18 @@ def test_another_model_is_not_found(client):
         transcribe(client, model="other")
 
 
-def test_texts_alone_are_refused(client):
-    with pytest.raises(openai.BadRequestError, match="/v1/audio/transcriptions"):
+def test_beams(client):
+    one = transcribe(client, extra_body={"max_completion_tokens": 12, "use_beam_search": True, "n": 1})
+    several = transcribe(client, extra_body={"max_completion_tokens": 12, "use_beam_search": True, "n": 4})
+    assert one.text and several.text
+    without = transcribe(client, extra_body={"max_completion_tokens": 12, "n": 4, "hotwords": "chirp"})
+    assert without.text == transcribe(client, extra_body={"max_completion_tokens": 12}).text
+
+
+def test_routes_for_texts_are_not_found(client):
+    with pytest.raises(openai.NotFoundError, match="/v1/audio/transcriptions"):
         client.completions.create(model="hear", prompt="Hello", max_tokens=2)
-    with pytest.raises(openai.BadRequestError):
+    with pytest.raises(openai.NotFoundError):
         client.chat.completions.create(model="hear", messages=[{"role": "user", "content": "Hello"}])
 
 

@@ -109,7 +109,7 @@ def test_errors_are_400_and_name_the_part(base):
         (video(f"data:video/jpeg;base64,{small},%%%%"), "not a base64 character"),
         (video("data:video/jpeg;base64," + ",".join([small] * 800)), "the video has 800 frames, but at most 768 are allowed"),
         (video("data:video/jpeg;base64," + ",".join([small] * 200)), "the context of 512 tokens allows"),
-        (video("http://127.0.0.1/x.mp4"), "need a server with --allowed-media-domains"),
+        (video("http://127.0.0.1/x.mp4"), "start the server with --allowed-media-domains 127.0.0.1"),
         (video("data:video/mp4;base64,%%%%"), "not a base64 character"),
     ]:
         with pytest.raises(openai.BadRequestError) as error:
@@ -120,6 +120,41 @@ def test_errors_are_400_and_name_the_part(base):
         ask(base, frames(0, 1), frames(0, 1))
     with pytest.raises(openai.BadRequestError, match="texts must not contain this token"):
         ask(base, frames(0, 1), text("<|video_pad|>"))
+
+
+def test_options_of_a_request_choose_the_frames(base):
+    def tokens(part, **options):
+        return ask(base, part, text("Hm?"), extra_body={"media_io_kwargs": {"video": options}}).usage.prompt_tokens
+
+    assert tokens(frames(0, 1, 2, 3), num_frames=2) == tokens(frames(0, 1)) < tokens(frames(0, 1, 2, 3))
+    assert tokens(frames(0, 1), fps=2, frames_indices=[4, 9], total_num_frames=20, video_backend="opencv") == tokens(frames(0, 1))
+    for options, message in [
+        ({"frames_indices": [1]}, "frames_indices has 1 indices, but the list has 2 images"),
+        ({"frames_indices": [2, 1]}, "must be ascending"),
+        ({"total_num_frames": 1}, "total_num_frames is 1, but the list has 2 images"),
+        ({"num_frames": "many"}, "media_io_kwargs.video.num_frames"),
+        ({"fps": -1}, "media_io_kwargs.video.fps"),
+    ]:
+        with pytest.raises(openai.BadRequestError, match=message):
+            tokens(frames(0, 1), **options)
+
+
+@needs_files
+def test_options_of_a_request_choose_the_frames_of_a_file(base):
+    def tokens(**options):
+        return ask(base, file("h264.mp4"), text("Hm?"), extra_body=options).usage.prompt_tokens
+
+    fewer = tokens(media_io_kwargs={"video": {"num_frames": 2}})
+    assert fewer == tokens(mm_processor_kwargs={"num_frames": 2}) < tokens()
+
+
+def test_times_of_frames_follow_their_indices():
+    """The prompt of Qwen3-VL contains the time of each pair of frames."""
+    with serve("--model", str(CASES / "qwen3_vl"), "--served-model-name", "see") as server:
+        def prompt(**options):
+            return ask(server, frames(0, 1, 2, 3), text("Hm?"),
+                       extra_body={"media_io_kwargs": {"video": {"fps": 10, **options}}, "return_token_ids": True}).prompt_token_ids
+        assert prompt() == prompt(frames_indices=[0, 1, 2, 3]) != prompt(frames_indices=[0, 100, 200, 300], total_num_frames=400)
 
 
 @needs_files

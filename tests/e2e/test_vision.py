@@ -112,7 +112,7 @@ def test_errors_are_400_and_name_the_part(client):
     for part, message in [
         (broken, "the PNG image is damaged"),
         ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not a base64 character"),
-        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "need a server with --allowed-media-domains"),
+        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "start the server with --allowed-media-domains 127.0.0.1"),
         ({"type": "video_url", "video_url": {"url": "data:,"}}, "takes images and no videos"),
         ({"type": "film"}, "text, thinking, image_url, video_url, audio_url"),
     ]:
@@ -120,6 +120,17 @@ def test_errors_are_400_and_name_the_part(client):
         assert message in str(error) and "messages[0].content[1]" in error.param
     with pytest.raises(openai.BadRequestError, match="At most 3 image"):
         ask(client, [{"role": "user", "content": [image("rgb.png")] * 4}])
+
+
+def test_beam_search_of_an_image(client):
+    messages = [{"role": "user", "content": [text(QUESTION), image("rgb.png")]}]
+    fields = {"extra_body": {"use_beam_search": True, "length_penalty": 0, "ignore_eos": True, "return_token_ids": True}, "logprobs": True}
+    def beams(n):
+        return client.chat.completions.create(model="see", messages=messages, max_tokens=6, n=n, **fields).choices
+    greedy = ask(client, messages, max_tokens=6, extra_body={"ignore_eos": True, "return_token_ids": True}).choices[0]
+    assert beams(1)[0].token_ids == greedy.token_ids
+    scores = [sum(token.logprob for token in choice.logprobs.content) for choice in beams(4)]
+    assert len(set(scores)) == 4 and scores == sorted(scores, reverse=True)
 
 
 def test_tokenize_counts_images(base):

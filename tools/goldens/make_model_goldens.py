@@ -878,6 +878,123 @@ def puzzle(config):
 
 
 # name: (config class, model class, configuration, options)
+def minimax_m3(config):
+    """Returns the configuration as MiniMax writes it."""
+    renamed = dict(sparse_num_index_heads="index_n_heads", sparse_index_dim="index_head_dim", sparse_block_size="index_block_size",
+                   sparse_topk_blocks="index_topk_blocks", sparse_local_block="index_local_blocks")
+    sparse = {name: config.pop(own) for name, own in renamed.items()}
+    sparse |= dict(use_sparse_attention=True, sparse_score_type="max", sparse_init_block=0,
+                   sparse_attention_freq=[int(kind == "minimax_m3_sparse") for kind in config.pop("layer_types")])
+    freq = [int(kind == "sparse") for kind in config.pop("mlp_layer_types")]
+    rope = config.pop("rope_parameters")
+    return dict(config, architectures=["MiniMaxM3SparseForCausalLM"], model_type="minimax_m3_text", rope_theta=rope["rope_theta"],
+                partial_rotary_factor=rope["partial_rotary_factor"], hidden_act="swigluoai", moe_layer_freq=freq,
+                sparse_attention_config=sparse, n_shared_experts=1, scoring_func="sigmoid", use_routing_bias=True)
+
+
+def decided_m3(model, generator):
+    """Norms store their weight minus 1."""
+    biased_routers(model, generator)
+    decided_routers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("norm.weight"):
+                p.sub_(1)
+
+
+def minimax_m3_tensors(tensors):
+    """Returns the tensors with MiniMax's names."""
+    stored = {}
+    for name, t in tensors.items():
+        name = re.sub(r"\.mlp\.(gate\.weight|experts|shared_experts)", r".block_sparse_moe.\1", name.replace("self_attn.indexer.", "self_attn.index_"))
+        name = name.replace("mlp.gate.e_score", "block_sparse_moe.e_score")
+        if name.endswith("experts.gate_up_proj"):
+            for e, (gate, up) in enumerate(matrix.chunk(2) for matrix in t):
+                stored |= {name.replace("gate_up_proj", f"{e}.w1.weight"): gate.clone(), name.replace("gate_up_proj", f"{e}.w3.weight"): up.clone()}
+        elif name.endswith("experts.down_proj"):
+            stored |= {name.replace("down_proj", f"{e}.w2.weight"): matrix.clone() for e, matrix in enumerate(t)}
+        elif name.endswith("gate_up_proj.weight"):
+            stored |= {name.replace("gate_up", half): matrix.clone() for half, matrix in zip(("gate", "up"), t.chunk(2))}
+        else:
+            stored[name] = t
+    return stored
+
+
+def decided_mimo(model, generator):
+    biased_routers(model, generator)
+    decided_routers(model, generator)
+
+
+MIMO_BLOCK = (32, 32)
+
+
+def mimo_v2_chunks(tensors, prefix, chunks):
+    """Returns the rows of queries, keys and values in chunks, and the packed tensors of each chunk."""
+    parts = [tensors[f"{prefix}{letter}_proj.weight"].float().chunk(chunks) for letter in "qkv"]
+    return [packers.fp8(torch.cat(rows).numpy(), MIMO_BLOCK, name="weight_scale_inv") for rows in zip(*parts)]
+
+
+def mimo_v2_on_grid(model, generator):
+    """Rounds queries, keys and values to the numbers of their chunks in fp8."""
+    biased_routers(model, generator)
+    tensors, chunks = dict(model.named_parameters()), model.config.num_key_value_heads
+    with torch.no_grad():
+        for i in range(model.config.num_hidden_layers):
+            prefix = f"model.layers.{i}.self_attn."
+            made = [torch.tensor(numbers) for _, numbers in mimo_v2_chunks(tensors, prefix, chunks)]
+            sizes = [tensors[f"{prefix}{letter}_proj.weight"].shape[0] // chunks for letter in "qkv"]
+            for letter, rows in zip("qkv", zip(*(chunk.split(sizes) for chunk in made))):
+                tensors[f"{prefix}{letter}_proj.weight"].copy_(torch.cat(rows))
+
+
+def mimo_v2_tensors(tensors, chunks=0):
+    """Joins queries, keys and values, in chunks of fp8 if `chunks` is not 0."""
+    stored = {name: t for name, t in tensors.items() if not re.search(r"self_attn\.[qkv]_proj", name)}
+    for name in tensors:
+        if not name.endswith("q_proj.weight"):
+            continue
+        prefix = name.removesuffix("q_proj.weight")
+        joined = prefix + "qkv_proj."
+        if chunks == 0:
+            stored[joined + "weight"] = torch.cat([tensors[f"{prefix}{letter}_proj.weight"] for letter in "qkv"])
+            continue
+        packed = [of_chunk for of_chunk, _ in mimo_v2_chunks(tensors, prefix, chunks)]
+        for part in ("weight", "weight_scale_inv"):
+            stored[joined + part] = torch.cat([of_chunk[part] for of_chunk in packed])
+    return stored
+
+
+def mimo_v2(config):
+    return dict(published_mimo_v2(config), architectures=["MiMoV2ForCausalLM"], model_type="mimo_v2", attention_projection_layout="fused_qkv")
+
+
+def mimo_v2_fp8(config):
+    return dict(mimo_v2(config), quantization_config=dict(quant_method="fp8", weight_block_size=list(MIMO_BLOCK)))
+
+
+def decided_pangu(model, generator):
+    biased_routers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("param_sink_key"):
+                p.copy_(torch.randn(p.shape, generator=generator))
+
+
+def decided_alice(model, generator):
+    """Mixtures of sources that differ, states that decay slowly, and routers that decide."""
+    biased_routers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("res_norm_weight"):
+                p.add_(1)
+            elif name.endswith("res_proj.weight"):
+                p.mul_(2)
+            elif name.endswith("a_log_bias"):
+                p.sub_(2)
+            elif name.endswith("norm.weight") and "o_norm" not in name:
+                p.sub_(1)
+
+
 CASES = {
     "llama": ("Llama", dict(BASE, num_key_value_heads=4), {}),
     "llama-f32": ("Llama", SMALL, dict(store=torch.float32)),
@@ -1344,6 +1461,35 @@ CASES = {
         dict(block_type="attention"), dict(block_type="moe", moe_shared_expert_intermediate_size=40)]), dict(weights=biased_routers, config=puzzle)),
     "step1": ("Step1", dict(vocab_size=VOCAB, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=6, num_attention_groups=2, max_seq_len=256,
                             rms_norm_eps=1e-5, attention_bias=False, tie_word_embeddings=False, pad_token_id=0, bos_token_id=1, eos_token_id=2), {}),
+    "alice_ai": ("AliceAI", dict(SMALL, num_hidden_layers=5, head_dim=24, rms_norm_eps=1e-5, linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16,
+                                 linear_value_head_dim=16, linear_conv_kernel_dim=4, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=40,
+                                 shared_expert_intermediate_size=56, block_attn_res_block_size=2, norm_topk_prob=True,
+                                 rope_parameters=dict(rope_type="default", rope_theta=5e3, partial_rotary_factor=0.5),
+                                 layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"]),
+                 dict(weights=decided_alice)),
+    "hrm_text": ("HrmText", dict(vocab_size=VOCAB, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, head_dim=24, H_cycles=2, L_cycles=2,
+                                 embedding_scale=8.0, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2), {}),
+    "longcat_flash_ngram": ("LongcatFlashNgram", dict(
+        vocab_size=VOCAB, hidden_size=48, num_layers=2, num_attention_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, head_dim=8, v_head_dim=32,
+        ffn_hidden_size=64, expert_ffn_hidden_size=40, n_routed_experts=4, zero_expert_num=3, moe_topk=3, routed_scaling_factor=1.5, max_position_embeddings=256, pad_token_id=0,
+        bos_token_id=1, eos_token_id=57, ngram_vocab_size_ratio=1.5, emb_neighbor_num=4, emb_split_num=2), dict(weights=decided_longcat, tensors=real_experts(4))),
+    "mimo_v2": ("MiMoV2Flash", dict(BASE, num_hidden_layers=3, head_dim=48, v_head_dim=32, moe_intermediate_size=24, n_routed_experts=3, num_experts_per_tok=2, sliding_window=12,
+                                    layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+                dict(weights=decided_mimo, config=mimo_v2, tensors=mimo_v2_tensors)),
+    "mimo_v2-chunks": ("MiMoV2Flash", dict(BASE, num_hidden_layers=3, head_dim=48, v_head_dim=24, moe_intermediate_size=24, n_routed_experts=3, num_experts_per_tok=2, sliding_window=12,
+                                           layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+                       dict(store=torch.float32, weights=mimo_v2_on_grid, config=mimo_v2_fp8, tensors=lambda tensors: mimo_v2_tensors(tensors, BASE["num_key_value_heads"]))),
+    "minimax_m3": ("MiniMaxM3VLText", dict(BASE, num_hidden_layers=3, head_dim=24, rotary_dim=12, dense_intermediate_size=96, intermediate_size=40, shared_intermediate_size=56,
+                                           num_local_experts=5, num_experts_per_tok=2, index_n_heads=2, index_head_dim=16, index_block_size=4, index_topk_blocks=3, index_local_blocks=1,
+                                           rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5),
+                                           layer_types=["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"], mlp_layer_types=["dense", "sparse", "sparse"]),
+                   dict(model="MiniMaxM3VLForCausalLM", weights=decided_m3, config=minimax_m3, tensors=minimax_m3_tensors)),
+    "pangu_pro": ("PanguProMoEV2", dict(BASE, num_hidden_layers=3, rms_norm_eps=1e-5, qk_nope_dim=16, qk_rope_dim=8, v_channels=16, param_sink_number=5, param_sink_with_value=True,
+                                        qkv_bias=True, moe_intermediate_size=24, num_experts=5, n_routed_experts=5, n_shared_experts=2, num_experts_per_tok=2, n_group=1, topk_group=1,
+                                        norm_topk_prob=True, routed_scaling_factor=1.5, first_k_dense_replace=1, sandwich_norm=True, router_enable_expert_bias=True,
+                                        num_nextn_predict_layers=0),
+                  dict(weights=decided_pangu, tensors=lambda tensors: {name.replace("mlp.gate.e_score", "mlp.e_score"): t for name, t in tensors.items()})),
+    "iquest_loopcoder": ("IQuestLoopCoder", dict(SMALL, rms_norm_eps=1e-5, rope_theta=5e3, loop_num=3, loop_window_size=9), {}),
     "olmo-clip": ("Olmo", dict(BASE, clip_qkv=0.7), {}),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),

@@ -41,6 +41,7 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+import encoder_vision_cases
 import more_vision_cases
 import similar_vision_cases
 
@@ -585,7 +586,7 @@ def make(directory, case):
         return
     torch.manual_seed(0)
     os.makedirs(directory)
-    make_files, parts_of = next(both for kind, both in KINDS.items() if kind in case)
+    make_files, parts_of = case.get("kind") or next(both for kind, both in KINDS.items() if kind in case)
     images, processor = make_files(directory, case)
     paths = write_pictures(directory, all_formats=case.get("processor") is not None)
     golden = {}
@@ -645,7 +646,7 @@ def make(directory, case):
 
 def main():
     base = sys.modules[__name__]
-    CASES.update(similar_vision_cases.cases(base) | more_vision_cases.cases(base))
+    CASES.update(similar_vision_cases.cases(base) | more_vision_cases.cases(base) | encoder_vision_cases.cases(base))
     out, wanted = sys.argv[1], sys.argv[2:] or CASES
     for name in wanted:
         directory = os.path.join(out, name)

@@ -100,7 +100,7 @@ class Phi4Vision(transformers.Lfm2VlForConditionalGeneration):
 
 
 class PatchImages:
-    """The image processor of Phi-4-reasoning-vision: as many patches as the image has, within limits."""
+    """The image processor of Phi-4-reasoning-vision: the number of patches is that of the image, within limits."""
     patch_size, min_num_patches, max_num_patches, encoder_patch_size = 6, 20, 60, 6
 
     def __call__(self, images, return_tensors="pt"):

@@ -89,11 +89,11 @@ class Decoder(nn.Module):
 
 
 class OwnForCausalLM(PreTrainedModel):
-    layer_class = None
+    layer_class, decoder_class = None, Decoder
 
     def __init__(self, config):
         super().__init__(config)
-        self.model = Decoder(config, self.layer_class)
+        self.model = self.decoder_class(config, self.layer_class)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 

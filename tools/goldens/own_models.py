@@ -5,6 +5,7 @@ import copy
 
 import torch
 from own_decoders import *  # noqa: F403
+from own_latest import *  # noqa: F403
 from torch import nn
 from torch.nn import functional as F
 from transformers import DeepseekV3ForCausalLM, LlamaConfig, LlamaForCausalLM, PretrainedConfig, PreTrainedModel, Step3p7TextConfig, Step3p7TextModel

@@ -225,11 +225,16 @@ Result<> ImageEncoder::reserve(const Room& needed) {
 
 void ImageEncoder::upload_grid() {
   const int across = grid_.columns * input_.merge, merged = input_.square();
-  std::vector<std::int32_t> axes = grid_.patch_rows, positions(static_cast<std::size_t>(class_tokens()), 0),
-                            starts;
-  axes.insert(axes.end(), grid_.patch_columns.begin(), grid_.patch_columns.end());
+  // RoPE does not rotate class tokens; their position is (0, 0), and that of the first patch is (1, 1).
+  std::vector<std::int32_t> axes;
+  for (const std::vector<std::int32_t>* axis : {&grid_.patch_rows, &grid_.patch_columns}) {
+    axes.insert(axes.end(), static_cast<std::size_t>(class_tokens()), 0);
+    for (const std::int32_t index : *axis) axes.push_back(index + (class_tokens() > 0 ? 1 : 0));
+  }
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(class_tokens())), starts;
+  std::iota(positions.begin(), positions.end(), 0);
   const auto indices = [&](int seen, int all) {
-    if (input_.whole_last) return stretched_indices(seen, all);
+    if (input_.hides_padding) return stretched_indices(seen, all);
     std::vector<int> as_they_are(static_cast<std::size_t>(all));
     std::iota(as_they_are.begin(), as_they_are.end(), 0);
     return as_they_are;
@@ -262,6 +267,9 @@ void ImageEncoder::upload_grid() {
                               ? stretched_positions(position_table_, input_.grid.side, tower_.spec.dim, down,
                                                     across, input_.grid.stretch)
                               : added_positions(position_table_, tower_.spec.dim, down, across);
+    // class tokens have no positions
+    position_embeddings.insert(position_embeddings.begin(),
+                               static_cast<std::size_t>(class_tokens() * tower_.spec.dim), 0.0F);
     upload(memory_.position_embeddings, DType::f32, position_embeddings);
   }
   stream.synchronize();
@@ -329,7 +337,7 @@ void ImageEncoder::begin_square(const Square& square, Buffer encoded) {
 
 Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) {
   const DType act = tower_.activation;
-  const std::int64_t n = std::ssize(rows) / tower_.spec.dim;
+  const std::int64_t columns = input_.projector_columns(tower_.spec.dim), n = std::ssize(rows) / columns;
   std::vector<std::byte> numbers(rows.size() * size_of(act));
   for (std::size_t i = 0; i < rows.size(); ++i) put_number(numbers.data(), act, i, rows[i]);
   std::vector<float> out(static_cast<std::size_t>(n * input_.out_dim));
@@ -337,7 +345,7 @@ Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) 
   Stream& stream = *backend_.stream;
   TRY(const Buffer x, device.allocate(numbers.size()));
   TRY(const Buffer y, device.allocate(out.size() * sizeof(float)));
-  const View from = x.view(act, {n, tower_.spec.dim}), to = y.view(DType::f32, {n, input_.out_dim});
+  const View from = x.view(act, {n, columns}), to = y.view(DType::f32, {n, input_.out_dim});
   device.upload(stream, from, numbers.data());
   decoder_->project_rows(from, to);
   device.download(stream, out.data(), to);
@@ -356,7 +364,7 @@ void ImageEncoder::start(const Square& picture, int frames) {
   for (std::size_t g = 0; g < plans_.size(); ++g)
     groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
   batch_ = {.positions = memory_.positions.view(DType::i32, {n}),
-            .axes = memory_.axes.view(DType::i32, {2, patches}),
+            .axes = memory_.axes.view(DType::i32, {2, n}),
             .groups = groups_,
             .patches = input};
   if (input_.has_positions())

@@ -43,8 +43,8 @@ class ImageEncoder final : public RowEncoder {
   // ImageInput::row_dim() elements.
   std::optional<Buffer> advance(int rows) override;
 
-  // Applies the projector to `rows`, [n, dim]. Returns [n, out_dim]. Requires that all images have the same
-  // size.
+  // Applies the projector to `rows`, [n, ImageInput::projector_columns()]. Returns [n, out_dim]. Requires
+  // that all images have the same size.
   Result<std::vector<float>> projected(std::span<const float> rows);
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
@@ -53,7 +53,7 @@ class ImageEncoder final : public RowEncoder {
  private:
   // Sizes that an image needs, or for which memory is allocated.
   struct Room {
-    int rows = 0;  // patches, including the class token if there is one
+    int rows = 0;  // patches and class tokens
     int windows = 0;
     int blocks = 0;
 
@@ -89,7 +89,7 @@ class ImageEncoder final : public RowEncoder {
   Result<> prepare(int rows, int columns);
   Result<> reserve(const Room& room);
   std::vector<std::int32_t> order_patches();
-  int class_tokens() const { return input_.class_token ? 1 : 0; }
+  int class_tokens() const { return input_.classes.count; }
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void see(int rows, int columns);
   void upload_grid();

@@ -153,7 +153,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "glm4v_moe", "glm_ocr", "paddleocr_vl", "exaone4_5", "hyperclovax_vision", "dots_ocr",
                     "lighton_ocr", "llava_next_video", "internvl_chat", "qianfan_ocr", "cohere2_vision",
                     "opencua", "qwen2_5_omni", "qwen3_omni", "cosmos3", "paligemma", "paligemma2", "lfm2_vl",
-                    "phi4_reasoning_vision", "llava_onevision-r4b", "llava_onevision-bee"),
+                    "phi4_reasoning_vision", "llava_onevision-r4b", "llava_onevision-bee", "kimi_k25",
+                    "kimi_vl", "nemotron_omni", "nemotron_nano_vl", "llama_nemotron_vl", "nvlm_d", "eagle2_5",
+                    "alpamayo2", "pixtral_own", "llama4", "phi3_vision"),
     image_test_name);
 
 }  // namespace

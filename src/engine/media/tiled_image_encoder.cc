@@ -105,6 +105,8 @@ void TiledImageEncoder::begin_tile(Buffer rows) {
   const int tile_side = tower_.spec.inputs.image->side() * tower_.spec.inputs.image->merge,
             index = static_cast<int>(done_);
   if (index == grid_.tiles() - 1) return encoder_->begin_square({.numbers = shrunk()}, std::move(rows));
+  if (!tower_.spec.inputs.image->hides_padding)
+    return encoder_->begin_square({.bytes = tile(done_)}, std::move(rows));
   const auto seen = [tile_side](int all, int number) {
     return std::min(tile_side, all - number * tile_side);
   };

@@ -38,13 +38,13 @@ struct Conversation {
     bf16_kl = golden.values<float>("bf16_kl");
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
-    row_breaks = name == "mistral3" || name == "pixtral";
-    constexpr std::string_view kAnySize[] = {"qwen",    "gemma4",      "glm",  "paddleocr",
-                                             "exaone",  "hyperclovax", "dots", "lighton",
-                                             "opencua", "cosmos",      "lfm2", "phi4_reasoning"};
+    row_breaks = name == "mistral3" || name.starts_with("pixtral");
+    constexpr std::string_view kAnySize[] = {
+        "qwen",    "gemma4", "glm",  "paddleocr",      "exaone", "hyperclovax", "dots",         "lighton",
+        "opencua", "cosmos", "lfm2", "phi4_reasoning", "kimi",   "alpamayo",    "nemotron_omni"};
     any_size =
         row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
-    padded = name.starts_with("phi4_m");
+    padded = name.starts_with("phi4_m") || name == "phi3_vision";
     tiled = name.starts_with("llava_next") || name.starts_with("llava_onevision") || padded;
     unit = name == "pixtral" || name == "phi4_reasoning_vision" ? 6 : 12;
     int position = 0;
@@ -99,7 +99,8 @@ struct Conversation {
   }
 
   MediaPart::Tiles padded_tiles_of(const std::string& picture) const {
-    const media::PaddedTileRule rule{.tile_size = 48, .tiles_max = 3, .patch_size = 6};
+    const bool centred = golden.directory.ends_with("phi3_vision");
+    const media::PaddedTileRule rule{.tile_size = 48, .tiles_max = 3, .patch_size = 6, .centred = centred};
     const StoredTensor& decoded = golden.tensor(fmt::format("decoded.{}", picture));
     const media::PartGrid grid =
         media::padded_tile_grid(static_cast<int>(decoded.shape[1]), static_cast<int>(decoded.shape[0]), rule)

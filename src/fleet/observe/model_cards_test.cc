@@ -20,6 +20,14 @@ TEST(ModelCards, WhatHasAParentIsAnAdapter) {
   EXPECT_EQ(found->cards.size(), 3);
 }
 
+TEST(ModelCards, TheStateOfAReplicaIsNotOnTheCard) {
+  const auto found = read_model_cards(
+      R"({"data":[{"id":"m","state":"loaded","size":8,"kv_cache_kept":true,"unfinished":1,"last_use":5}]})");
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->models, ElementsAre("m"));
+  EXPECT_EQ(found->cards.at("m"), R"({"id":"m","size":8})");
+}
+
 TEST(ModelCards, AnotherPageIsNone) {
   for (const char* page : {"", "{", "[]", "{}", R"({"data":{}})"})
     EXPECT_FALSE(read_model_cards(page)) << page;

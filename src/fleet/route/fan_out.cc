@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "fleet/decide/eligible.h"
+#include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "openai/errors.h"
 
@@ -74,6 +76,16 @@ std::string_view without_last_slashes(std::string_view path) {
   return path;
 }
 
+// Returns NAME of a path /models/NAME/load or /models/NAME/unload; "" for other paths.
+std::string_view changed_model(std::string_view path) {
+  constexpr std::string_view kModels = "/models/";
+  if (!path.starts_with(kModels)) return "";
+  path.remove_prefix(kModels.size());
+  for (const std::string_view verb : {"/load", "/unload"})
+    if (path.ends_with(verb)) return path.substr(0, path.size() - verb.size());
+  return "";
+}
+
 constexpr int kLookMs = 500;  // interval of health checks of workers that have not responded
 
 // Must be used on its loop's thread.
@@ -126,7 +138,7 @@ void FanOut::finish() {
   const bool well = answer.status / 100 == 2;
   const std::string_view path = without_last_slashes(exchange->request().path);
   if (well && empties_caches(path)) context.balancer.caches_reset();
-  if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
+  if (path.ends_with("lora_adapter") || !changed_model(path).empty()) context.monitor.refresh_models([] {});
   exchange->respond(std::move(answer));
   done();
 }
@@ -152,7 +164,7 @@ bool means_all_workers(const http::Request& request) {
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const std::string_view path = without_last_slashes(request.path);
   const bool acts = !reads || path == "/flush_cache";
-  return acts && std::ranges::find(kPaths, path) != kPaths.end();
+  return acts && (std::ranges::find(kPaths, path) != kPaths.end() || !changed_model(path).empty());
 }
 
 bool empties_caches(std::string_view path) {
@@ -172,12 +184,19 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
     return all->done();
   }
   const http::Request& request = all->exchange->request();
+  const std::string_view model = changed_model(without_last_slashes(request.path));
   // The ranks of a data-parallel server are members with the same URL. The server gets the request once, and
   // applies it to all its ranks.
   for (const Member& member : view->members)
-    if (std::ranges::none_of(
-            all->parts, [&](const FanOut::Part& part) { return part.worker->url == member.endpoint->url; }))
+    if (serves(*member.endpoint, model) && std::ranges::none_of(all->parts, [&](const FanOut::Part& part) {
+          return part.worker->url == member.endpoint->url;
+        }))
       all->parts.push_back({member.endpoint});
+  if (all->parts.empty()) {
+    all->exchange->respond(
+        proxy_error(request.path, 404, fmt::format("The model `{}` does not exist.", model), "model"));
+    return all->done();
+  }
   all->open = all->parts.size();
   for (FanOut::Part& part : all->parts)
     part.call = loop.call({.address = *http::parse_base_url(part.worker->url),

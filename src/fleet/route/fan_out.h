@@ -31,7 +31,8 @@ using MergeAnswers = std::function<http::Response(std::span<const WorkerAnswer>)
 // Returns the highest status and the responses of all workers.
 http::Response all_answers(std::span<const WorkerAnswer> answers);
 
-// Sends one request with `headers` to each URL. Must be called on the loop's thread. Calls `done` once, when
+// Sends one request with `headers` to each URL; a request that loads or unloads a model only to replicas
+// that serve this model. Must be called on the loop's thread. Calls `done` once, when
 // all workers have responded.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              http::Headers headers, MergeAnswers merge, std::function<void()> done);

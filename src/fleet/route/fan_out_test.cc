@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fleet/route/test_router.h"
+
 namespace octavo::fleet {
 namespace {
 
@@ -14,6 +16,19 @@ TEST(FanOut, OnlyRequestsThatEmptyCachesResetTheIndex) {
                            "/start_weight_update", "/update_weight_version", "/weights_checker",
                            "/send_weights_to_remote_instance", "/pause", "/wake_up"})
     EXPECT_FALSE(empties_caches(path)) << path;
+}
+
+TEST_F(RouterTest, AModelIsLoadedInAllReplicasThatServeIt) {
+  Replica a("lora-a"), b("lora-b");
+  route({a.url(), b.url()});
+  EXPECT_EQ(connect().post_json("/models/m/load", "")->status, 200);
+  EXPECT_EQ(connect().post_json("/models/m/unload/", "")->status, 200);
+  EXPECT_EQ(connect().post_json("/models/lora-b/unload", "")->status, 200);
+  EXPECT_EQ(a.requests, 2);
+  EXPECT_EQ(b.requests, 3);
+  const http::Response unknown = *connect().post_json("/models/nobody's/load", "");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_TRUE(unknown.body.contains("The model `nobody's` does not exist.")) << unknown.body;
 }
 
 }  // namespace

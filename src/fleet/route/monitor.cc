@@ -250,7 +250,12 @@ void Monitor::learn_models(const Member& polled, const std::string& page) {
 std::string Monitor::models_json() const {
   const std::lock_guard lock(mutex_);
   std::map<std::string, std::string> all;
-  for (const auto& [endpoint, cards] : cards_) all.insert(cards.begin(), cards.end());
+  for (const auto& [endpoint, cards] : cards_)
+    for (const auto& [model, card] : cards) {
+      // A replica that has not loaded the model yet does not know this number.
+      const auto [kept, is_new] = all.try_emplace(model, card);
+      if (!is_new && kept->second.contains(R"("max_model_len":null)")) kept->second = card;
+    }
   std::string out = R"({"object":"list","data":[)";
   for (const auto& [model, card] : all) {
     if (!out.ends_with('[')) out += ',';

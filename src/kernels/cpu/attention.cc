@@ -25,6 +25,32 @@ void merge_pieces(const AttentionCall& call, const AttentionMerge& merge, std::i
 
 }  // namespace
 
+void AttentionCall::add_fixed(std::int64_t head, std::int32_t sequence, std::int64_t row,
+                              AttentionState& state) const {
+  constexpr float kLog2E = 1.44269504f;
+  const std::int64_t fixed = args.fixed_keys.size(0);
+  alignas(64) float q[kMaxHeadDim], values[kMaxHeadDim] = {}, scores[kMaxFixedKeys];
+  kernels.widen(
+      static_cast<const std::byte*>(args.q.data) +
+          element(args.q, dim(), head, sequence, row) * static_cast<std::int64_t>(size_of(args.q.dtype)),
+      format, q, dim());
+  AttentionState added{values, kNoScore, 0};
+  for (std::int64_t i = 0; i < fixed; ++i) {
+    const float* const key = args.fixed_keys.row<float>(i) + head * dim();
+    float sum = 0;
+    for (std::int64_t d = 0; d < dim(); ++d) sum += q[d] * key[d];
+    scores[i] = sum * args.scale * kLog2E;
+    added.maximum = std::max(added.maximum, scores[i]);
+  }
+  for (std::int64_t i = 0; i < fixed; ++i) {
+    const float* const value = args.fixed_values.row<float>(i) + head * value_dim();
+    const float share = std::exp2(scores[i] - added.maximum);
+    added.sum += share;
+    for (std::int64_t d = 0; d < value_dim(); ++d) values[d] += share * value[d];
+  }
+  kernels.merge(state, added, stored.layout.padded_dim);
+}
+
 void attention(Stream& stream, const AttentionArgs& args) {
   if (args.cache.spec.shared_rows()) return attend_rows(stream, args);
   CpuStream& cpu = cpu_stream(stream);

@@ -234,16 +234,15 @@ void AttentionUnitRun::leave_chosen(std::int64_t piece, const Groups& groups, st
                                     std::int64_t row) {
   const View& chosen = call_.args.chosen;
   const std::int64_t query = call_.plan.first_query(row_[row].sequence) + row_[row].row / call_.plan.group();
-  const auto* const tokens = chosen.row<std::int32_t>(query);
-  const std::int64_t first = piece * kPieceTokens;
-  const auto* next = std::lower_bound(tokens, tokens + chosen.size(1), first + groups.begin * kGroupTokens);
+  const bool by_head = chosen.rank == 3;
+  const auto* next = chosen.row<std::int32_t>(query) + (by_head ? head * chosen.stride[1] : 0);
+  const auto* const end = next + chosen.size(by_head ? 2 : 1);
+  const std::int64_t first = piece * kPieceTokens, run = call_.args.chosen_tokens;
+  next = std::lower_bound(next, end, (first + groups.begin * kGroupTokens) / run);
   float* const scores = scratch_.scores + at(head, row) * kScoreStride;
   for (std::int64_t t = groups.begin * kGroupTokens; t < groups.end * kGroupTokens; ++t) {
-    if (next < tokens + chosen.size(1) && *next == first + t) {
-      ++next;
-    } else {
-      scores[t] = kNoScore;
-    }
+    while (next < end && *next < (first + t) / run) ++next;
+    if (next == end || *next != (first + t) / run) scores[t] = kNoScore;
   }
 }
 

@@ -66,8 +66,11 @@ struct AttentionCall {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
            (head * plan.group() + row % plan.group()) * head_dim;
   }
+  // Adds AttentionArgs::fixed_keys to the state of a row.
+  void add_fixed(std::int64_t head, std::int32_t sequence, std::int64_t row, AttentionState& state) const;
   void write(std::int64_t head, std::int32_t sequence, std::int64_t row, AttentionState state) const {
     const View& out = args.out;
+    if (args.fixed_keys) add_fixed(head, sequence, row, state);
     if (args.sinks) {
       constexpr float kLog2E = 1.44269504f;
       const float sink = args.sinks.as<float>()[head * plan.group() + row % plan.group()];

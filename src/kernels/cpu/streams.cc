@@ -159,6 +159,57 @@ void expand_streams(Stream& stream, const ExpandStreamsArgs& args) {
              });
 }
 
+void mix_sources(Stream& stream, const MixSourcesArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t sources = args.x.size(1), dim = args.x.size(2), all = sources + (args.last ? 1 : 0);
+  for_pieces(pool_of(stream), args.x.size(0), dim, dim, [&](std::int64_t t, std::int64_t, std::int64_t) {
+    const auto source = [&](std::int64_t i) {
+      return i < sources ? args.x.row<float>(t) + i * args.x.stride[1] : args.last.row<float>(t);
+    };
+    float shares[kMaxSources], sum = 0;
+    for (std::int64_t i = 0; i < all; ++i)
+      shares[i] = dot(source(i), args.query.as<float>(), dim) *
+                  kernels.norm_stats(source(i), Format::f32, dim, NormKind::rms, args.eps).scale;
+    const float most = *std::max_element(shares, shares + all);
+    for (std::int64_t i = 0; i < all; ++i) sum += shares[i] = std::exp(shares[i] - most);
+    for (std::int64_t column = 0; column < dim; column += kColumns) {
+      const std::int64_t count = std::min(kColumns, dim - column);
+      float mixed[kColumns] = {};
+      for (std::int64_t i = 0; i < all; ++i)
+        for (std::int64_t k = 0; k < count; ++k) mixed[k] += shares[i] / sum * source(i)[column + k];
+      std::copy_n(mixed, count, args.out.row<float>(t) + column);
+    }
+  });
+}
+
+void mix_heads(Stream& stream, const MixHeadsArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t heads = args.q.size(1), dim = args.q.size(2);
+  const Format format = format_of(args.q.dtype);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.q.dtype));
+  const auto address = [&](const View& view, std::int64_t t, std::int64_t column) {
+    return static_cast<std::byte*>(view.data) + (t * view.stride[0] + column) * element_bytes;
+  };
+  for_pieces(pool_of(stream), args.q.size(0), heads * dim, dim,
+             [&](std::int64_t t, std::int64_t first, std::int64_t) {
+               const std::int64_t head = first / dim;
+               float a[kColumns], b[kColumns], score = args.bias.as<float>()[head];
+               for (std::int64_t column = 0; column < dim; column += kColumns) {
+                 const std::int64_t count = std::min(kColumns, dim - column);
+                 kernels.widen(address(args.q, t, first + column), format, a, count);
+                 score += dot(a, args.weight.row<float>(head) + column, count);
+               }
+               const float share = sigmoid(score);
+               for (std::int64_t column = first; column < first + dim; column += kColumns) {
+                 const std::int64_t count = std::min(kColumns, first + dim - column);
+                 kernels.widen(address(args.first, t, column), format, a, count);
+                 kernels.widen(address(args.second, t, column), format, b, count);
+                 for (std::int64_t k = 0; k < count; ++k) a[k] = b[k] + share * (a[k] - b[k]);
+                 kernels.narrow(a, nullptr, format, address(args.y, t, column), count);
+               }
+             });
+}
+
 void match_size(Stream& stream, const MatchSizeArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const std::int64_t dim = args.x.size(1);

@@ -88,6 +88,16 @@ void check(const ChooseTokensArgs& args) {
 }
 
 template <>
+void check(const ChooseBlocksArgs& args) {
+  CHECK(args.q.rank == 3 && args.chosen.rank == 3 && args.cache.spec.kv_heads == 1);
+  const std::int64_t n = args.q.size(0), heads = args.q.size(1), most = args.chosen.size(2);
+  expect_activation("choose_blocks q", args.q, {n, heads, args.cache.spec.head_dim});
+  expect("choose_blocks chosen", args.chosen, DType::i32, {n, heads, most});
+  CHECK(args.block > 0 && args.local > 0 && args.local <= most, "{} blocks of {} tokens, {} local", most,
+        args.block, args.local);
+}
+
+template <>
 void check(const AttentionArgs& args) {
   const KvSpec& spec = args.cache.spec;
   CHECK(args.q.rank == 3);
@@ -96,11 +106,24 @@ void check(const AttentionArgs& args) {
   CHECK(heads % spec.kv_heads == 0, "{} query heads, {} key heads", heads, spec.kv_heads);
   expect_activation("attention q", args.q, {n, heads, spec.score_dim()});
   if (args.chosen) {
-    expect("attention chosen", args.chosen, DType::i32, {n, args.chosen.size(1)});
+    if (args.chosen.rank == 3)
+      expect("attention chosen", args.chosen, DType::i32, {n, spec.kv_heads, args.chosen.size(2)});
+    else
+      expect("attention chosen", args.chosen, DType::i32, {n, args.chosen.size(1)});
+    CHECK(args.chosen_tokens > 0 && !(spec.shared_rows() && args.chosen.rank == 3),
+          "chosen runs of {} tokens", args.chosen_tokens);
     CHECK(args.causal, "chosen tokens need causal attention");
   }
   expect("attention out", args.out, args.q.dtype, {n, heads * spec.value_dim()});
   if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});
+  if (args.fixed_keys) {
+    const std::int64_t fixed = args.fixed_keys.size(0);
+    CHECK(fixed <= kMaxFixedKeys && args.soft_cap == 0 && !args.slopes && !args.distance_bias,
+          "{} fixed keys", fixed);
+    CHECK(!spec.shared_rows(), "fixed keys beside rows that are keys and values");
+    expect("attention fixed_keys", args.fixed_keys, DType::f32, {fixed, spec.kv_heads, spec.score_dim()});
+    expect("attention fixed_values", args.fixed_values, DType::f32, {fixed, spec.kv_heads, spec.value_dim()});
+  }
   if (args.entry_plan != nullptr)
     CHECK(spec.shared_rows() && args.entries.spec.shared_rows() &&
               args.entries.spec.score_dim() == spec.score_dim() && args.entries.spec.dtype == spec.dtype,

@@ -89,6 +89,20 @@ struct ChooseTokensArgs {
   const AttentionPlan& plan;
   View chosen;  // i32 [n, most]: positions in ascending order; unused elements are kNoToken
 };
+// Selects blocks of `block` consecutive tokens that the queries of each KV head see (MiniMax-M3, 2026): the
+// block of the query's own token, the `local` - 1 blocks before it, and the blocks with the greatest scores,
+// chosen.size(2) blocks together. The score of a block is the greatest product of the head's index query with
+// an index key of the block's tokens, up to and including the query's own token. If scores are equal, the
+// lower block wins.
+struct ChooseBlocksArgs {
+  View q;         // act [n, heads, dim]
+  KvLayer cache;  // cache with one KV head, whose keys are the index keys
+  const AttentionPlan& plan;
+  int block = 0;
+  int local = 1;
+  View
+      chosen;  // i32 [n, heads, most], most >= local: blocks in ascending order; unused elements are kNoToken
+};
 constexpr int kMaxIndexHeads = 256;
 constexpr std::int32_t kNoToken = std::numeric_limits<std::int32_t>::max();
 
@@ -119,14 +133,23 @@ struct AttentionArgs {
   // Optional, f32 [q_heads]: attention sinks. The sink of a head is one more score in the softmax sum; it
   // has no value.
   View sinks = {};
-  // Optional: output of ChooseTokensArgs. A query sees only the chosen tokens. Requires causal.
+  // Optional, f32 [m, kv_heads, score_dim] and f32 [m, kv_heads, value_dim]: keys and values that every query
+  // sees, in addition to those of its sequence. m is at most kMaxFixedKeys. Not supported with slopes,
+  // distance_bias, soft_cap and KvSpec::shared_rows.
+  View fixed_keys = {};
+  View fixed_values = {};
+  // Optional: output of ChooseTokensArgs or ChooseBlocksArgs. A query sees only the chosen tokens. An element
+  // i chooses the tokens [i * chosen_tokens, (i + 1) * chosen_tokens). Requires causal.
   View chosen = {};
+  int chosen_tokens = 1;
   // Optional, requires KvSpec::shared_rows: a second cache, of compressed entries. A query also sees the
   // entries that contain no token after its own token or, with `chosen`, only the chosen entries.
   KvLayer entries = {};
   const AttentionPlan* entry_plan = nullptr;
   View out;  // act [n, q_heads * value_dim]
 };
+
+constexpr int kMaxFixedKeys = 512;
 
 // Rotates the end of each head by the angles of its token (AnglesArgs), or by the negative angles if `back`
 // is true. The end consists of frequencies.size(0) pairs of adjacent numbers. Each head is first normalised

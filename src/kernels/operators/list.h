@@ -26,6 +26,7 @@
   X(head_matmul, HeadMatmulArgs, all)            \
   X(latent_store, LatentStoreArgs, all)          \
   X(choose_tokens, ChooseTokensArgs, all)        \
+  X(choose_blocks, ChooseBlocksArgs, host)       \
   X(attention, AttentionArgs, all)               \
   X(rotate_ends, RotateEndsArgs, host)           \
   X(store_rows, StoreRowsArgs, host)             \
@@ -38,6 +39,9 @@
   X(compress, CompressArgs, host)                \
   X(collapse_streams, CollapseStreamsArgs, host) \
   X(expand_streams, ExpandStreamsArgs, host)     \
+  X(gram_rows, GramRowsArgs, host)               \
+  X(mix_sources, MixSourcesArgs, host)           \
+  X(mix_heads, MixHeadsArgs, host)               \
   X(predict_streams, PredictStreamsArgs, all)    \
   X(correct_streams, CorrectStreamsArgs, all)    \
   X(match_size, MatchSizeArgs, all)              \
@@ -51,6 +55,7 @@
 // backends).
 #define OCTAVO_FORMS(X)                                                 \
   X(distance_bias, "attention with biases by distance", host)           \
+  X(fixed_keys, "attention with fixed keys", host)                      \
   X(experts_by_token, "experts that the id of a token chooses", host)   \
   X(root_scores, "routers with scores sqrt(softplus)", host)            \
   X(cross_attention, "cross attention to the rows of an encoder", host) \

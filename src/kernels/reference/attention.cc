@@ -112,11 +112,21 @@ struct HeadQuery {
     return vector_of(block_address(args.cache, plan.block_tables[entry]), spec, which, head / group,
                      token % spec.block_size);
   }
+  std::int64_t kv_head() const { return head / (args.q.size(1) / args.cache.spec.kv_heads); }
+  double fixed_score(std::int64_t i) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < args.cache.spec.score_dim(); ++d)
+      sum += at(args.q, {query, head, d}) * at(args.fixed_keys, {i, kv_head(), d});
+    return sum * args.scale;
+  }
   bool sees(std::int64_t token) const {
     if (!args.chosen) return true;
+    const bool by_head = args.chosen.rank == 3;
+    const auto* const chosen =
+        args.chosen.row<std::int32_t>(query) + (by_head ? kv_head() * args.chosen.stride[1] : 0);
     return std::ranges::binary_search(
-        std::span(args.chosen.row<std::int32_t>(query), static_cast<std::size_t>(args.chosen.size(1))),
-        token);
+        std::span(chosen, static_cast<std::size_t>(args.chosen.size(by_head ? 2 : 1))),
+        token / args.chosen_tokens);
   }
   double bias(std::int64_t distance) const {
     const std::int64_t most = args.distance_bias.size(1) / 2;
@@ -141,8 +151,15 @@ struct HeadQuery {
       scores.push_back(sees(t) ? score(t) : -std::numeric_limits<double>::infinity());
       largest = std::max(largest, scores.back());
     }
+    const std::int64_t fixed = args.fixed_keys ? args.fixed_keys.size(0) : 0;
+    std::vector<double> fixed_scores;
+    for (std::int64_t i = 0; i < fixed; ++i) {
+      fixed_scores.push_back(fixed_score(i));
+      largest = std::max(largest, fixed_scores.back());
+    }
     double sum = 0;
     for (double& weight : scores) sum += weight = std::exp(weight - largest);
+    for (double& weight : fixed_scores) sum += weight = std::exp(weight - largest);
     if (args.sinks) sum += std::exp(at(args.sinks, {head}) - largest);
     std::vector<double> mixed(static_cast<std::size_t>(value_dim));
     for (std::int64_t t = begin; t < end; ++t) {
@@ -151,6 +168,10 @@ struct HeadQuery {
       for (std::int64_t d = 0; d < value_dim; ++d)
         mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];
     }
+    for (std::int64_t i = 0; i < fixed; ++i)
+      for (std::int64_t d = 0; d < value_dim; ++d)
+        mixed[static_cast<std::size_t>(d)] +=
+            fixed_scores[static_cast<std::size_t>(i)] * at(args.fixed_values, {i, kv_head(), d});
     for (std::int64_t d = 0; d < value_dim; ++d)
       put(args.out, {query, head * value_dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
   }
@@ -265,6 +286,41 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
         put(args.q_out, {i, h, latent + d}, rotated[static_cast<std::size_t>(d)]);
     }
   }
+}
+
+void choose_blocks(Stream&, const ChooseBlocksArgs& args) {
+  const auto& plan = static_cast<const ReferencePlan&>(args.plan);
+  const KvSpec& spec = args.cache.spec;
+  const std::int64_t most = args.chosen.size(2);
+  const auto product = [&](std::size_t s, std::int64_t query, std::int64_t head, std::int64_t token) {
+    const auto entry = static_cast<std::int64_t>(s) * plan.table_stride + token / spec.block_size;
+    const CachedVector key =
+        vector_of(block_address(args.cache, plan.block_tables[static_cast<std::size_t>(entry)]), spec, kKey,
+                  0, token % spec.block_size);
+    double sum = 0;
+    for (std::int64_t d = 0; d < spec.head_dim; ++d) sum += at(args.q, {query, head, d}) * key[d];
+    return sum;
+  };
+  for (std::size_t s = 0; s < plan.lengths.size(); ++s)
+    for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query)
+      for (std::int64_t head = 0; head < args.q.size(1); ++head) {
+        const std::int64_t last = plan.lengths[s] - (plan.query_starts[s + 1] - query);
+        std::vector<std::pair<double, std::int32_t>> blocks;  // negative scores
+        for (std::int64_t t = 0; t <= last; ++t) {
+          const std::int64_t block = t / args.block;
+          if (t % args.block == 0)
+            blocks.emplace_back(std::numeric_limits<double>::infinity(), static_cast<std::int32_t>(block));
+          double& score = blocks.back().first;
+          score = last / args.block - block < args.local ? -std::numeric_limits<double>::infinity()
+                                                         : std::min(score, -product(s, query, head, t));
+        }
+        std::ranges::sort(blocks);
+        blocks.resize(std::min(blocks.size(), static_cast<std::size_t>(most)));
+        std::ranges::sort(blocks, {}, &std::pair<double, std::int32_t>::second);
+        auto* chosen = args.chosen.row<std::int32_t>(query) + head * args.chosen.stride[1];
+        std::fill_n(chosen, most, kNoToken);
+        for (const auto& [score, block] : blocks) *chosen++ = block;
+      }
 }
 
 void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {

@@ -28,6 +28,7 @@ struct AttentionSetup {
   bool slopes = false;
   bool causal = true;
   bool distance_bias = false;
+  int fixed = 0;  // number of AttentionArgs::fixed_keys
 
   bool latent() const { return spec.values_in_keys > 0; }
 };
@@ -61,6 +62,8 @@ class AttentionSequences {
     sinks = random.tensor(DType::f32, {shape.q_heads}, -3, 6);
     slopes = random.tensor(DType::f32, {shape.q_heads}, 0.003F, 0.7F);
     distance_bias = random.tensor(DType::f32, {shape.q_heads, 2 * 37 + 1}, -3, 3);
+    fixed_keys = random.tensor(DType::f32, {shape.fixed, shape.spec.kv_heads, shape.spec.score_dim()});
+    fixed_values = random.tensor(DType::f32, {shape.fixed, shape.spec.kv_heads, shape.spec.value_dim()});
     cos = random.tensor(DType::f32, {5000, angles});
     sin = random.tensor(DType::f32, {5000, angles});
   }
@@ -84,7 +87,7 @@ class AttentionSequences {
   std::vector<std::int32_t> tables;
   std::int64_t blocks_per_table = 0;
   std::int64_t blocks = 0;
-  TestTensor weights, cos, sin, sinks, slopes, distance_bias;
+  TestTensor weights, cos, sin, sinks, slopes, distance_bias, fixed_keys, fixed_values;
 };
 
 // Runs sequences on one backend, with any number of tokens per step.
@@ -287,6 +290,8 @@ class AttentionRunner {
                             .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
                             .distance_bias = shape.distance_bias ? on(all_.distance_bias.view()) : View{},
                             .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
+                            .fixed_keys = shape.fixed > 0 ? on(all_.fixed_keys.view()) : View{},
+                            .fixed_values = shape.fixed > 0 ? on(all_.fixed_values.view()) : View{},
                             .chosen = indexed ? on(seen) : View{},
                             .out = on(out.view())});
   }

@@ -4,68 +4,12 @@
 #include "dist/process_group.h"
 #include "model/blocks/block.h"
 #include "model/blocks/distance_bias.h"
+#include "model/blocks/fixed_keys.h"
+#include "model/blocks/qkv_rows.h"
+#include "model/blocks/sparse_attention.h"
 
 namespace octavo {
 namespace {
-
-// Returns the numbers of rows of the query, key and value matrices. `matrices` is the number of tensors that
-// store them.
-std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
-  if (a.source >= 0) return {a.q_dim()};
-  if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
-  const int values = a.kv_heads * a.stored_value_dim();
-  if (matrices == 1) return {a.q_dim() + a.kv_dim() + values};
-  if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
-  if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
-  // Four matrices: queries, keys, values and gates.
-  if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};
-  return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
-}
-
-// Reorders rows from QkvOrder::by_head to QkvOrder::by_kind.
-std::vector<RowRange> by_kind(const Attention& a) {
-  const std::int64_t queries = a.q_heads / a.kv_heads, dim = a.head_dim;
-  std::vector<RowRange> order;
-  const auto append = [&](std::int64_t first, std::int64_t count) {
-    for (std::int64_t head = 0; head < a.kv_heads; ++head)
-      order.push_back({(head * (queries + 2) + first) * dim, count * dim});
-  };
-  append(0, queries);
-  append(queries, 1);
-  append(queries + 1, 1);
-  return order;
-}
-
-// Reorders rows from QkvOrder::values_by_head to QkvOrder::by_kind.
-std::vector<RowRange> values_last(const Attention& a) {
-  std::vector<RowRange> order{{0, a.q_dim()}};
-  for (const int kind : {0, 1})
-    for (std::int64_t head = 0; head < a.kv_heads; ++head)
-      order.push_back({a.q_dim() + (2 * head + kind) * a.head_dim, a.head_dim});
-  return order;
-}
-
-// Appends zeros to the values of each head, because they are narrower than keys.
-std::vector<RowRange> values_widened(const Attention& a) {
-  const std::int64_t dim = a.value_dim;
-  std::vector<RowRange> order{{0, a.q_dim()}, {a.q_dim(), a.kv_dim()}};
-  for (std::int64_t head = 0; head < a.kv_heads; ++head) {
-    order.push_back({a.q_dim() + a.kv_dim() + head * dim, dim});
-    order.push_back({-1, a.head_dim - dim});
-  }
-  return order;
-}
-
-// Moves the gates to the end. The checkpoint stores the gate's rows after the queries of each head.
-std::vector<RowRange> gates_last(const Attention& a) {
-  std::vector<RowRange> order;
-  const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
-  for (std::int64_t head = 0; head < a.q_heads; ++head) order.push_back({2 * head * dim, dim});
-  order.push_back({keys, a.kv_dim()});
-  order.push_back({keys + a.kv_dim(), a.kv_dim()});
-  for (std::int64_t head = 0; head < a.q_heads; ++head) order.push_back({(2 * head + 1) * dim, dim});
-  return order;
-}
 
 // Makes the biases of the gates' rows, one number per head, which follow the rows of queries, keys and
 // values.
@@ -97,8 +41,9 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   return p;
 }
 
-// Returns the norm of queries without a stored weight.
-NormParameter plain_norm(const Attention& a, const Namer& name) {
+NormParameter query_norm(const Attention& a, const Namer& name) {
+  if (a.norms.k_only) return {};
+  if (!a.norms.q_plain) return head_norm(a, name, name.names.attention.q_norm, a.q_heads);
   NormSpec norm = a.norms.qk;
   norm.stored = false;
   return name.norm(norm, "", a.head_dim);
@@ -121,10 +66,7 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
 class AttentionBlock final : public Block {
  public:
   AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
-      : spec_(spec),
-        q_norm_(spec.norms.q_plain ? plain_norm(spec, name)
-                                   : head_norm(spec, name, name.names.attention.q_norm, spec.q_heads)),
-        v_norm_(name.norm(spec.norms.v, "", spec.head_dim)) {
+      : spec_(spec), q_norm_(query_norm(spec, name)), v_norm_(name.norm(spec.norms.v, "", spec.head_dim)) {
     const Names& names = name.names;
     if (spec.source < 0) k_norm_ = head_norm(spec, name, names.attention.k_norm, spec.kv_heads);
     const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
@@ -144,15 +86,12 @@ class AttentionBlock final : public Block {
       qkv_.weight.rows = spec.qkv_dim();
       if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
-    if (names.attention.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
-    if (names.attention.qkv_order == QkvOrder::values_by_head)
-      qkv_.weight.order = qkv_.bias.order = values_last(spec);
+    if (const std::vector<RowRange> order = qkv_order(spec, names.attention); !order.empty())
+      qkv_.weight.order = qkv_.bias.order = order;
     if (spec.value_dim > 0) {
-      qkv_.weight.order = qkv_.bias.order = values_widened(spec);
       qkv_.weight.rows = spec.qkv_dim();
       if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
-    if (spec.output_gate && rows.size() < 4) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (spec.biases.gate) qkv_.bias = gate_biases(spec, name);
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
@@ -164,6 +103,7 @@ class AttentionBlock final : public Block {
       qkv_.bias.parts.erase(qkv_.bias.parts.begin() + 1);
       qkv_.bias.order = {{0, spec.q_dim()}, {-1, spec.kv_dim()}, {spec.q_dim(), spec.kv_dim()}};
     }
+    if (spec.scores.fixed_keys > 0) fixed_.emplace(spec, name);
     if (spec.scores.sinks) sinks_ = name.vector({names.attention.sinks}, {spec.q_heads});
     set_slopes(spec.scores.slopes);
     if (spec.scores.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
@@ -187,9 +127,11 @@ class AttentionBlock final : public Block {
   void list(ParameterList& list) override {
     list.add(q_down_, q_latent_norm_, q_up_, qkv_, apart_, q_norm_, k_norm_, v_norm_, sinks_, slopes_,
              distance_bias_, bounds_, head_gate_, out_);
+    if (fixed_) fixed_->list(list);
   }
 
   void loaded() override {
+    if (fixed_) fixed_->normalise(k_norm_);
     if (const View biases = distance_bias_.value)
       distance_bias_.value = View::of(biases.data, biases.dtype, {spec_.q_heads, biases.elements() / spec_.q_heads});
   }
@@ -209,6 +151,7 @@ class AttentionBlock final : public Block {
     if (spec_.norms.qk_kind == QkNorm::whole_row && spec_.norms.qk.kind != NormKind::rms)
       return not_split("norms over the queries of all heads that are not RMS norms");
     if (spec_.q_rank > 0) return not_split("queries of a latent in plain attention");
+    if (fixed_) return not_split("fixed keys");
     if (spec_.source >= 0 || spec_.keys_are_values) return not_split("keys and values that are shared");
     TRY_VOID(divides(shard, spec_.q_heads, "query heads"));
     return shard.size % spec_.kv_heads == 0 ? Result<>() : divides(shard, spec_.kv_heads, "key heads");
@@ -216,6 +159,7 @@ class AttentionBlock final : public Block {
   bool spans_layers() const override { return spec_.source >= 0; }
   std::vector<Need> needs() const override {
     const bool biased = spec_.scores.distance_bias.buckets > 0 || spec_.scores.root_distances > 0;
+    if (fixed_) return {Need::fixed_keys};
     return biased ? std::vector{Need::distance_bias} : std::vector<Need>();
   }
 
@@ -248,6 +192,7 @@ class AttentionBlock final : public Block {
     if (spec_.scores.distance_bias.buckets > 0)
       text += fmt::format(", biases of {} distances", spec_.scores.distance_bias.buckets);
     if (spec_.scores.sinks) text += ", sinks";
+    if (fixed_) text += fmt::format(", {} fixed keys", spec_.scores.fixed_keys);
     if (spec_.output_gate || spec_.head_gate) text += ", gated";
     if (spec_.clip > 0) text += fmt::format(", clipped at {}", spec_.clip);
     if (spec_.value_dim > 0) text += fmt::format(", values of {}", spec_.value_dim);
@@ -266,6 +211,11 @@ class AttentionBlock final : public Block {
       ops.scale_rows(stream,
                      {.x = rows, .factors = step.rotation.temperatures, .rows = step.positions(), .y = rows});
     }
+    View chosen;
+    if (spec_.mask.chosen_blocks > 0) {
+      const View rows = step.slot<ChosenBlocks>();
+      chosen = View::of(rows.data, rows.dtype, {step.tokens(), spec_.kv_heads, spec_.mask.chosen_blocks});
+    }
     const auto attend = [&](std::int64_t first, std::int64_t count, const AttentionPlan& plan, bool causal) {
       ops.attention(stream, {.q = q.rows(first, count),
                              .cache = step.memory.cache.memory,
@@ -278,6 +228,10 @@ class AttentionBlock final : public Block {
                              .slopes = slopes_.value,
                              .distance_bias = distance_bias_.value,
                              .sinks = sinks_.value,
+                             .fixed_keys = fixed_ ? fixed_->keys() : View{},
+                             .fixed_values = fixed_ ? fixed_->values() : View{},
+                             .chosen = chosen ? chosen.rows(first, count) : View{},
+                             .chosen_tokens = spec_.mask.block_tokens > 0 ? spec_.mask.block_tokens : 1,
                              .out = attended.rows(first, count)});
     };
     attend(0, step.tokens(), *step.memory.cache.plan, spec_.mask.causal);
@@ -453,6 +407,7 @@ class AttentionBlock final : public Block {
 
   Attention spec_;
   std::optional<OverRanks> over_ranks_;
+  std::optional<FixedKeys> fixed_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_, distance_bias_;
   BoundsParameter bounds_;         // if Attention::clip > 0

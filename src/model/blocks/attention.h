@@ -14,6 +14,8 @@ enum class QkvOrder : std::uint8_t {
   by_kind,         // all queries, all keys, all values
   by_head,         // the queries of KV head 0, its key, its value; the same for KV head 1; and so on
   values_by_head,  // all queries; the key and the value of KV head 0; of KV head 1; and so on
+  by_chunk,        // as by_head, for AttentionNames::qkv_chunks groups of KV heads
+  gates_first,     // all gates (Attention::output_gate), all queries, all keys, all values
 };
 
 // Norm of queries and keys.
@@ -44,6 +46,7 @@ struct HeadNorms {
   QkNorm qk_kind = QkNorm::none;
   NormSpec qk = {};
   bool q_plain = false;  // the norm of queries has no stored weight
+  bool k_only = false;   // only keys are normalised
   // true: the norm of queries and keys follows RoPE; false: RoPE follows the norm
   bool qk_after_rope = false;
   NormSpec v = {};             // norm of each head's values; has no stored weight
@@ -57,6 +60,10 @@ struct AttentionMask {
   int window = 0;
   int chunk = 0;             // see AttentionArgs::chunk
   bool local = false;  // image encoders: a patch sees only the patches in its window (ImageInput::window)
+  // If not 0, the queries of each KV head see only this number of blocks of tokens, which SparseAttention
+  // chooses.
+  int chosen_blocks = 0;
+  int block_tokens = 0;      // length of these blocks
   bool whole_images = true;  // with MediaSpec::whole_images: tokens of an image see the complete image
 };
 
@@ -71,6 +78,9 @@ struct AttentionScores {
   int root_distances = 0;
   DistanceBias distance_bias = {};
   bool temperature = false;  // scores are scaled by ModelSpec::temperature
+  // Number of keys in the checkpoint that every query sees. They have the norm of keys and no RoPE.
+  int fixed_keys = 0;
+  bool fixed_values = false;  // the fixed keys have values; otherwise their values are 0
 };
 
 struct Attention {

@@ -23,11 +23,11 @@ class KimiDeltaBlock final : public Block {
         gate_(last(spec, name, spec.one_matrix ? "g_proj" : "g_b_proj", "ssm_g_b", dim)),
         beta_(name.linear({tensor(name, "b_proj", "ssm_beta")}, {spec.heads}, dim, false)),
         out_(name.linear({tensor(name, "o_proj", "attn_output")}, {dim}, spec.inner(), false)),
-        a_log_(name.vector({tensor(name, "A_log", "ssm_a")}, {spec.heads})),
+        a_log_(name.vector({tensor(name, name.names.of<KimiDelta>().log.c_str(), "ssm_a")}, {spec.heads})),
         dt_bias_(name.vector({tensor(name, "dt_bias", "ssm_dt.bias")}, {spec.inner()})),
         norm_(name.norm(spec.norm, tensor(name, "o_norm", "ssm_norm"), spec.head_dim)) {
     a_log_.rates = name.names.gguf;
-    a_log_.parts[0].shape = {1, 1, spec.heads, 1};
+    if (!name.names.of<KimiDelta>().log_row) a_log_.parts[0].shape = {1, 1, spec.heads, 1};
     if (!spec.one_matrix)
       low_ = name.linear({tensor(name, "f_a_proj", "ssm_f_a"), tensor(name, "g_a_proj", "ssm_g_a")},
                          std::vector<std::int64_t>(2, spec.head_dim), dim, false);

@@ -25,6 +25,8 @@ struct KimiDelta {
 
   struct Names {
     std::string prefix = "self_attn.";
+    std::string log = "A_log";
+    bool log_row = false;  // the logarithms are stored as [heads], not as [1, 1, heads, 1]
     static Names of_gguf(const GgufLayers& layers);
   };
 };

@@ -14,12 +14,14 @@
 #include "model/blocks/laurel.h"
 #include "model/blocks/layer_input.h"
 #include "model/blocks/lightning_attention.h"
+#include "model/blocks/loop_attention.h"
 #include "model/blocks/mamba.h"
 #include "model/blocks/mamba2.h"
 #include "model/blocks/mlp.h"
 #include "model/blocks/mlp_and_experts.h"
 #include "model/blocks/shared_spec.h"
 #include "model/blocks/short_conv.h"
+#include "model/blocks/sparse_attention.h"
 #include "model/blocks/time_mix.h"
 #include "model/residual/specs.h"
 
@@ -49,6 +51,8 @@ using MixerKinds = KindList<Attention,            //
                             DeltaNet,             //
                             KimiDelta,            //
                             LightningAttention,   //
+                            LoopAttention,        //
+                            SparseAttention,      //
                             ShortConv,            //
                             Mamba2,               //
                             Mamba,                //
@@ -58,9 +62,11 @@ using FeedForwardKinds = KindList<Mlp,         //
                                   ChannelMix,  //
                                   Experts,     //
                                   MlpAndExperts>;
-using OtherKinds = KindList<CrossAttention,  //
-                            LayerInputs,     //
-                            Streams,         //
+using OtherKinds = KindList<CrossAttention,   //
+                            LayerInputs,      //
+                            JoinStates,       //
+                            AttendedSources,  //
+                            Streams,          //
                             HyperConnections>;
 
 using Mixer = MixerKinds::Variant;

@@ -390,6 +390,11 @@ Result<> refuse(const Config& config, std::string_view field, bool unsupported) 
                        value);
 }
 
+Result<> refuse_any(const Config& config, std::string_view field) {
+  if (!config.has(field)) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is not supported", config.where(field));
+}
+
 Result<> support(const Config& config, std::string_view field, std::string_view only) {
   TRY(const std::string value, config.text(field, std::string(only)));
   if (value == only) return {};

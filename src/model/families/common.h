@@ -107,6 +107,9 @@ std::vector<float> alibi_slopes(int heads, double most);
 // Returns an error if `unsupported` is true. The error names the field.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
+// Returns an error if the field exists.
+Result<> refuse_any(const Config& config, std::string_view field);
+
 // Returns an error if the field exists and is not `only`.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 

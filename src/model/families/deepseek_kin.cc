@@ -1,7 +1,6 @@
 // Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026) has a norm after the experts.
 // Sarvam 105B (2026) has Ling's field names. openPangu Ultra (Huawei, 2025) has norms before and after
-// attention and the MLP. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025) also have a vision encoder, which
-// is not loaded.
+// attention and the MLP.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -33,18 +32,6 @@ static Result<ModelSpec> describe_axk1(const Config& config) {
   return spec;
 }
 
-static Result<ModelSpec> describe_kimi_text(const Config& config) {
-  TRY(ModelSpec spec, describe_deepseek_v3(config));
-  spec.predictor.reset();
-  spec.names.prefixes = {"model.language_model.", "language_model.model."};
-  for (const char* other : {"vision_tower.*", "mm_projector.*", "multi_modal_projector.*", "model.vision_tower.*",
-                            "model.multi_modal_projector.*", "model.mm_projector.*"})
-    spec.names.ignorable.emplace_back(other);
-  spec.other_names = spec.names;  // names in the published checkpoints
-  spec.other_names->lm_head = "language_model.lm_head";
-  return spec;
-}
-
 static Result<ModelSpec> describe_sarvam_mla(const Config& file) {
   const Config config = file.with_names({{"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
@@ -57,27 +44,69 @@ static Result<ModelSpec> describe_sarvam_mla(const Config& file) {
   return spec;
 }
 
-static Result<ModelSpec> describe_pangu_ultra(const Config& config) {
-  TRY(ModelSpec spec, describe_deepseek_v3(config));
-  share_epsilon(spec);
+// Sets the bias of the router and the norms after both halves of a layer.
+static Result<> set_pangu_layers(ModelSpec& spec, const Config& config) {
   TRY(const bool biased, config.boolean("router_enable_expert_bias", false));
   set_choice_bias(spec, biased);
   spec.names.of<Experts>().choice_bias = "mlp.e_score_correction_bias";
   TRY(const bool sandwich, config.boolean("sandwich_norm", false));
-  if (!sandwich) return spec;
+  if (!sandwich) return {};
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
   spec.names.attention.post_norm = "post_attention_layernorm";
   spec.names.mlp.norm = "pre_mlp_layernorm";
   spec.names.mlp.post_norm = "post_mlp_layernorm";
+  return {};
+}
+
+static Result<ModelSpec> describe_pangu_ultra(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  share_epsilon(spec);
+  TRY_VOID(set_pangu_layers(spec, config));
+  return spec;
+}
+
+// Reads the attention of openPangu Pro 2: keys are normalised, values may be narrower, and every query sees
+// the same param_sink_number additional keys.
+static Result<Attention> read_pangu_attention(const Config& config, Attention attention,
+                                              const NormSpec& norm) {
+  TRY(const int plain, config.integer("qk_nope_dim", {0, 4096}));
+  TRY(const int rotated, config.integer("qk_rope_dim", {2, 4096}));
+  attention.head_dim = plain + rotated;
+  attention.scores.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention.head_dim)));
+  TRY(const int value_dim, config.integer("v_channels", {1, attention.head_dim}));
+  if (value_dim < attention.head_dim) attention.value_dim = value_dim;
+  attention.norms = {.qk_kind = QkNorm::shared, .qk = norm, .k_only = true};
+  TRY(attention.scores.fixed_keys, config.integer("param_sink_number", {0, kMaxFixedKeys}, 0));
+  TRY(attention.scores.fixed_values, config.boolean("param_sink_with_value", false));
+  TRY(const bool bias, config.boolean("bias", false));
+  TRY(attention.biases.out, config.boolean("attention_bias", bias));
+  TRY(attention.biases.qkv, config.boolean("qkv_bias", attention.biases.out));
+  return attention;
+}
+
+// openPangu Pro 2 (Huawei, 2026): the experts of openPangu Ultra with grouped-query attention.
+static Result<ModelSpec> describe_pangu_pro(const Config& config) {
+  TRY_VOID(refuse_any(config, "interleaved_sliding_window"));
+  TRY_VOID(refuse(config, "mlp_bias", true));
+  TRY(ModelSpec spec, describe_dense(config, {.head_dim = "", .rotary = false}));
+  TRY(const Attention attention, read_pangu_attention(config, spec.layers[0].attention(), spec.final_norm));
+  // As in vLLM, neither the base nor the scaling of the configuration applies.
+  TRY(const int rotated, config.integer("qk_rope_dim", {2, 4096}));
+  spec.ropes = {RopeSpec{.rotary_dim = rotated, .interleaved = true}};
+  for (LayerSpec& layer : spec.layers) {
+    layer.mixer = attention;
+    layer.attention().rope = 0;
+  }
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  TRY_VOID(set_pangu_layers(spec, config));
+  spec.names.attention.k_norm = "self_attn.k_layernorm";
   return spec;
 }
 
 std::span<const Family> deepseek_kin_families() {
   static constexpr Family kRows[] = {
       {"AXK1ForCausalLM", describe_axk1},
-      {"KimiK25ForConditionalGeneration", describe_kimi_text, true},
-      {"KimiVLForConditionalGeneration", describe_kimi_text, true},
-      {"Kimi_K25ForConditionalGeneration", describe_kimi_text, true},
+      {"PanguProMoEV2ForCausalLM", describe_pangu_pro},
       {"PanguUltraMoEForCausalLM", describe_pangu_ultra},
       {"SarvamMLAForCausalLM", describe_sarvam_mla},
   };

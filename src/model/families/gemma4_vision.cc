@@ -79,7 +79,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
     attention.norms.v.stored = false;
     layer.post_norm = layer.pre_norm;
   }
-  ImageInput image{.bias = false, .channels_last = true, .out_dim = out_dim};
+  ImageInput image{.bias = false, .storage = PatchStorage::channels_last, .out_dim = out_dim};
   TRY(image.patch_size, config.integer("patch_size", {1, 1024}));
   TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
   TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));

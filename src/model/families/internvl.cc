@@ -6,6 +6,7 @@
 #include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/internvl.h"
 #include "model/families/towers.h"
 
 namespace octavo {
@@ -64,7 +65,7 @@ Result<> set_internvl_layers(ModelSpec& spec, const Config& config) {
 }
 
 Result<> set_input(ModelSpec& spec, const Config& config) {
-  ImageInput image{.class_token = true};
+  ImageInput image{.classes = {.count = 1}};
   TRY(image.image_size, side_of(config, "image_size", {1, 4096}, 448));
   TRY(image.patch_size, side_of(config, "patch_size", {1, image.image_size}, 14));
   TRY_VOID(config.integer("num_channels", {3, 3}));
@@ -104,7 +105,6 @@ Names internvl_tower_names() {
 // Names of the first format.
 Names internvl_chat_names() {
   Names names = internvl_tower_names();
-  names.prefixes = {"vision_model."};
   names.encoder.patches = "embeddings.patch_embedding";
   names.encoder.class_token = "embeddings.class_embedding";
   names.embedding.positions = "embeddings.position_embedding";
@@ -117,9 +117,7 @@ Names internvl_chat_names() {
   names.attention.out = "attn.proj";
   names.attention.out_scale = "ls1";
   names.mlp.down_scale = "ls2";
-  names.projector.matrices = {"mlp1.1", "mlp1.3"};
-  names.projector.norm = "mlp1.0";
-  names.ignorable = {"language_model.*"};
+  set_mlp1_names(names, "vision_model.");
   return names;
 }
 
@@ -140,6 +138,8 @@ void set_internvl_names(Names& names, const std::string& prefix) {
   names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*"};
 }
 
+}  // namespace
+
 Result<ModelSpec> describe_internvl_encoder(Config config) {
   config.set_defaults(kInternvlVision);
   TRY(const NormSpec norm, read_norm(config));
@@ -157,9 +157,7 @@ Result<ModelSpec> describe_internvl_encoder(Config config) {
   return spec;
 }
 
-// The projector reads the encoder's last output without the class token. It joins squares of side 1 /
-// downsample_ratio.
-Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
+Result<> set_internvl_projector(ModelSpec& tower, const Config& config, int out_dim) {
   TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
@@ -178,7 +176,35 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   return {};
 }
 
-}  // namespace
+void set_mlp1_names(Names& names, const std::string& tower) {
+  names.prefixes = {tower};
+  names.projector.matrices = {"mlp1.1", "mlp1.3"};
+  names.projector.norm = "mlp1.0";
+  names.ignorable = {"language_model.*"};
+}
+
+Result<> set_context_token(ModelSpec& spec, const Config& config, std::string_view text) {
+  if (!config.has("img_context_token_id")) {
+    spec.media.token_text = text;
+    return {};
+  }
+  TRY(spec.media.token, config.integer("img_context_token_id", {0, kMaxVocab}));
+  return {};
+}
+
+Result<ModelSpec> describe_inner_text(const Config& config) {
+  TRY(std::optional<Config> inner, config.object("llm_config"));
+  if (!inner) {
+    TRY(inner, config.object("text_config"));
+  }
+  if (!inner)
+    return invalid("llm_config", "{} is missing, but must have the language model's configuration",
+                   config.where("llm_config"));
+  TRY(ModelSpec spec, describe(*inner));
+  put_under(spec.names, "language_model.");
+  if (spec.other_names) put_under(*spec.other_names, "language_model.");
+  return spec;
+}
 
 static Result<ModelSpec> describe_internvl(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
@@ -186,7 +212,7 @@ static Result<ModelSpec> describe_internvl(const Config& config) {
   TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_internvl_encoder(vision.value_or(Config())));
-  TRY_VOID(set_projector(tower, config, spec.dim));
+  TRY_VOID(set_internvl_projector(tower, config, spec.dim));
   tower.names = internvl_tower_names();
   tower.other_names = tower.names;
   set_internvl_names(tower.names, "");
@@ -206,40 +232,74 @@ static Result<ModelSpec> describe_qianfan_ocr(const Config& config) {
   return spec;
 }
 
-// InternVL 2 to 3.5 and Skywork R1V in the first format: llm_config is the config.json of the language model,
-// which may be of any family.
-static Result<ModelSpec> describe_internvl_chat(const Config& config) {
-  TRY(const std::optional<Config> inner, config.object("llm_config"));
-  if (!inner)
-    return invalid("llm_config", "{} is missing, but must have the language model's configuration",
-                   config.where("llm_config"));
-  TRY(ModelSpec spec, describe(*inner));
-  put_under(spec.names, "language_model.");
-  if (spec.other_names) put_under(*spec.other_names, "language_model.");
+namespace {
+
+// Adds the encoder of the first format. `describe_vision` describes it from vision_config, with its names.
+Result<ModelSpec> describe_chat(const Config& config, Result<ModelSpec> (*describe_vision)(const Config&)) {
+  TRY(ModelSpec spec, describe_inner_text(config));
   TRY_VOID(support(config, "ps_version", "v2"));
   TRY_VOID(config.integer("select_layer", {-1, -1}, -1));
-  TRY(const std::optional<Config> given, config.object("vision_config"));
-  const Config vision = given.value_or(Config()).with_names(
-      {{"attention_bias", "qkv_bias"}, {"use_qk_norm", "qk_normalization"}});
-  TRY(ModelSpec tower, describe_internvl_encoder(vision));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(ModelSpec tower, describe_vision(vision.value_or(Config())));
   const int size = tower.inputs.image->image_size;
   TRY_VOID(config.integer("force_image_size", {size, size}, size));
-  TRY_VOID(set_projector(tower, config, spec.dim));
-  tower.names = internvl_chat_names();
-  if (config.has("img_context_token_id")) {
-    TRY(spec.media.token, config.integer("img_context_token_id", {0, kMaxVocab}));
-  } else {
-    spec.media.token_text = "<IMG_CONTEXT>";
-  }
+  TRY_VOID(set_internvl_projector(tower, config, spec.dim));
+  TRY_VOID(set_context_token(spec, config, "<IMG_CONTEXT>"));
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+Result<ModelSpec> describe_chat_encoder(const Config& config) {
+  TRY(ModelSpec tower, describe_internvl_encoder(config.with_names(
+                           {{"attention_bias", "qkv_bias"}, {"use_qk_norm", "qk_normalization"}})));
+  tower.names = internvl_chat_names();
+  return tower;
+}
+
+Result<ModelSpec> describe_eagle_encoder(const Config& config) {
+  TRY(ModelSpec tower, describe_siglip(config));
+  set_mlp1_names(tower.names, "vision_model.vision_model.");
+  tower.names.ignorable.emplace_back("vision_model.vision_model.head.*");
+  return tower;
+}
+
+}  // namespace
+
+// InternVL 2 to 3.5, Skywork R1V and H2OVL Mississippi in the first format.
+static Result<ModelSpec> describe_internvl_chat(const Config& config) {
+  return describe_chat(config, describe_chat_encoder);
+}
+
+// Eagle 2.5 (Chen et al., 2025): a SigLIP encoder.
+static Result<ModelSpec> describe_eagle2_5(const Config& config) {
+  return describe_chat(config, describe_eagle_encoder);
+}
+
+// NVLM-D (Dai et al., 2024): the first matrix of the projector is as wide as the language model's MLPs, and
+// the matrices have no biases.
+static Result<ModelSpec> describe_nvlm(const Config& config) {
+  TRY(ModelSpec spec, describe_internvl_chat(config));
+  const auto* mlp = std::get_if<Mlp>(&spec.layers[0].feed_forward);
+  if (mlp == nullptr)
+    return field_failure("llm_config", ErrorCode::unsupported,
+                         "{}: a language model with experts is not supported", config.where("llm_config"));
+  ModelSpec tower = *spec.media.tower;
+  tower.inputs.image->projector.hidden = mlp->hidden;
+  tower.inputs.image->projector.bias = false;
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  if (spec.media.token < 0) spec.media.token_text = "<|vision_pad|>";
   return spec;
 }
 
 std::span<const Family> internvl_families() {
   static constexpr Family kRows[] = {
+      {"Eagle2_5_VLForConditionalGeneration", describe_eagle2_5},
+      {"H2OVLChatModel", describe_internvl_chat},
       {"InternS1ForConditionalGeneration", describe_internvl},
       {"InternVLChatModel", describe_internvl_chat},
       {"InternVLForConditionalGeneration", describe_internvl},
+      {"NVLM_D", describe_nvlm},
+      {"NVLM_D_Model", describe_nvlm},
       {"QianfanOCRForConditionalGeneration", describe_qianfan_ocr},
       {"SkyworkR1VChatModel", describe_internvl_chat},
   };

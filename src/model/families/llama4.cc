@@ -31,7 +31,7 @@ Result<bool> read_tuning(const Config& config) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_llama4(const Config& config) {
+Result<ModelSpec> describe_llama4(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_rope_layers(spec, config));
   TRY(const bool normed, config.boolean("use_qk_norm", true));
@@ -79,10 +79,7 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
 }
 
 std::span<const Family> llama4_families() {
-  static constexpr Family kRows[] = {
-      {"Llama4ForCausalLM", describe_llama4},
-      {"Llama4ForConditionalGeneration", describe_llama4, true},
-  };
+  static constexpr Family kRows[] = {{"Llama4ForCausalLM", describe_llama4}};
   return kRows;
 }
 

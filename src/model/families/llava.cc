@@ -38,7 +38,7 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
 
 // Selects the encoder layer that the projector reads, counted from the end. The class token is removed.
 Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
-  const std::string_view whole = tower.inputs.image->class_token ? "default" : "full";
+  const std::string_view whole = tower.inputs.image->classes.count > 0 ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
   if (strategy != whole)
     return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,

@@ -2,7 +2,10 @@
 // each, and of experts. The experts read the input of the first MLP, and their output is added after the
 // second MLP. Some experts are identity experts.
 #include <cmath>
+#include <cstdint>
+#include <utility>
 
+#include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -56,8 +59,34 @@ static Result<ModelSpec> describe_longcat(const Config& file) {
   return spec;
 }
 
+// LongCat-Flash-Lite (Meituan, 2026): the mean of a token's embedding and of embeddings of the last tokens.
+static Result<ModelSpec> describe_longcat_ngram(const Config& config) {
+  TRY(ModelSpec spec, describe_longcat(config));
+  if (!config.has("ngram_vocab_size_ratio")) return spec;
+  TRY(const double ratio, config.number("ngram_vocab_size_ratio", {1e-3, 1e4}));
+  TRY(const int longest, config.integer("emb_neighbor_num", {2, kMaxGram}));
+  TRY(const int each, config.integer("emb_split_num", {1, kMaxGramTables / (longest - 1)}));
+  GramInput grams;
+  TRY(grams.stop, config.integer("eos_token_id", {0, kMaxVocab}));
+  const int count = each * (longest - 1);
+  if (spec.dim < count)
+    return invalid("emb_split_num", "{} {} makes {} tables, but hidden_size is only {}",
+                   config.where("emb_split_num"), each, count, spec.dim);
+  grams.dim = spec.dim / count;
+  for (int i = 0; i < count; ++i)
+    grams.tables.push_back(
+        {.length = 2 + i / each, .rows = static_cast<std::int64_t>(ratio * spec.vocab + 2 * i + 1)});
+  if (grams.tables.back().rows > INT32_MAX)
+    return invalid("ngram_vocab_size_ratio", "{} {} makes tables of {} rows, but at most {} are supported",
+                   config.where("ngram_vocab_size_ratio"), ratio, grams.tables.back().rows, INT32_MAX);
+  grams.scale = spec.embedding.scale = 1 / static_cast<float>(count + 1);
+  spec.inputs.grams = std::move(grams);
+  return spec;
+}
+
 std::span<const Family> longcat_families() {
-  static constexpr Family kRows[] = {{"LongcatFlashForCausalLM", describe_longcat}};
+  static constexpr Family kRows[] = {{"LongcatFlashForCausalLM", describe_longcat},
+                                     {"LongcatFlashNgramForCausalLM", describe_longcat_ngram}};
   return kRows;
 }
 

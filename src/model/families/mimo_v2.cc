@@ -2,6 +2,7 @@
 // are narrower than keys. The experts are DeepSeek-V3's without shared experts.
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/quantization_config.h"
 
 namespace octavo {
 namespace {
@@ -26,7 +27,7 @@ Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers
 
 }  // namespace
 
-static Result<ModelSpec> describe_mimo_v2(const Config& file) {
+static Result<ModelSpec> describe_mimo_v2_flash(const Config& file) {
   const Config config = file.with_names({{"rms_norm_eps", "layernorm_epsilon"}});
   const Dialect dialect{.rotary_fraction = "partial_rotary_factor"};
   TRY(ModelSpec spec, describe_dense(config, dialect));
@@ -63,8 +64,25 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
   return spec;
 }
 
+// MiMo-V2.5 (Xiaomi, 2026): one matrix has queries, keys and values. In fp8, it consists of a chunk for each
+// key head of the layers with full attention.
+static Result<ModelSpec> describe_mimo_v2(const Config& config) {
+  TRY(ModelSpec spec, describe_mimo_v2_flash(config));
+  spec.names.attention.qkv = {"self_attn.qkv_proj"};
+  TRY(const PackedFormat format, packed_format(config));
+  if (format.qkv_chunks == 0) return spec;
+  spec.names.attention.qkv_order = QkvOrder::by_chunk;
+  spec.names.attention.qkv_chunks = static_cast<int>(format.qkv_chunks);
+  for (const LayerSpec& layer : spec.layers)
+    if (layer.attention().kv_heads % spec.names.attention.qkv_chunks != 0)
+      return invalid("swa_num_key_value_heads", "{} {} must be a multiple of num_key_value_heads {}",
+                     config.where("swa_num_key_value_heads"), layer.attention().kv_heads, format.qkv_chunks);
+  return spec;
+}
+
 std::span<const Family> mimo_v2_families() {
-  static constexpr Family kRows[] = {{"MiMoV2FlashForCausalLM", describe_mimo_v2}};
+  static constexpr Family kRows[] = {{"MiMoV2FlashForCausalLM", describe_mimo_v2_flash},
+                                     {"MiMoV2ForCausalLM", describe_mimo_v2}};
   return kRows;
 }
 

@@ -121,11 +121,108 @@ static Result<ModelSpec> describe_minimax_m2(const Config& config) {
   return spec;
 }
 
+namespace {
+
+// The fields of M3's attention to blocks. transformers writes other names than MiniMax.
+Result<SparseAttention> read_sparse_m3(const Config& config, const Attention& attention) {
+  TRY(const std::optional<Config> nested, config.object("sparse_attention_config"));
+  const auto field = [&](std::string_view published, std::string_view own) {
+    return nested && nested->has(published) ? published : own;
+  };
+  const auto read = [&](std::string_view published, std::string_view own, Config::Range range) {
+    return nested && nested->has(published) ? nested->integer(published, range) : config.integer(own, range);
+  };
+  SparseAttention sparse{.attention = attention};
+  TRY(const int heads, read("sparse_num_index_heads", "index_n_heads", kHeads));
+  if (heads != attention.kv_heads)
+    return field_failure("sparse_num_index_heads", ErrorCode::unsupported,
+                         "{} is {}, but must be equal to num_key_value_heads {}",
+                         config.where(field("sparse_num_index_heads", "index_n_heads")), heads,
+                         attention.kv_heads);
+  TRY(sparse.index_dim, read("sparse_index_dim", "index_head_dim", {8, 4096}));
+  TRY(sparse.attention.mask.block_tokens, read("sparse_block_size", "index_block_size", {1, 1 << 20}));
+  TRY(sparse.attention.mask.chosen_blocks, read("sparse_topk_blocks", "index_topk_blocks", {1, 1 << 12}));
+  TRY(sparse.local,
+      read("sparse_local_block", "index_local_blocks", {1, sparse.attention.mask.chosen_blocks}));
+  if (!nested) return sparse;
+  TRY_VOID(support(*nested, "sparse_score_type", "max"));
+  TRY(const int first, nested->integer("sparse_init_block", {0, 1 << 12}, 0));
+  if (first > 0)
+    return field_failure("sparse_init_block", ErrorCode::unsupported, "{} is {}, but must be 0",
+                         nested->where("sparse_init_block"), first);
+  return sparse;
+}
+
+Result<std::vector<bool>> sparse_layers_m3(const Config& config, std::size_t layers) {
+  constexpr std::string_view kSparse = "minimax_m3_sparse";
+  constexpr std::array kKinds{kSparse, std::string_view("full_attention")};
+  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
+  TRY(const std::optional<Config> nested, config.object("sparse_attention_config"));
+  TRY(const std::vector<int> marks,
+      nested ? nested->integers("sparse_attention_freq", {0, 1}) : std::vector<int>());
+  if (kinds.empty() && !marks.empty() && marks.size() != layers)
+    return invalid("sparse_attention_freq", "{} has {} entries, but the model has {} layers",
+                   nested->where("sparse_attention_freq"), marks.size(), layers);
+  std::vector<bool> sparse;
+  for (std::size_t i = 0; i < layers; ++i)
+    sparse.push_back(!kinds.empty() ? kinds[i] == kSparse : !marks.empty() && marks[i] == 1);
+  return sparse;
+}
+
+}  // namespace
+
+// M3: norms of each head, swigluoai, and attention to blocks of tokens in most layers.
+static Result<ModelSpec> describe_minimax_m3(const Config& config) {
+  TRY_VOID(refuse(config, "attention_output_gate", true));
+  TRY_VOID(refuse(config, "use_gemma_norm", false));
+  TRY(ModelSpec spec, describe_dense(config, {.hidden = "dense_intermediate_size",
+                                              .activation = "",
+                                              .norm = {.kind = NormKind::rms, .weight_offset = 1},
+                                              .rotary_fraction = "partial_rotary_factor"}));
+  Attention attention = spec.layers[0].attention();
+  attention.norms = {QkNorm::shared, spec.final_norm};
+  TRY(const SparseAttention sparse, read_sparse_m3(config, attention));
+  TRY(const std::vector<bool> chooses, sparse_layers_m3(config, spec.layers.size()));
+  Mlp mlp = spec.layers[0].mlp();
+  mlp.activation = Activation::swigluoai;
+  TRY(mlp.alpha, multiplier(config, "swiglu_alpha"));
+  TRY(mlp.limit, multiplier(config, "swiglu_limit"));
+  TRY(const double beta, config.number("swiglu_beta", {0, 1e3}, 1.0));
+  if (beta != 1)
+    return field_failure("swiglu_beta", ErrorCode::unsupported, "{} is {}, but must be 1",
+                         config.where("swiglu_beta"), beta);
+  TRY(Experts experts, read_experts(config, mlp, "intermediate_size"));
+  TRY_VOID(support(config, "scoring_func", "sigmoid"));
+  experts.router.scores = RouterScores::sigmoid;
+  experts.router.renormalise = true;
+  TRY(experts.router.scale, multiplier(config, "routed_scaling_factor"));
+  TRY(experts.choice_bias, config.boolean("use_routing_bias", true));
+  TRY(const int shared, config.integer("n_shared_experts", {0, 64}, 1));
+  if (shared > 0) {
+    experts.shared = experts.expert;
+    TRY(experts.shared->hidden,
+        config.integer("shared_intermediate_size", kDim, experts.expert.hidden * shared));
+  }
+  TRY(const std::vector<bool> has_experts, sparse_layers(config, spec.layers.size()));
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    layer.mixer = chooses[i] ? Mixer(sparse) : Mixer(attention);
+    layer.feed_forward = has_experts[i] ? FeedForward(experts) : FeedForward(mlp);
+  }
+  Experts::Names& names = spec.names.of<Experts>();
+  names.router = "block_sparse_moe.gate";
+  names.choice_bias = "block_sparse_moe.e_score_correction_bias";
+  names.up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
+  names.down = "block_sparse_moe.experts.{}.w2";
+  names.shared_up = {"block_sparse_moe.shared_experts.gate_proj", "block_sparse_moe.shared_experts.up_proj"};
+  names.shared_down = "block_sparse_moe.shared_experts.down_proj";
+  return spec;
+}
+
 std::span<const Family> minimax_families() {
   static constexpr Family kRows[] = {
-      {"MiniMaxForCausalLM", describe_minimax},
-      {"MiniMaxM1ForCausalLM", describe_minimax},
-      {"MiniMaxM2ForCausalLM", describe_minimax_m2},
+      {"MiniMaxForCausalLM", describe_minimax},       {"MiniMaxM1ForCausalLM", describe_minimax},
+      {"MiniMaxM2ForCausalLM", describe_minimax_m2},  {"MiniMaxM3SparseForCausalLM", describe_minimax_m3},
       {"MiniMaxText01ForCausalLM", describe_minimax},
   };
   return kRows;

@@ -62,7 +62,7 @@ Result<ModelSpec> describe_phi4_tower(Config config, const ModelSpec& text) {
   TRY(const int layer, config.integer("feature_layer", {-static_cast<int>(tower.layers.size()) - 1, -1}, -2));
   TRY_VOID(cut_tower(tower, layer, config.where("feature_layer")));
   image.merge = 2;
-  image.tiled = image.whole_last = true;
+  image.tiled = image.whole_last = image.hides_padding = true;
   image.out_dim = text.dim;
   image.projector = {.mean = true, .activation = Activation::gelu, .hidden = text.dim, .bias = true};
   tower.names = tower_names(tower.names);

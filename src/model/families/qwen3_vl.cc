@@ -112,6 +112,14 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   return spec;
 }
 
+// Returns text_config with the defaults of Qwen3-VL's language model.
+Result<Config> read_text(const Config& config) {
+  TRY(std::optional<Config> text, config.object("text_config"));
+  Config read = std::move(text).value_or(Config());
+  read.set_defaults(field_defaults("Qwen3VLForConditionalGeneration"));
+  return read;
+}
+
 }  // namespace
 
 Result<ModelSpec> describe_qwen3_vl(const Config& config) {
@@ -146,6 +154,34 @@ static Result<ModelSpec> describe_cosmos3(const Config& config) {
         "post_attention_layernorm_moe_gen", "norm_moe_gen"})
     spec.names.ignorable.push_back(fmt::format("*{}.weight", part));
   names.ignorable.emplace_back("norm_moe_gen.*");
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+// Alpamayo 2 Super (NVIDIA, 2026): a Qwen3-VL beside a network for trajectories, which is not used.
+// vlm_config has the fields of the Qwen3-VL.
+static Result<ModelSpec> describe_alpamayo2(const Config& config) {
+  TRY(const std::optional<Config> inner, config.object("vlm_config"));
+  if (!inner)
+    return invalid("vlm_config", "{} is missing, but must have the configuration of the Qwen3-VL",
+                   config.where("vlm_config"));
+  TRY(Config text, read_text(*inner));
+  TRY(ModelSpec spec, describe_qwen3(text));
+  TRY_VOID(set_axes(spec, text, kSections));
+  TRY(spec.logits.tied, config.boolean("tie_word_embeddings", spec.logits.tied));
+  TRY(spec, with_qwen_tower(std::move(spec), *inner, describe_deep_tower, "out_hidden_size"));
+  spec.media.video_token = -1;
+  ModelSpec tower = *spec.media.tower;
+  const std::string prefix = "vlm.model.visual.", deep = prefix + "deepstack_merger_list.{}.";
+  spec.names.prefixes = {"vlm.model.language_model."};
+  spec.names.lm_head = "vlm.lm_head";
+  tower.names.prefixes = {prefix};
+  tower.names.projector.matrices = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
+  tower.names.projector.deep = {deep + "linear_fc1", deep + "linear_fc2"};
+  tower.names.projector.deep_norms = deep + "norm";
+  for (const char* other : {"vlm.model.visual.*", "expert.*"}) spec.names.ignorable.emplace_back(other);
+  for (const char* other : {"vlm.model.language_model.*", "vlm.lm_head.*", "expert.*"})
+    tower.names.ignorable.emplace_back(other);
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
@@ -220,6 +256,7 @@ static Result<ModelSpec> describe_qwen3_omni(const Config& config) {
 
 std::span<const Family> qwen3_vl_families() {
   static constexpr Family kRows[] = {
+      {"Alpamayo2Super", describe_alpamayo2},
       {"Cosmos3ForConditionalGeneration", describe_cosmos3},
       {"Cosmos3OmniForConditionalGeneration", describe_cosmos3},
       {"InternS2PreviewForConditionalGeneration", describe_interns2_preview},

@@ -12,6 +12,7 @@
 // All source files with families.
 #define OCTAVO_FAMILIES(X) \
   X(afmoe)                 \
+  X(alice_ai)              \
   X(apertus)               \
   X(bailing)               \
   X(bailing_v3)            \
@@ -45,17 +46,21 @@
   X(gpt_oss)               \
   X(gptj)                  \
   X(granite)               \
+  X(hrm_text)              \
   X(hunyuan)               \
   X(idefics3)              \
   X(internvl)              \
   X(kimi_linear)           \
+  X(kimi_vl)               \
   X(laguna)                \
   X(lfm2)                  \
   X(lfm2_vl)               \
   X(llama)                 \
   X(llama4)                \
+  X(llama4_vision)         \
   X(llava)                 \
   X(longcat)               \
+  X(loop_coder)            \
   X(mamba)                 \
   X(mimo_v2)               \
   X(minimax)               \
@@ -73,6 +78,7 @@
   X(paligemma)             \
   X(phi)                   \
   X(phi3)                  \
+  X(phi3_vision)           \
   X(phi4_multimodal)       \
   X(phi4_reasoning_vision) \
   X(pixtral)               \
@@ -82,6 +88,7 @@
   X(qwen3_vl)              \
   X(qwen_towers)           \
   X(qwen_vl)               \
+  X(radio)                 \
   X(readers)               \
   X(rwkv7)                 \
   X(solar)                 \

@@ -87,7 +87,7 @@ Result<ModelSpec> describe_tower(const Config& config, ImageInput image) {
   TRY(image.patch_size, config.integer("patch_size", {1, image.image_size}));
   TRY_VOID(config.integer("num_channels", {3, 3}));
   const int side = image.image_size / image.patch_size;
-  spec.embedding.learned_positions = spec.max_positions = side * side + (image.class_token ? 1 : 0);
+  spec.embedding.learned_positions = spec.max_positions = side * side + image.classes.count;
   spec.inputs.image = image;
   for (LayerSpec& layer : spec.layers) {
     layer.attention().mask.causal = false;
@@ -142,7 +142,7 @@ Result<> set_activation(const Config& config, ModelSpec& spec) {
 
 Result<ModelSpec> describe_clip(Config config, std::string_view defaults) {
   config.set_defaults(defaults);
-  TRY(ModelSpec spec, describe_tower(config, {.bias = false, .class_token = true}));
+  TRY(ModelSpec spec, describe_tower(config, {.bias = false, .classes = {.count = 1}}));
   spec.embedding.norm = spec.final_norm;
   return spec;
 }
@@ -164,8 +164,8 @@ Result<ModelSpec> describe_siglip2(Config config) {
       "patch_size": 16,
       "vocab_size": 1})");
   // the encoder ignores image_size, which must only be a valid size
-  TRY(ModelSpec spec,
-      describe_tower(config.with_names({{"image_size", "patch_size"}}), {.channels_last = true}));
+  TRY(ModelSpec spec, describe_tower(config.with_names({{"image_size", "patch_size"}}),
+                                     {.storage = PatchStorage::channels_last}));
   ImageInput& image = *spec.inputs.image;
   image.image_size = 0;
   image.grid.stretch = PositionStretch::antialiased;

@@ -23,7 +23,7 @@ ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
 }
 
 std::int64_t class_rows_of(const ModelSpec& spec) {
-  return spec.inputs.image && spec.inputs.image->class_token ? 1 : 0;
+  return spec.inputs.image ? spec.inputs.image->classes.count : 0;
 }
 
 }  // namespace
@@ -81,6 +81,7 @@ void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activati
   scratch.take(activation, {rows, spec_.gated ? 2 * hidden : hidden});
   scratch.take(activation, {rows, hidden});
   if (spec_.middle > 0) scratch.take(activation, {rows, spec_.middle});
+  if (spec_.activated_middle) scratch.take(activation, {rows, spec_.middle});
   if (units == 0) return;
   scratch.take(DType::f32, {rows, hidden});
   scratch.take(activation, {rows, 2 * units});
@@ -121,7 +122,7 @@ void ProjectorLayers::run(const Step& step, Scratch scratch, View x, const View&
   if (spec_.middle > 0) {
     const View next = scratch.take(x.dtype, {x.size(0), spec_.middle});
     product(matrices_[1], next);
-    x = next;
+    x = spec_.activated_middle ? activated(next, *spec_.activation, false) : next;
   }
   product(matrices_.back(), out);
 }

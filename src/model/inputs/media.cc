@@ -23,28 +23,38 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
   shape = {spec.dim, 3, image.patch_size, image.patch_size};
   if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
   patch_norm_ = top.norm(image.grid.patch_norm, names.encoder.patch_norm, spec.dim);
-  if (image.channels_last) {
+  if (image.storage == PatchStorage::channels_last) {
     shape = {spec.dim, image.patch_values()};
     patches_.weight.channels = image.patch_values() / 3;
   }
-  if (image.class_token) {
-    class_token_ = top.table(names.encoder.class_token, 1, spec.dim, MatrixUse::plain);
+  if (image.storage == PatchStorage::matrix) shape = {spec.dim, image.patch_values()};
+  if (image.classes.count > 0) {
+    class_token_ = top.table(names.encoder.class_token, image.classes.count, spec.dim, MatrixUse::plain);
     class_token_.parts[0] = {prefix + names.encoder.class_token, {spec.dim}};
+    if (image.grid.side > 0) class_token_.parts[0].shape = {image.classes.count, spec.dim};
   }
   if (image.tiled) {
     const Namer whole(names, "");
-    newline_ = whole.vector({names.encoder.newline}, {image.whole_last ? spec.dim : image.out_dim});
+    const std::int64_t width = image.whole_last ? image.projector_columns(spec.dim) : image.out_dim;
+    newline_ = whole.vector({names.encoder.newline}, {width});
     if (image.whole_last) {
-      newline_.parts[0].shape = {1, 1, 1, spec.dim};
-      separator_ = whole.vector({names.encoder.separator}, {spec.dim});
-      separator_.parts[0].shape = {1, 1, spec.dim};
+      newline_.parts[0].shape = {1, 1, 1, width};
+      separator_ = whole.vector({names.encoder.separator}, {width});
+      separator_.parts[0].shape = {1, 1, width};
     }
+  }
+  if (image.grid.in_rows) positions_.parts[0].shape = {image.grid.side, image.grid.side, spec.dim};
+  if (image.classes.last) {
+    const std::int64_t patches = positions_.rows - 1;
+    positions_.parts[0].name = prefix + names.embedding.positions;
+    positions_.order = {{patches, 1}, {0, patches}};
   }
   if (image.axis_positions > 0)
     positions_.parts[0] = {prefix + names.embedding.positions, {2, image.axis_positions, spec.dim}};
   if (names.encoder.stacked_tables) {
     take_from_stack(positions_, prefix + names.embedding.positions);
-    if (image.class_token) take_from_stack(class_token_, prefix + names.encoder.class_token);
+    if (image.classes.count > 0 && image.grid.side == 0)
+      take_from_stack(class_token_, prefix + names.encoder.class_token);
   }
 }
 
@@ -63,7 +73,7 @@ void PatchInput::run(const Step& step) const {
                                                    .bias = bias,
                                                    .y = made.rows(first, count)});
   };
-  // The patch of the class token consists of zeros, and no bias is added to it.
+  // The patches of the class tokens consist of zeros, and no bias is added to them.
   const std::int64_t first = class_rows();
   if (first > 0) product(0, first, {});
   product(first, step.tokens() - first, patches_.bias.value);
@@ -72,7 +82,7 @@ void PatchInput::run(const Step& step) const {
   step.residual.put({.delta = made, .norm = patch_norm_.norm()});
 }
 
-// Sets the residual to the learned positions. The position of the class token comes first.
+// Sets the residual to the learned positions. Those of the class tokens come first.
 void PatchInput::place(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;
@@ -83,12 +93,12 @@ void PatchInput::place(const Step& step) const {
   else
     ops.embed(stream, {.ids = positions, .table = *positions_.weight, .out = residual});
   if (class_rows() == 0) return;
-  const View first = positions.rows(0, 1);
+  const View first = positions.rows(0, class_rows());
   ops.embed(stream, {.ids = first,
                      .table = *class_token_.weight,
-                     .position_table = positions_.weight.get(),
+                     .position_table = step.batch.position_embeddings ? nullptr : positions_.weight.get(),
                      .positions = first,
-                     .out = residual.rows(0, 1)});
+                     .out = residual.rows(0, class_rows())});
 }
 
 SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)

@@ -14,8 +14,8 @@ class PatchInput final : public Phase {
  public:
   PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix);
 
-  // Number of rows before each image's patches (ImageInput::class_token).
-  std::int64_t class_rows() const { return class_token_.weight ? 1 : 0; }
+  // Number of rows before each image's patches (ImageInput::classes).
+  std::int64_t class_rows() const { return class_token_.weight ? class_token_.rows : 0; }
   const Weight& positions() const { return *positions_.weight; }
   const View& newline() const { return newline_.value; }      // if ImageInput::tiled
   const View& separator() const { return separator_.value; }  // if ImageInput::whole_last

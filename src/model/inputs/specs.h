@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/kinds.h"
+#include "kernels/operators/grams.h"
 #include "model/norm_spec.h"
 
 namespace octavo {
@@ -27,6 +28,7 @@ struct Projector {
   std::optional<Activation> activation = {};
   int hidden = 0;  // width between the first two matrices
   int middle = 0;  // width between the second and the third matrix; 0: there are at most two
+  bool activated_middle = false;  // the activation also follows the second matrix
   // The first matrix computes `hidden` values, then a gate for each. The activation applies to the gates.
   bool gated = false;
   // Norm between the first matrix and the activation. Then a gated MLP with this number of hidden units is
@@ -43,6 +45,7 @@ enum class PositionStretch : std::uint8_t {
   bilinear,     // bilinear; patches and positions are squares of the same area
   antialiased,  // bilinear; if the grid shrinks, a patch averages more positions
   bicubic,
+  cropped,  // bilinear over a square with the image's longer side, of which the image is the upper left part
 };
 
 // Learned positions of a square grid, which is stretched over an image's patches.
@@ -50,6 +53,7 @@ struct PositionGrid {
   int side = 0;  // 0: no grid
   PositionStretch stretch = PositionStretch::corners;
   NormSpec patch_norm = {};  // norm of a patch before its position is added
+  bool in_rows = false;      // the checkpoint stores the positions as [side, side, dim]
 };
 
 // Converts a channel value v in 0 .. 255 to (v * scale - mean) / std.
@@ -59,6 +63,19 @@ struct PixelScale {
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
 
   float of(float value, std::size_t channel) const { return (value * scale - mean[channel]) / std[channel]; }
+};
+
+// How a checkpoint stores the patch embedding.
+enum class PatchStorage : std::uint8_t {
+  convolution,    // [dim, 3, patch_size, patch_size]
+  matrix,         // the same as [dim, values of a patch]
+  channels_last,  // [dim, values of a patch]; the values are ordered by row, column, channel
+};
+
+// Learned rows before the patches. Layers read them, but the projector does not.
+struct ClassTokens {
+  int count = 0;      // the rows have learned positions, except beside a PositionGrid
+  bool last = false;  // the position of the only row is the last one in the checkpoint
 };
 
 // Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021): a grid of square
@@ -71,9 +88,8 @@ struct ImageInput {
   int frames = 0;              // video frames in a patch; an image is repeated in all frames; 0: no videos
   float time_steps = 0;        // positions on the time axis per second of video; 0: one position per patch
   bool bias = true;            // the patch embedding has a bias
-  bool channels_last = false;  // the columns of the patch embedding are ordered by row, column, channel
-  // A learned row with a separate position precedes the patches. Layers read it, but the projector does not.
-  bool class_token = false;
+  PatchStorage storage = PatchStorage::convolution;
+  ClassTokens classes = {};
   int window = 0;  // side of a local layer's windows, in tokens
   PositionGrid grid = {};  // only for images of any size
   // Used instead of the grid: the number of learned positions for columns, and also for rows. A patch has the
@@ -86,9 +102,10 @@ struct ImageInput {
   // al., "LLaVA-NeXT", 2024).
   bool tiled = false;
   // The complete image comes after the squares. A learned row follows each of its rows, and one more learned
-  // row separates it from the squares; both pass through the projector. Patches do not see padding patches
-  // (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
+  // row separates it from the squares; both pass through the projector (MediaPart::Tiles; Phi-4-multimodal:
+  // Abouelenin et al., 2025).
   bool whole_last = false;
+  bool hides_padding = false;  // with `whole_last`: patches do not see padding patches
   Projector projector = {};
   // After each of these layers, one more projector makes rows from the patches. The language model adds the
   // rows of the first of these projectors to its residual after its first layer, and so on (Meng et al.,
@@ -101,6 +118,8 @@ struct ImageInput {
   bool has_positions() const { return grid.side > 0 || axis_positions > 0; }
   int unit() const { return patch_size * merge; }  // side of a token in pixels
   int square() const { return merge * merge; }     // patches per token
+  // Width of the projector's input, if the encoder has rows of width dim.
+  std::int64_t projector_columns(std::int64_t dim) const { return projector.mean ? dim : dim * square(); }
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
   int side() const { return image_size / unit(); }  // side of a square image in tokens
   // Width of a token's input to the language model: its row, and the rows of the deep layers.
@@ -124,6 +143,20 @@ struct SoundInput {
 
   int frames() const { return 2 * rows; }
   int tokens() const { return rows / joined; }  // tokens of the longest audio
+};
+
+// Embeddings of the last tokens, which are added to a token's embedding (LongCat-Flash-Lite: Meituan, 2026).
+// The rows of each table are multiplied by a matrix.
+struct GramInput {
+  std::vector<GramTable> tables;
+  int dim = 0;      // width of a row
+  int stop = -1;    // GramRowsArgs::stop
+  float scale = 1;  // factor of the sum
+
+  struct Names {
+    std::string tables = "ngram_embeddings.embedders.{}";
+    std::string matrices = "ngram_embeddings.post_projs.{}";
+  };
 };
 
 constexpr int kSoundTaps = 3;  // width of the convolutions in frames

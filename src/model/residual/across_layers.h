@@ -37,6 +37,26 @@ class BlendResidual final : public Phase {
   VectorParameter rest_;
 };
 
+// Slot, f32 [tokens, dim]: state `number` of JoinStates.
+struct LoopState {};
+
+class JoinedStates final : public Phase {
+ public:
+  // `top` makes the names of tensors outside of layers.
+  JoinedStates(const JoinStates& spec, const Namer& top, std::int64_t dim);
+
+  void list(ParameterList& list) override { list.add(norm_, start_); }
+  void reserve(Arena arena) const override;
+  bool spans_layers() const override { return true; }
+  void run(const Step& step) const override;
+
+ private:
+  JoinStates spec_;
+  std::int64_t dim_;
+  NormParameter norm_;
+  NormParameter start_;  // 0 * x + the first state; only if JoinStates::first
+};
+
 // Slot for the output of a shortcut, until the end of the next layer. It has the shape of HalfOutput.
 struct ShortcutOutput {};
 

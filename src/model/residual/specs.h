@@ -25,6 +25,34 @@ struct Blend {
   float share = 0;
 };
 
+// Before the first layer of a stack that runs several times, with two states (HRM: Wang et al., "Hierarchical
+// Reasoning Model", 2025): the residual is normalised and kept as state `kept`, and state `added` is added to
+// the residual.
+struct JoinStates {
+  int kept = 0;
+  int added = 0;
+  bool first = false;  // the residual is not normalised, and the added state is a vector of the checkpoint
+  NormSpec norm = {};
+
+  struct Names {
+    std::string start = "z_L_init";  // full name
+  };
+};
+
+// The input of each half of a layer is a mixture of sources (MixSourcesArgs; Kimi Team, "Attention
+// Residuals", 2026). The first source is the embedding. The others are the sums of the outputs of each group
+// of layers. The sum of the current group is the residual.
+struct AttendedSources {
+  int group = 0;  // layers in a group
+  NormSpec norm = {};
+
+  struct Names {
+    std::string mixer = "attn_res";  // beginning of the names of a layer's tensors
+    std::string feed_forward = "mlp_res";
+    std::string output = "attnres_final.res";  // outside of layers; for the mixture after the last layer
+  };
+};
+
 // Several residual streams, of which layers read and change the first one (PredictStreamsArgs; AltUp in Gemma
 // 3n). At the start, the other streams are products of the embedding, scaled to its magnitude. At the end,
 // products of the other streams are added to the first one.

@@ -26,8 +26,8 @@ json::object usage_of(const Usage& usage) {
   const std::int64_t stored = usage.stored_tokens.value_or(0);
   json::object out{{"input_tokens", usage.prompt_tokens - cached - stored},
                    {"output_tokens", usage.completion_tokens},
-                   {"cache_creation_input_tokens", stored}};
-  if (usage.cached_tokens) out["cache_read_input_tokens"] = cached;
+                   {"cache_creation_input_tokens", stored},
+                   {"cache_read_input_tokens", cached}};
   openai::add_cost(usage, out);
   return out;
 }
@@ -38,10 +38,12 @@ class MessagesReply final : public openai::Reply {
   explicit MessagesReply(openai::ReplyOptions options)
       : options_(std::move(options)), reader_(options_.tools), events_(options_.return_token_ids) {}
 
-  std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
+  std::string open(int, const EchoedPrompt& prompt, const Usage* usage) override {
     // A keep-alive has already sent the first event.
     if (std::exchange(begun_, true)) return "";
-    event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
+    Usage start{.prompt_tokens = prompt.tokens};
+    if (usage) start.cached_tokens = usage->cached_tokens, start.stored_tokens = usage->stored_tokens;
+    event("message_start", {{"message", message(usage_of(start))}});
     return events_.take();
   }
 

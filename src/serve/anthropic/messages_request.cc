@@ -371,6 +371,18 @@ bool is_shared(std::string_view name) {
          (sampling && sampling->messages) || openai::is_constraint(name);
 }
 
+// As in Anthropic's API, the answer continues a last message of the assistant.
+void continue_last_message(json::object& chat) {
+  const json::array& messages = chat.at("messages").as_array();
+  if (messages.empty()) return;
+  const json::object& last = messages.back().as_object();
+  const json::value* content = last.if_contains("content");
+  if (last.at("role") != "assistant" || last.contains("tool_calls")) return;
+  if (!content || !content->is_string() || content->get_string().empty()) return;
+  chat["add_generation_prompt"] = false;
+  chat["continue_final_message"] = true;
+}
+
 Result<openai::ChatRequest> parse(const json::object& body, const openai::RequestRules& rules) {
   Fields fields(body);
   json::object chat;
@@ -390,6 +402,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   TRY_VOID(convert_output(fields, rules, chat));
   std::vector<std::string> images;
   TRY(chat["messages"], convert_messages(fields, rules, images, unknown));
+  continue_last_message(chat);
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");

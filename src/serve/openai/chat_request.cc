@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <iterator>
 #include <utility>
 
 #include "serve/openai/result_order.h"
@@ -20,22 +21,33 @@ Result<> check_count(const std::string& name, const RequestRules& rules, const M
   return check_media(name, rules, std::ranges::count(media, kind, &ChatPrompt::Media::kind), kind);
 }
 
+// Reads the client's name of an image, a video or a sound.
+Result<std::string> read_uuid(Fields& part) {
+  constexpr std::size_t kUuidBytesMax = 256;
+  std::string uuid;
+  TRY_VOID(part.text("uuid", uuid));
+  if (uuid.size() > kUuidBytesMax)
+    return invalid(part.full_name("uuid"), "must have at most {} bytes, got {}", kUuidBytesMax, uuid.size());
+  return uuid;
+}
+
 // Reads {"image_url": {"url": ..}} or a plain URL. Also reads video_url and audio_url.
 Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name(type);
   const MediaKind kind = media_kind(type.substr(0, type.find('_')));
   TRY_VOID(check_count(name, rules, media, kind));
   const json::value* given = part.any(type);
-  if (!given) return invalid(name, "is missing");
+  TRY(std::string uuid, read_uuid(part));
+  if (!given && uuid.empty()) return invalid(name, "is missing");
   std::string url;
-  if (given->is_object()) {
+  if (given && given->is_object()) {
     Fields fields(given->get_object(), name + ".");
     TRY_VOID(fields.text("url", url));
   } else {
     TRY_VOID(part.text(type, url));
   }
-  if (url.empty()) return invalid(name, "must be a string or an object with a url");
-  media.push_back({name, std::move(url), kind});
+  if (url.empty() && uuid.empty()) return invalid(name, "must be a string or an object with a url");
+  media.push_back({.field = name, .url = std::move(url), .kind = kind, .uuid = std::move(uuid)});
   return {};
 }
 
@@ -50,7 +62,8 @@ Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   TRY_VOID(fields.text("data", data));
   TRY_VOID(fields.text("format", format));
   if (data.empty()) return invalid(name + ".data", "is missing");
-  media.push_back({name, fmt::format("data:audio/{};base64,{}", format, data), MediaKind::sound});
+  media.push_back(
+      {.field = name, .url = fmt::format("data:audio/{};base64,{}", format, data), .kind = MediaKind::sound});
   return {};
 }
 
@@ -433,6 +446,8 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
   if (processor && !processor->empty() && rules.images_max + rules.videos_max == 0)
     return invalid("mm_processor_kwargs", "needs a model for images, and this model accepts none");
   if (processor) prompt.processor = *processor;
+  TRY(const json::object* media_io, fields.object("media_io_kwargs"));
+  if (media_io) TRY_VOID(read_media_io(*media_io, "media_io_kwargs.", prompt.media_io, prompt.ignored));
   TRY(prompt.tools, read_tool_definitions(fields));
   prompt.tools_as_text = may_call(fields, rules.tool_dialect);
   TRY(const json::array* documents, fields.array("documents"));
@@ -440,7 +455,8 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
   TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));
   TRY_VOID(fields.boolean("continue_final_message", prompt.continue_final_message));
   if (prompt.continue_final_message && prompt.add_generation_prompt)
-    return invalid("continue_final_message", "needs add_generation_prompt = false");
+    return invalid("continue_final_message",
+                   "Cannot set both `continue_final_message` and `add_generation_prompt` to True.");
   TRY(const json::object* given, fields.object("chat_template_kwargs"));
   json::object kwargs = rules.default_template_kwargs;
   if (given)
@@ -463,6 +479,7 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   Fields fields(body);
   TRY_VOID(read_shared_fields(fields, rules, out));
   TRY(request.prompt, read_chat_prompt(fields, rules));
+  std::ranges::move(request.prompt.ignored, std::back_inserter(out.unknown_fields));
   if (request.prompt.omitted_images) out.unknown_fields.emplace_back(kOmittedImagesField);
   TRY_VOID(read_echo(fields, body, request.prompt));
   TRY_VOID(read_tools(fields, rules, request));

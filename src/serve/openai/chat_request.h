@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "serve/media_io.h"
 #include "serve/openai/generation_fields.h"
 
 namespace octavo::openai {
@@ -21,9 +22,10 @@ MediaKind media_kind(std::string_view type);
 struct ChatPrompt {
   struct Media {
     std::string field;  // name for errors, such as "messages[0].content[1].image_url"
-    std::string url;
+    std::string url;    // "": the data is stored under `uuid`
     MediaKind kind = MediaKind::image;
     std::optional<std::string> bytes = {};
+    std::string uuid = {};  // name under which the server stores the data (media_store.h); "": none
   };
   std::vector<Media> media{};
 
@@ -40,6 +42,8 @@ struct ChatPrompt {
   std::string kwargs;
   // mm_processor_kwargs: settings for images and videos (image_overrides.h)
   boost::json::object processor{};
+  MediaIo media_io{};                  // media_io_kwargs
+  std::vector<std::string> ignored{};  // names of options of media_io_kwargs that have no effect
   std::string chat_template{};  // template of the request; "": the server's template
   bool add_generation_prompt = true;
   // the answer continues the last message; must not be set together with add_generation_prompt

@@ -91,15 +91,6 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, ThinkingOpti
   return {};
 }
 
-Result<> read_beam_search(Fields& f, BeamOptions& beam) {
-  TRY_VOID(f.boolean("use_beam_search", beam.enabled));
-  if (!beam.enabled) return f.refuse("length_penalty", "has no effect without use_beam_search", 1.0);
-  TRY_VOID(f.number("length_penalty", beam.length_penalty));
-  if (std::abs(beam.length_penalty) <= kLengthPenaltyMax) return {};
-  return invalid("length_penalty", "must be in [{}, {}], got {}", -kLengthPenaltyMax, kLengthPenaltyMax,
-                 beam.length_penalty);
-}
-
 // Beam search uses the model's unmodified log-probabilities. Refuses fields that would have to change them.
 // Ignores fields that only affect sampling, as vLLM does.
 Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
@@ -121,7 +112,7 @@ Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
       {"kv_transfer_params", out.kv_transfer.has_value()},
       {out.output ? std::string_view(out.output->field) : "", out.output.has_value()},
   };
-  if (out.stream.enabled) return invalid("stream", "streaming is not supported with beam search");
+  if (out.stream.enabled) return invalid("stream", "Streaming is not currently supported with beam search");
   for (const auto& [field, given] : bound)
     if (given) return invalid(field, "cannot be combined with use_beam_search");
   const int most = rules.limits.max_logprobs < 0 ? rules.limits.vocab_size : rules.limits.max_logprobs;
@@ -137,10 +128,9 @@ Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
 Result<> refuse_unsupported(Fields& f) {
   TRY_VOID(f.refuse("ec_transfer_params", "transfer of the encoder cache is not supported"));
   TRY_VOID(f.refuse("logits_processors", "code in requests is not supported"));
-  TRY_VOID(f.refuse("watermarking", "watermarking is not supported"));
+  TRY_VOID(f.refuse("watermarking", "watermarking is not supported", false));
   TRY_VOID(f.refuse("return_token_offsets", "token offsets are not supported", false));
   TRY_VOID(f.refuse("return_mm_kwargs", "multimodal input is not supported", false));
-  TRY_VOID(f.refuse("media_io_kwargs", "only the server can set it: use --media-io-kwargs"));
   TRY_VOID(f.refuse("routed_experts_prompt_start", "routed experts are not reported", 0));
   return {};
 }
@@ -193,11 +183,21 @@ Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
   return std::unexpected(unknown_model(model, rules));
 }
 
+Result<> read_beam_search(Fields& f, GenerationRequest& out) {
+  BeamOptions& beam = out.beam;
+  TRY_VOID(f.boolean("use_beam_search", beam.enabled));
+  TRY_VOID(f.number("length_penalty", beam.length_penalty));
+  if (!beam.enabled && beam.length_penalty != 1) out.unknown_fields.emplace_back("length_penalty");
+  if (std::abs(beam.length_penalty) <= kLengthPenaltyMax) return {};
+  return invalid("length_penalty", "must be in [{}, {}], got {}", -kLengthPenaltyMax, kLengthPenaltyMax,
+                 beam.length_penalty);
+}
+
 Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY(out.adapter, read_model(f, rules));
   out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
   out.report.tokens_as_token_ids = rules.return_tokens_as_token_ids;
-  TRY_VOID(read_beam_search(f, out.beam));
+  TRY_VOID(read_beam_search(f, out));
   TRY_VOID(read_draws(f, out.beam.enabled ? GenerationDefaults{} : rules.defaults, out.sampling));
   TRY_VOID(read_other_sampling(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));

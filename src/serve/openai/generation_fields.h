@@ -117,6 +117,9 @@ struct GenerationRequest {
 // the two routes.
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
+// Reads use_beam_search and length_penalty. Without a beam search, length_penalty has no effect, as in vLLM.
+Result<> read_beam_search(Fields& fields, GenerationRequest& out);
+
 // Checks a timeout in seconds, from the field `timeout` or the header X-Request-Timeout.
 Result<double> checked_timeout(double seconds);
 

@@ -32,6 +32,7 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
+  TRY_VOID(f.refuse("padding", "is not supported: texts have no padding", "do_not_pad"));
   // Accepts fields that identify the client or concern a cache. They have no effect here.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
@@ -50,6 +51,26 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
 Result<> refuse_keep_last(const PoolingFields& fields) {
   if (!fields.keep_last) return {};
   return invalid("truncation_side", "must be \"right\" for pairs of texts");
+}
+
+Result<> read_token_limit(Fields& f, std::string_view name, const RequestRules& rules, int& out) {
+  TRY_VOID(f.integer(name, out));
+  if (out < 0) return invalid(name, "{} must be a non-negative integer, got {}", name, out);
+  if (out == 0 || out < rules.max_model_len) return {};
+  return invalid(name, "{} must be less than max_model_len {}, got {}", name, rules.max_model_len, out);
+}
+
+// Reads the options of vLLM, Cohere and Qwen's rerankers. `instruction` is an argument of the chat template.
+Result<> read_pair_options(Fields& f, const RequestRules& rules, PairOptions& out) {
+  TRY_VOID(read_token_limit(f, "max_tokens_per_query", rules, out.tokens_per_query));
+  TRY_VOID(read_token_limit(f, "max_tokens_per_doc", rules, out.tokens_per_document));
+  TRY(const json::object* given, f.object("chat_template_kwargs"));
+  json::object kwargs = given ? *given : json::object();
+  std::string instruction;
+  TRY_VOID(f.text("instruction", instruction));
+  if (f.any("instruction") && !kwargs.contains("instruction")) kwargs["instruction"] = instruction;
+  if (!kwargs.empty()) out.template_kwargs = exact_json_text(kwargs);
+  return {};
 }
 
 void finish_pooling_fields(const Fields& f, PoolingFields& out) { out.unknown_fields = f.unread(); }
@@ -155,6 +176,11 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   if (format != "float" && format != "base64")
     return invalid("encoding_format", "must be \"float\" or \"base64\", got \"{}\"", format);
   request.base64 = format == "base64";
+  TRY_VOID(f.refuse("embed_dtype", "must be float32: other formats of numbers are not supported", "float32"));
+  std::string order = "native";
+  TRY_VOID(f.text("endianness", order));
+  if (order != "native" && order != "little")
+    return invalid("endianness", "must be native or little, got \"{}\"", order.substr(0, 32));
   TRY_VOID(f.integer("dimensions", request.dimensions, 1));
   std::string task;
   TRY_VOID(f.text("task", task));
@@ -205,8 +231,9 @@ Result<ScoreRequest> parse_score_request(const json::object& body, const Request
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   TRY_VOID(refuse_keep_last(request.fields));
+  TRY_VOID(read_pair_options(f, rules, request.pairs));
   TRY(request.queries, read_texts(f, {"text_1", "queries", "data_1"}));
-  TRY(request.documents, read_texts(f, {"text_2", "documents", "data_2"}));
+  TRY(request.documents, read_texts(f, {"text_2", "documents", "items", "data_2"}));
   if (request.queries.size() != 1 && request.queries.size() != request.documents.size())
     return invalid("text_1", "must be one text or the same number of texts as text_2, got {} and {}",
                    request.queries.size(), request.documents.size());
@@ -225,11 +252,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   TRY(request.documents, read_texts(f, {"documents"}));
   TRY_VOID(f.integer("top_n", request.top_n, 0));
   TRY_VOID(f.boolean("return_documents", request.return_documents));
-  int tokens_per_document = 0;  // Cohere's field max_tokens_per_doc
-  TRY_VOID(f.integer("max_tokens_per_doc", tokens_per_document, 0));
-  if (tokens_per_document > 0)
-    return invalid("max_tokens_per_doc",
-                   "is not supported: use truncate_prompt_tokens, which shortens query and document");
+  TRY_VOID(read_pair_options(f, rules, request.pairs));
   finish_pooling_fields(f, request.fields);
   return request;
 }

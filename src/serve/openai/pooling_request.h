@@ -52,14 +52,23 @@ struct EmbedByTypeRequest {
   std::string input_type;         // type of the texts, such as "search_query" or "search_document"
 };
 
+// Options for pairs of a query and a document.
+struct PairOptions {
+  // number of tokens to which the texts are shortened before they are paired; 0: not
+  int tokens_per_query = 0, tokens_per_document = 0;
+  std::string template_kwargs{};  // arguments of the chat template for pairs, a JSON object; "": none
+};
+
 // Pairs of queries[i] and documents[i], or one query for all documents.
 struct ScoreRequest {
   PoolingFields fields;
+  PairOptions pairs;
   std::vector<std::string> queries, documents;
 };
 
 struct RerankRequest {
   PoolingFields fields;
+  PairOptions pairs;
   std::string query;
   std::vector<std::string> documents;
   std::optional<int> top_n;  // number of results; 0 or nullopt: all

@@ -71,8 +71,8 @@ class Reply {
   virtual ~Reply() = default;
 
   // open() to keep_alive() return server-sent events of a stream, or "" if there is nothing to send. usage:
-  // the current usage if the client requested it in every event, otherwise null. open() is called before the
-  // first part of each answer.
+  // the current usage if the client requested it in every event, otherwise null; open() also gets it if
+  // shows_cached_tokens(). open() is called before the first part of each answer.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
   // Called after the parts that the client already has (resume_token_ids).
@@ -90,7 +90,7 @@ class Reply {
   virtual std::string_view stream_type() const { return "text/event-stream; charset=utf-8"; }
   // Returns whether close() and whole() need Usage::times.
   virtual bool shows_times() const { return false; }
-  // Returns whether close() and whole() need Usage::cached_tokens even without
+  // Returns whether open(), close() and whole() need Usage::cached_tokens even without
   // --enable-prompt-tokens-details.
   virtual bool shows_cached_tokens() const { return false; }
 

@@ -98,9 +98,8 @@ TEST(Requests, TokenLists) {
 }
 
 TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
-  for (const std::string field :
-       {R"("guided_json":{})", R"("length_penalty":2.0)",
-        R"("vllm_xargs":[1])", R"("logits_processors":["a.B"])", R"("thinking_token_budget":5)"}) {
+  for (const std::string field : {R"("guided_json":{})", R"("watermarking":true)", R"("vllm_xargs":[1])",
+                                  R"("logits_processors":["a.B"])", R"("thinking_token_budget":5)"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     EXPECT_EQ(chat_error(field), name);
     EXPECT_EQ(completion_error(field), name);
@@ -118,6 +117,13 @@ TEST(Requests, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_EQ(completion_error(R"("suffix":"x","echo":true)"), "suffix");
   EXPECT_EQ(completion_error(R"("prompt_embeds":"x")"), "prompt_embeds") << "not enabled";
   EXPECT_EQ(completion_error(R"("best_of":2)"), "best_of");
+  EXPECT_EQ(completion_error(R"("watermarking":false)"), "accepted");
+}
+
+TEST(Requests, ALengthPenaltyWithoutBeamsHasNoEffect) {
+  const auto read = completion(R"("length_penalty":2.0)");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->generation.unknown_fields, std::vector<std::string>{"length_penalty"});
 }
 
 TEST(Requests, ACompletionNeedsAPromptOrEmbeddings) {

@@ -8,6 +8,7 @@
 
 #include "base/exact_json.h"
 #include "base/hash.h"
+#include "serve/openai/event_log.h"
 #include "serve/openai/stored_items.h"
 
 namespace octavo::openai {
@@ -25,6 +26,8 @@ std::string_view id_of(const json::value& item) {
   const json::value* id = item.as_object().if_contains("id");
   return id && id->is_string() ? std::string_view(id->get_string()) : "";
 }
+
+bool is_cancelled(const json::value& response) { return response.at("status") == "cancelled"; }
 
 std::vector<std::string> item_ids(const std::string& response) {
   std::vector<std::string> ids;
@@ -46,14 +49,25 @@ void ResponseStore::cancel_with(const std::string& id, std::function<void()> can
   if (found != by_id_.end() && !found->second->made) found->second->cancel = std::move(cancel);
 }
 
+void ResponseStore::keep_events(const std::string& id, std::shared_ptr<EventLog> events) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = by_id_.find(id); found != by_id_.end()) found->second->events = std::move(events);
+}
+
 void ResponseStore::finish(const std::string& id, std::string response, std::string conversation) {
   std::vector<std::string> items = item_ids(response);
   const std::lock_guard lock(mutex_);
+  if (forgotten_.erase(id) > 0) return;
+  const auto begun = by_id_.find(id);
+  std::shared_ptr<EventLog> events = begun != by_id_.end() ? begun->second->events : nullptr;
+  const std::size_t event_bytes = events ? events->bytes() : 0;
   put({.id = id,
        .response = std::move(response),
        .conversation = std::move(conversation),
        .made = true,
-       .items = std::move(items)});
+       .items = std::move(items),
+       .events = std::move(events),
+       .event_bytes = event_bytes});
 }
 
 void ResponseStore::put(Entry entry) {
@@ -87,6 +101,12 @@ Result<std::string> ResponseStore::response(const std::string& id) const {
   return entry->response;
 }
 
+Result<std::shared_ptr<EventLog>> ResponseStore::events(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  TRY(const auto entry, find(id));
+  return entry->events;
+}
+
 Result<json::array> ResponseStore::conversation(const std::string& id) const {
   std::string text;
   {
@@ -109,8 +129,10 @@ Result<json::array> ResponseStore::input(const std::string& id) const {
   json::array items = parsed(conversation).as_array();
   const std::size_t output = std::min(items.size(), parsed(response).at("output").as_array().size());
   items.erase(items.end() - static_cast<std::ptrdiff_t>(output), items.end());
+  // The ids of output items are hashes of the response's id, so these ids must be hashes of another text.
+  const std::string name = id + "/input_items";
   return with_ids(items, [&](std::string_view prefix, std::size_t index) {
-    const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(id)), index);
+    const Hash128 bits = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(name)), index);
     return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
   });
 }
@@ -122,23 +144,41 @@ std::string ResponseStore::response_with(const std::string& item) const {
 }
 
 Result<> ResponseStore::forget(const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  TRY_VOID(find(id));
-  drop(by_id_.at(id));
-  return {};
-}
-
-Result<> ResponseStore::cancel(const std::string& id) {
   std::function<void()> cancel;
   {
     const std::lock_guard lock(mutex_);
-    TRY(const auto entry, find(id));
-    if (entry->made || !entry->cancel)
+    TRY_VOID(find(id));
+    const auto entry = by_id_.at(id);
+    if (!entry->made) {
+      cancel = std::move(entry->cancel);
+      forgotten_.insert(id);
+    }
+    drop(entry);
+  }
+  if (cancel) cancel();
+  return {};
+}
+
+Result<std::string> ResponseStore::cancel(const std::string& id) {
+  std::function<void()> cancel;
+  std::string response;
+  {
+    const std::lock_guard lock(mutex_);
+    TRY_VOID(find(id));
+    Entry& entry = *by_id_.at(id);
+    json::value shown = parsed(entry.response);
+    if (entry.made && is_cancelled(shown)) return entry.response;
+    if (entry.made || !entry.cancel)
       return invalid("response_id", "only a background response that is still running can be cancelled");
-    cancel = entry->cancel;
+    cancel = entry.cancel;
+    shown.as_object()["status"] = "cancelled";
+    bytes_ -= entry.bytes();
+    entry.response = exact_json_text(shown);
+    bytes_ += entry.bytes();
+    response = entry.response;
   }
   cancel();
-  return {};
+  return response;
 }
 
 }  // namespace octavo::openai

@@ -12,12 +12,15 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
 #include "serve/openai/conversation_store.h"
 
 namespace octavo::openai {
+
+class EventLog;
 
 // The total size is limited: if it is exceeded, the oldest responses are dropped. Any thread may call the
 // functions.
@@ -34,6 +37,8 @@ class ResponseStore {
   void begin(const std::string& id, std::string response, std::string conversation);
   // Sets the function that cancels the response. Does nothing if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
+  // Keeps the events of a response that is generated in the background.
+  void keep_events(const std::string& id, std::shared_ptr<EventLog> events);
   // Stores a finished response. conversation: all items including those of the response, as JSON, for the
   // next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
@@ -41,15 +46,19 @@ class ResponseStore {
   // Returns not_found if the response was never stored or was dropped.
   Result<std::string> response(const std::string& id) const;
   Result<boost::json::array> conversation(const std::string& id) const;
+  // Returns null if the response has no events.
+  Result<std::shared_ptr<EventLog>> events(const std::string& id) const;
   // Returns all items before the response, oldest first: the items of earlier responses, then the items of
   // the request. Each item has an id that never changes.
   Result<boost::json::array> input(const std::string& id) const;
   // Returns the id of the finished response whose output has this item; "" if it is not stored.
   std::string response_with(const std::string& item) const;
+  // Deletes the response. If it is not finished, ends its generation.
   Result<> forget(const std::string& id);
-  // Ends the response's generation. Returns not_found for an unknown response, and invalid_argument if the
+  // Ends the response's generation, and returns the response with the status "cancelled". A response that is
+  // cancelled twice stays as it is. Returns not_found for an unknown response, and invalid_argument if the
   // response is not generated in the background.
-  Result<> cancel(const std::string& id);
+  Result<std::string> cancel(const std::string& id);
 
  private:
   struct Entry {
@@ -59,9 +68,11 @@ class ResponseStore {
     std::function<void()> cancel{};
     bool made = false;
     std::vector<std::string> items{};  // ids of the output items
+    std::shared_ptr<EventLog> events{};
+    std::size_t event_bytes = 0;  // bytes of the events at the end of the response
 
     std::size_t bytes() const {
-      return 256 + 2 * id.size() + response.size() + conversation.size() + 128 * items.size();
+      return 256 + 2 * id.size() + response.size() + conversation.size() + 128 * items.size() + event_bytes;
     }
   };
   using Entries = std::list<Entry>;
@@ -76,6 +87,7 @@ class ResponseStore {
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;
   std::unordered_map<std::string, Entries::iterator> by_item_;
+  std::unordered_set<std::string> forgotten_;  // deleted responses whose generation has not ended
   std::size_t bytes_ = 0;
 };
 

@@ -83,7 +83,8 @@ class ResponsesReply final : public Reply {
 
   std::string close(const Usage& usage) override {
     finish(usage);
-    response_event(fmt::format("response.{}", incomplete_ ? "incomplete" : "completed"));
+    const bool completed = response_.at("status") == "completed";
+    response_event(completed ? "response.completed" : "response.incomplete");
     return events_.take();
   }
 
@@ -230,11 +231,11 @@ class ResponsesReply final : public Reply {
   }
 
   void finish(const Usage& usage) {
-    incomplete_ = finish_ == FinishReason::length;
+    const bool incomplete = finish_ == FinishReason::length;
     const bool cancelled = finish_ == FinishReason::abort;
-    end(incomplete_ || cancelled ? "incomplete" : "completed");
-    response_["status"] = cancelled ? "cancelled" : incomplete_ ? "incomplete" : "completed";
-    if (incomplete_) response_["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
+    end(incomplete || cancelled ? "incomplete" : "completed");
+    response_["status"] = cancelled ? "cancelled" : incomplete ? "incomplete" : "completed";
+    if (incomplete) response_["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
     response_["usage"] = usage_of(usage);
     if (responses_.messages) {
       response_["input_messages"] = raw_messages(prompt_ids_);
@@ -300,7 +301,6 @@ class ResponsesReply final : public Reply {
   json::array logprobs_{};  // log-probabilities of tokens whose text was not sent yet
   std::vector<TokenId> prompt_ids_{}, output_ids_{};
   std::optional<FinishReason> finish_{};
-  bool incomplete_ = false;
   int sequence_ = 0;
   NamedEvents events_;
 };

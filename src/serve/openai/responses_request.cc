@@ -46,10 +46,12 @@ class Conversation {
       ignored_.push_back("input.type=" + type);
       return {};
     }
-    return invalid(name + ".type",
-                   "{} is not supported: must be message, function_call, function_call_output, "
-                   "custom_tool_call, custom_tool_call_output, reasoning, additional_tools or an mcp item",
-                   type);
+    return invalid(
+        name + ".type",
+        "{} is not supported: must be message, item_reference, function_call, "
+        "function_call_output, custom_tool_call, custom_tool_call_output, reasoning, "
+        "additional_tools, a call or output of a shell, apply_patch or tool_search, or an mcp item",
+        type);
   }
 
   json::array take() { return std::move(messages_); }
@@ -426,10 +428,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY_VOID(fields.boolean("store", request.store));
   TRY_VOID(fields.boolean("background", request.background));
   TRY_VOID(fields.boolean("enable_response_messages", request.messages));
-  bool stream = false;
-  TRY_VOID(fields.boolean("stream", stream));
   if (request.background && !request.store) return invalid("background", "needs store = true");
-  if (request.background && stream) return invalid("background", "cannot be streamed");
   TRY_VOID(fields.refuse("prompt", "stored prompts are not supported"));
   TRY_VOID(fields.refuse("previous_input_messages", "is not supported: use previous_response_id"));
 

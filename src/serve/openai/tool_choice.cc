@@ -45,6 +45,7 @@ Result<std::string> read_named(const json::object& choice, const json::array& to
   Fields named(*function, at + ".function.");
   std::string name;
   TRY_VOID(named.text("name", name));
+  if (name.empty()) return invalid(at + ".function.name", "is missing");
   for (const json::value& tool : tools)
     if (name_of(tool) == name) return name;
   return invalid(at + ".function.name", "{} is not in the list of tools", name);

@@ -82,7 +82,9 @@ class TranscriptionReply final : public Reply {
     return is_json ? "application/json" : "text/plain; charset=utf-8";
   }
 
-  std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>, const Usage&) override {
+  std::string whole(std::span<const AnswerPart> answers, std::span<const EchoedPrompt>,
+                    const Usage&) override {
+    const std::vector<AnswerPart> parts = best_beams(answers);
     if (transcript_.format == TranscriptFormat::json) return json::serialize(plain(parts));
     if (transcript_.format == TranscriptFormat::text) return text_of(parts) + "\n";
     std::vector<Segment> segments;
@@ -99,6 +101,16 @@ class TranscriptionReply final : public Reply {
   }
 
  private:
+  // Returns the best answer of each window: a beam search has several, and the first one is the best.
+  std::vector<AnswerPart> best_beams(std::span<const AnswerPart> answers) const {
+    std::vector<AnswerPart> best;
+    for (std::size_t i = 0; i < answers.size(); i += static_cast<std::size_t>(options_.n)) {
+      best.push_back(answers[i]);
+      best.back().index /= options_.n;
+    }
+    return best;
+  }
+
   json::object head() const {
     return {{"id", options_.id},
             {"object", transcript_.translated ? "translation.chunk" : "transcription.chunk"},

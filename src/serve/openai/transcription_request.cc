@@ -56,6 +56,9 @@ Result<std::string_view> file_of(std::span<const http::FormPart> form) {
 Result<TranscriptFormat> read_format(Fields& f) {
   std::string name = "json";
   TRY_VOID(f.text("response_format", name));
+  if (name == "diarized_json")
+    return invalid("response_format",
+                   "diarized_json needs a model that names the speakers: use verbose_json");
   const auto found = std::ranges::find(kFormats, name);
   if (found == kFormats.end())
     return invalid("response_format", "must be json, text, verbose_json, srt or vtt, got \"{}\"",
@@ -94,15 +97,20 @@ Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest&
   return {};
 }
 
+// Reads n and the fields of beam search. Without it, n has no effect, as in vLLM: the reply has one text.
+Result<> read_beams(Fields& f, GenerationRequest& out) {
+  TRY_VOID(read_beam_search(f, out));
+  int& n = out.sampling.n;
+  if (!out.beam.enabled && n > 1) {
+    out.unknown_fields.emplace_back("n");
+    n = 1;
+  }
+  return f.boolean("include_stop_str_in_output", out.sampling.include_stop_str_in_output);
+}
+
 Result<> refuse_unsupported_sound(Fields& f) {
-  TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
-  TRY_VOID(f.refuse("length_penalty", "belongs to beam search, which is not supported", "1.0"));
-  TRY_VOID(f.refuse("hotwords", "hot words are not supported: use prompt", ""));
   TRY_VOID(f.refuse("to_language", "only translation into English is supported", "en"));
-  TRY_VOID(f.refuse("vllm_xargs", "extra sampling arguments are not supported", "{}"));
-  TRY_VOID(f.refuse("watermarking", "watermarking is not supported", false));
-  TRY_VOID(f.refuse("include_stop_str_in_output", "stop strings are not supported", false));
-  return f.refuse("chunking_strategy", "only \"auto\" is supported", "auto");
+  return f.refuse("watermarking", "watermarking is not supported", false);
 }
 
 }  // namespace
@@ -123,7 +131,7 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   TRY_VOID(read_granularities(f, request.format));
   TRY_VOID(read_stream(f, rules, request));
   TRY_VOID(read_draws(f, rules.defaults, out.sampling, 0));
-  if (out.sampling.n != 1) return invalid("n", "must be 1, got {}", out.sampling.n);
+  TRY_VOID(read_beams(f, out));
   out.sampling.max_tokens = rules.defaults.max_tokens;
   std::optional<int> most;
   TRY_VOID(f.integer("max_completion_tokens", most));

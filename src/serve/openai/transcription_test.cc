@@ -248,13 +248,54 @@ TEST_F(TranscriptionTest, BadRequestsNameTheirField) {
               HasSubstr("word timestamps are not supported"));
   EXPECT_THAT(error({{"temperature", "hot"}}, chirp()), HasSubstr("temperature: must be a number"));
   EXPECT_THAT(error({{"temperature", "3"}}, chirp()), HasSubstr("temperature"));
-  EXPECT_THAT(error({{"n", "2"}}, chirp()), HasSubstr("n: must be 1"));
-  EXPECT_THAT(error({{"use_beam_search", "true"}}, chirp()), HasSubstr("beam search"));
+  EXPECT_THAT(error({{"n", "0"}}, chirp()), HasSubstr("n: must be"));
+  EXPECT_THAT(error({{"use_beam_search", "true"}, {"stream", "true"}}, chirp()),
+              HasSubstr("stream: Streaming is not currently supported with beam search"));
+  EXPECT_THAT(error({{"length_penalty", "17"}}, chirp()), HasSubstr("length_penalty: must be in [-16, 16]"));
+  EXPECT_THAT(error({{"response_format", "diarized_json"}}, chirp()), HasSubstr("names the speakers"));
+  EXPECT_THAT(error({{"watermarking", "true"}}, chirp()), HasSubstr("watermarking is not supported"));
   EXPECT_THAT(error({{"language", "de"}, {"max_completion_tokens", "91"}}, chirp()),
               HasSubstr("exceed context limit: 4 + 91 > 90"));
   EXPECT_THAT(error({{"model", "other"}}, chirp(), 404), HasSubstr("does not exist"));
   EXPECT_EQ(client().post_json(std::string(kPath), "{}").value().status, 415);
   EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(TranscriptionTest, FieldsWithoutEffectAreTaken) {
+  serve_tokens(ids_of("I") + std::vector<TokenId>{kEnd});
+  const json::object reply = answer({{"language", "en"},
+                                     {"n", "2"},
+                                     {"length_penalty", "2"},
+                                     {"hotwords", "Octavo"},
+                                     {"vllm_xargs", R"({"a": 1})"},
+                                     {"watermarking", "false"},
+                                     {"include_stop_str_in_output", "true"},
+                                     {"chunking_strategy", "auto"}},
+                                    chirp());
+  EXPECT_EQ(reply.at("text"), "I");
+  EXPECT_EQ(requests_.size(), 1U);
+}
+
+TEST_F(TranscriptionTest, BeamsReturnTheBestTextOfEachWindow) {
+  const TokenId letter = ids_of("a")[0];
+  serve_sound([=](const Request& request, int) {
+    EXPECT_EQ(request.sampling.logprobs.output, 4);  // 2 candidates for each of 2 beams
+    return Script{.tokens = {request.prompt.size() > 4 ? kEnd : letter}, .end = FinishReason::length};
+  });
+  const json::object reply = answer(
+      {{"language", "en"}, {"use_beam_search", "true"}, {"n", "2"}, {"length_penalty", "0"}}, long_chirp());
+  EXPECT_EQ(reply.at("text"), "a a a a");
+  EXPECT_EQ(requests_.size(), 4U * (1 + 2));
+  for (const Request& request : requests_) EXPECT_EQ(request.media.size(), 1U);
+}
+
+TEST_F(TranscriptionTest, RoutesForTextAreNotFound) {
+  serve_tokens({});
+  for (const char* path : {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"}) {
+    const http::Response response = client().post_json(path, "{}").value();
+    EXPECT_EQ(response.status, 404) << path;
+    EXPECT_THAT(response.body, HasSubstr("the model demo only transcribes sound"));
+  }
 }
 
 TEST_F(TranscriptionTest, OtherModelsDoNotHear) {

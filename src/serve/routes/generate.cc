@@ -58,14 +58,20 @@ Result<> start_chat(const ServicePtr& service, const ExchangePtr& exchange, open
 Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
                     std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on) {
+  const std::string client = client_of(*service, exchange->request());
+  TRY_VOID(service->fetchers.media.restore(client, media));
   // Decoding a video takes long, so it also runs on a fetching thread, to not delay short requests.
   const auto away = [](const openai::ChatPrompt::Media& one) {
-    return is_address(one.url) || one.kind == openai::MediaKind::video;
+    return (is_address(one.url) && !one.bytes) || one.kind == openai::MediaKind::video;
   };
-  if (std::ranges::none_of(media, away)) return go_on();
+  if (std::ranges::none_of(media, away)) {
+    service->fetchers.media.keep(client, media);
+    return go_on();
+  }
   const bool taken = service->fetchers.pool.try_post([=, &media, go_on = std::move(go_on)] {
     const auto done = within_memory([&]() -> Result<> {
       TRY_VOID(fetch_all(service->options.media.sources, media));
+      service->fetchers.media.keep(client, media);
       return go_on();
     });
     if (!done) exchange->respond(error_response(done.error()));

@@ -16,7 +16,7 @@
 namespace octavo::routes {
 namespace {
 
-using Names = std::array<std::string_view, 3>;
+using Names = std::array<std::string_view, 4>;
 
 // The row applies to a body that has a field of `first` and, unless `second` is empty, a field of `second`.
 // generates: whether the row is for models that generate text.
@@ -30,7 +30,7 @@ constexpr Shape kShapes[] = {
     {true, {"messages"}, {}, chat_completions},
     {true, {"prompt"}, {}, completions},
     {false, {"query"}, {"documents"}, rerank},
-    {false, {"text_1", "queries", "data_1"}, {"text_2", "documents", "data_2"}, score},
+    {false, {"text_1", "queries", "data_1"}, {"text_2", "documents", "items", "data_2"}, score},
 };
 
 bool has_one(const boost::json::object& body, const Names& names) {

@@ -1,6 +1,8 @@
 // /v1/responses
 #include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <charconv>
+#include <limits>
 
 #include "base/exact_json.h"
 #include "base/quoted_text.h"
@@ -8,6 +10,7 @@
 #include "openai/errors.h"
 #include "serve/mcp/session.h"
 #include "serve/mcp/tools.h"
+#include "serve/openai/event_log.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
 #include "serve/prepare.h"
@@ -54,6 +57,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   json::object pending;
   std::string id;
   const bool background = request.background, messages = request.messages;
+  const bool logs = background && request.chat.generation.stream.enabled;
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     id = options.id;
     pending = openai::pending_response(request.response, options);
@@ -69,13 +73,37 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
                                     .messages = messages});
   };
   TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(request.chat), "resp_", reply));
-  plan.background = background;
-  const std::weak_ptr<Generation> generation = generate(service, exchange, std::move(plan));
+  plan.background = background && !logs;
+  ExchangePtr client = exchange;
+  if (logs) {
+    const auto events = std::make_shared<openai::EventLog>(exchange);
+    service->responses.keep_events(id, events);
+    exchange->release_body();
+    client = events;
+  }
+  const std::weak_ptr<Generation> generation = generate(service, client, std::move(plan));
   if (!background) return {};
   service->responses.cancel_with(id, [generation] {
     if (const auto running = generation.lock()) running->cancel();
   });
-  exchange->respond({.body = exact_json_text(pending)});
+  if (!logs) exchange->respond({.body = exact_json_text(pending)});
+  return {};
+}
+
+// Sends the events of a response, from the event after the number `starting_after` of the query.
+Result<> send_events(const Service& service, const ExchangePtr& exchange, const std::string& id) {
+  const std::string given = http::query_value(exchange->request().query, "starting_after").value_or("");
+  std::int64_t after = -1;
+  const char* const end = given.data() + given.size();
+  if (!given.empty())
+    if (const auto [last, error] = std::from_chars(given.data(), end, after);
+        error != std::errc{} || last != end || after < 0 || after > std::numeric_limits<std::int32_t>::max())
+      return invalid("starting_after", "must be the sequence_number of an event, got {}",
+                     quoted_text(given.substr(0, 100)));
+  TRY(const std::shared_ptr<openai::EventLog> events, service.responses.events(id));
+  if (!events)
+    return invalid("stream", "needs a response that was created with background = true and stream = true");
+  events->send_to(exchange, after);
   return {};
 }
 
@@ -117,10 +145,8 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
                    "/v1/responses/ID/cancel and /v1/responses/ID/input_items",
                    quoted_text(request.path.substr(0, 100)));
   if (path.action.empty() && reads) {
-    if (http::query_value(request.query, "stream") == "true")
-      return invalid("stream",
-                     "must be false: stored responses are not streamed. Read the response again "
-                     "until its status is no longer \"queued\" or \"in_progress\"");
+    if (http::query_value(request.query, "stream") == "true" && request.method == "GET")
+      return send_events(*service, exchange, path.id);
     return respond_stored(*service, *exchange, path.id);
   }
   if (path.action == kInputItems && reads) {
@@ -136,8 +162,9 @@ Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange
     return {};
   }
   if (path.action == kCancel && request.method == "POST") {
-    TRY_VOID(service->responses.cancel(path.id));
-    return respond_stored(*service, *exchange, path.id);
+    TRY(std::string response, service->responses.cancel(path.id));
+    exchange->respond({.body = std::move(response)});
+    return {};
   }
   http::Response refusal =
       openai::error_response(405, fmt::format("{} is not allowed here: use {}", request.method, methods));

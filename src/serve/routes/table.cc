@@ -277,7 +277,26 @@ http::Response refused_method(const Route& route, const http::Request& request) 
   return response;
 }
 
+bool generates_text(const Route& route) {
+  const openai::Route* known = shared_facts(route);
+  return known && known->generates();
+}
+
+http::Response transcribes_only(const Route& route, const ServeOptions& options) {
+  return error_response(route, {ErrorCode::not_found,
+                                fmt::format("the model {} only transcribes sound, so {} does not exist: use "
+                                            "/v1/audio/transcriptions or /v1/audio/translations",
+                                            options.rules.model_names.front(), route.path),
+                                "model"});
+}
+
 std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
+
+// The flags that turn on the routes of a feature.
+std::string_view flag_of(bool ServeFeatures::* feature) {
+  if (feature == &ServeFeatures::change_adapters) return "--enable-lora --allow-runtime-lora-updating";
+  return feature == &ServeFeatures::profiles ? "--profiler-config" : "--server-dev-mode";
+}
 
 http::Response no_route(std::string_view path, const ServeOptions& options) {
   for (const routes::RefusedRoute& refused : routes::refused_routes())
@@ -285,8 +304,9 @@ http::Response no_route(std::string_view path, const ServeOptions& options) {
       return openai::error_response(404,
                                     fmt::format("{} of vLLM is not supported: {}", path, refused.reason));
   for (const Route& route : kRoutes)
-    if (route.path == path && route.enabled_by == &ServeFeatures::dev_mode)
-      return openai::error_response(404, fmt::format("{} needs a server with --server-dev-mode", path));
+    if (route.path == path && route.enabled_by)
+      return openai::error_response(
+          404, fmt::format("{} needs a server with {}", path, flag_of(route.enabled_by)));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
                                 fmt::format("the route {} does not exist{}", excerpt(path),
@@ -322,6 +342,7 @@ std::optional<http::Response> refused_by_routes(const http::Request& request, co
   if (auto elsewhere = without_slashes(request, path, options)) return elsewhere;
   const Route* found = find_route(path, options);
   if (!found) return no_route(path, options);
+  if (options.media.transcription && generates_text(*found)) return transcribes_only(*found, options);
   if (handling_of(*found, request.method) == Handling::none) return refused_method(*found, request);
   return std::nullopt;
 }
