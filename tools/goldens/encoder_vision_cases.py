@@ -159,6 +159,8 @@ class NemotronOmni(Raw, transformers.NemotronH_Omni_Reasoning_V3):
         super().__init__(config)
         for layer in self.vision_model.encoder.layer:
             layer.layer_scale1 = layer.layer_scale2 = torch.nn.Identity()
+        if self.vision_final_layernorm is not None:  # no checkpoint has its weights
+            self.vision_final_layernorm = torch.nn.LayerNorm(config.vision_hidden_size, eps=1e-6, elementwise_affine=False)
         self.post_init()
 
     @property
@@ -528,7 +530,7 @@ def cases(base):
         "kimi_k25": kimi | dict(publish=publish_kimi("KimiK25ForConditionalGeneration", "kimi_k25", ("mm_projector.proj.0", "mm_projector.proj.2", "mm_projector.pre_norm"))),
         "kimi_vl": kimi | dict(publish=publish_kimi("KimiVLForConditionalGeneration", "kimi_vl", (
             "multi_modal_projector.linear_1", "multi_modal_projector.linear_2", "multi_modal_projector.pre_norm"))),
-        "nemotron_omni": nemotron | dict(text=llama, tile=0, publish=publish_nemotron("NemotronH_Nano_Omni_Reasoning_V3", 0)),
+        "nemotron_omni": nemotron | dict(text=llama | dict(num_nextn_predict_layers=1), tile=0, publish=publish_nemotron("NemotronH_Nano_Omni_Reasoning_V3", 0)),
         "nemotron_nano_vl": nemotron | dict(text=llama, tile=24, publish=publish_nemotron("NemotronH_Nano_VL_V2", 24)),
         "llama_nemotron_vl": nemotron | dict(text=llama, tile=24, model=LlamaNemotron, publish=publish_nemotron("Llama_Nemotron_Nano_VL", 24)),
         "nvlm_d": internvl | dict(model=Nvlm, sizes=imagenet, publish=publish_chat_as("NVLM_D", "NVLM_D")),

@@ -123,6 +123,10 @@ Result<ModelSpec> describe_with_radio(const Config& config, ModelSpec (*finish)(
   if (spec.other_names) spec.other_names->ignorable.emplace_back("sound_*");
   TRY_VOID(support(config, "ps_version", "v2"));
   TRY(ModelSpec tower, describe_radio_encoder(config));
+  // Models whose language model has layers for multi-token prediction have a norm without weights.
+  TRY(std::optional<Config> text, config.object("llm_config"));
+  TRY(const int predictors, text.value_or(config).integer("num_nextn_predict_layers", {0, 64}, 0));
+  if (predictors > 0) tower.final_norm = {.kind = NormKind::layer, .eps = 1e-6F, .stored = false};
   TRY_VOID(set_internvl_projector(tower, config, spec.dim));
   TRY(tower.inputs.image->projector.hidden, config.integer("projector_hidden_size", kDim, spec.dim));
   TRY_VOID(set_context_token(spec, config, "<image>"));
