@@ -103,9 +103,28 @@ struct ReadExchange final : http::Exchange {
   bool full = false, finished = false;
 };
 
+openai::EventLog::Counter counter(std::size_t bytes = 0) {
+  return std::make_shared<std::atomic<std::size_t>>(bytes);
+}
+
+TEST(EventLog, LogsThatAreWrittenHaveOneLimit) {
+  const auto written = counter(openai::EventLog::kWrittenBytesMax - 100);
+  const auto client = std::make_shared<ReadExchange>();
+  const std::string event = "event: a\ndata: " + std::string(60, '0') + "\n\n";
+  auto one = std::make_shared<openai::EventLog>(client, written);
+  const auto other = std::make_shared<openai::EventLog>(client, written);
+  EXPECT_TRUE(one->write(event));
+  EXPECT_FALSE(other->write(event));
+  one->finish();
+  EXPECT_TRUE(other->write(event));
+  EXPECT_FALSE(std::make_shared<openai::EventLog>(client, written)->write(event));
+  other->cut();
+  EXPECT_EQ(*written, openai::EventLog::kWrittenBytesMax - 100);
+}
+
 TEST(EventLog, ASlowReaderDelaysNobody) {
   const auto slow = std::make_shared<ReadExchange>(), fast = std::make_shared<ReadExchange>();
-  const auto log = std::make_shared<openai::EventLog>(slow);
+  const auto log = std::make_shared<openai::EventLog>(slow, counter());
   slow->full = true;
   log->start_stream({});
   log->send_to(fast, -1);

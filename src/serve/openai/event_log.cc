@@ -36,6 +36,11 @@ bool EventLog::write(std::string_view piece) {
   {
     const std::lock_guard lock(mutex_);
     if (text_.size() + piece.size() > kBytesMax) return false;
+    if (*written_ += piece.size(); *written_ > kWrittenBytesMax) {
+      *written_ -= piece.size();
+      return false;
+    }
+    counted_ += piece.size();
     for (std::size_t at = 0; at < piece.size();) {
       if (piece.substr(at).starts_with("event:")) starts_.push_back(text_.size() + at);
       const std::size_t end = piece.find("\n\n", at);
@@ -50,16 +55,21 @@ bool EventLog::write(std::string_view piece) {
 void EventLog::finish() {
   {
     const std::lock_guard lock(mutex_);
-    over_ = true;
+    end();
   }
   send_to_all();
+}
+
+void EventLog::end() {
+  over_ = true;
+  *written_ -= std::exchange(counted_, 0);
 }
 
 void EventLog::cut() {
   std::vector<ReaderPtr> readers;
   {
     const std::lock_guard lock(mutex_);
-    over_ = true;
+    end();
     readers.swap(readers_);
   }
   for (const ReaderPtr& reader : readers) reader->exchange->cut();

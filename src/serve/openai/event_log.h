@@ -2,6 +2,7 @@
 // stream.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,11 +22,14 @@ namespace octavo::openai {
 class EventLog final : public http::Exchange, public std::enable_shared_from_this<EventLog> {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{16} << 20;
+  static constexpr std::size_t kWrittenBytesMax = std::size_t{256} << 20;
+  using Counter = std::shared_ptr<std::atomic<std::size_t>>;
 
   // creator: the client that has created the response. It is the first reader, and gets an error that occurs
-  // before the first event.
-  explicit EventLog(std::shared_ptr<http::Exchange> creator)
-      : Exchange(http::Request(creator->request())), creator_(std::move(creator)) {}
+  // before the first event. written: bytes of all logs that are not finished.
+  EventLog(std::shared_ptr<http::Exchange> creator, Counter written)
+      : Exchange(http::Request(creator->request())), creator_(std::move(creator)), written_(std::move(written)) {}
+  ~EventLog() override { *written_ -= counted_; }
 
   // Sends the events after the event with the number `after` (-1: all events), and later events when they are
   // written.
@@ -37,7 +41,7 @@ class EventLog final : public http::Exchange, public std::enable_shared_from_thi
     if (const auto creator = take_creator()) creator->respond(std::move(response));
   }
   void start_stream(http::Response response) override;
-  // Returns false above kBytesMax.
+  // Returns false above kBytesMax, and if all logs that are not finished have more than kWrittenBytesMax.
   bool write(std::string_view piece) override;
   bool wait_writable(std::function<void()>) override { return false; }
   void finish() override;
@@ -58,6 +62,8 @@ class EventLog final : public http::Exchange, public std::enable_shared_from_thi
   void add(ReaderPtr reader);
   void send(const ReaderPtr& reader);
   void send_to_all();
+  // The store counts the bytes of finished logs. Needs the lock.
+  void end();
   // Returns the next bytes for the reader; "" if there are none. last: whether they are the last ones.
   std::string take(Reader& reader, bool& last);
 
@@ -67,6 +73,8 @@ class EventLog final : public http::Exchange, public std::enable_shared_from_thi
   std::vector<std::size_t> starts_;  // index: number of an event; value: its first byte in text_
   std::vector<ReaderPtr> readers_;
   bool over_ = false;
+  const Counter written_;
+  std::size_t counted_ = 0;  // bytes of text_ that written_ counts
 };
 
 }  // namespace octavo::openai

@@ -3,6 +3,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,8 @@ class ResponseStore {
   void begin(const std::string& id, std::string response, std::string conversation);
   // Sets the function that cancels the response. Does nothing if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
+  // Returns the bytes of all events of responses that are being generated.
+  const std::shared_ptr<std::atomic<std::size_t>>& written_events() const { return written_events_; }
   // Keeps the events of a response that is generated in the background.
   void keep_events(const std::string& id, std::shared_ptr<EventLog> events);
   // Stores a finished response. conversation: all items including those of the response, as JSON, for the
@@ -83,6 +86,8 @@ class ResponseStore {
 
   const std::unique_ptr<ConversationStore> conversations_;
   const std::size_t bytes_max_;
+  const std::shared_ptr<std::atomic<std::size_t>> written_events_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;

@@ -76,7 +76,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   plan.background = background && !logs;
   ExchangePtr client = exchange;
   if (logs) {
-    const auto events = std::make_shared<openai::EventLog>(exchange);
+    const auto events = std::make_shared<openai::EventLog>(exchange, service->responses.written_events());
     service->responses.keep_events(id, events);
     exchange->release_body();
     client = events;
