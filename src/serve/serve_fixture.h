@@ -52,8 +52,8 @@ class ServeTest : public ::testing::Test {
     serve([text](const Request&, int) { return Script{.tokens = ending(text)}; });
   }
 
-  // Each answer is a call whose argument has `length` characters, and "Done." after it. A call of more than 1 KiB is sent in
-  // pieces. With several lengths, a step also has the end of the call and the text after it.
+  // Each answer is a call whose argument has `length` characters, and "Done." after it. A call of more than 1
+  // KiB is sent in pieces. With several lengths, a step also has the end of the call and the text after it.
   void serve_long_call(const int& length) {
     serve(
         [&length](const Request&, int) {

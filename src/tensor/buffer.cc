@@ -14,7 +14,6 @@
 namespace octavo {
 namespace {
 
-
 constexpr std::size_t kChunkBytes = std::size_t{256} << 20;
 constexpr std::size_t kLargestPacked = kChunkBytes / 4;
 

@@ -22,15 +22,15 @@ struct StorageClass {
   std::optional<DType> dtype;
 };
 constexpr std::array kStorageClasses = {StorageClass{"torch.FloatStorage", "F32", 4, DType::f32},
-                                 StorageClass{"torch.HalfStorage", "F16", 2, DType::f16},
-                                 StorageClass{"torch.BFloat16Storage", "BF16", 2, DType::bf16},
-                                 StorageClass{"torch.DoubleStorage", "F64", 8, std::nullopt},
-                                 StorageClass{"torch.LongStorage", "I64", 8, DType::i64},
-                                 StorageClass{"torch.IntStorage", "I32", 4, DType::i32},
-                                 StorageClass{"torch.ShortStorage", "I16", 2, std::nullopt},
-                                 StorageClass{"torch.CharStorage", "I8", 1, DType::i8},
-                                 StorageClass{"torch.ByteStorage", "U8", 1, DType::u8},
-                                 StorageClass{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
+                                        StorageClass{"torch.HalfStorage", "F16", 2, DType::f16},
+                                        StorageClass{"torch.BFloat16Storage", "BF16", 2, DType::bf16},
+                                        StorageClass{"torch.DoubleStorage", "F64", 8, std::nullopt},
+                                        StorageClass{"torch.LongStorage", "I64", 8, DType::i64},
+                                        StorageClass{"torch.IntStorage", "I32", 4, DType::i32},
+                                        StorageClass{"torch.ShortStorage", "I16", 2, std::nullopt},
+                                        StorageClass{"torch.CharStorage", "I8", 1, DType::i8},
+                                        StorageClass{"torch.ByteStorage", "U8", 1, DType::u8},
+                                        StorageClass{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
 constexpr std::size_t kRankMax = 8;
 
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;

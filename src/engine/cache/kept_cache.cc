@@ -13,7 +13,6 @@
 namespace octavo {
 namespace {
 
-
 constexpr std::size_t to_huge_page(std::size_t bytes) {
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;
 }

@@ -28,7 +28,9 @@ class EventLog final : public http::Exchange, public std::enable_shared_from_thi
   // creator: the client that has created the response. It is the first reader, and gets an error that occurs
   // before the first event. written: bytes of all logs that are not finished.
   EventLog(std::shared_ptr<http::Exchange> creator, Counter written)
-      : Exchange(http::Request(creator->request())), creator_(std::move(creator)), written_(std::move(written)) {}
+      : Exchange(http::Request(creator->request())),
+        creator_(std::move(creator)),
+        written_(std::move(written)) {}
   ~EventLog() override { *written_ -= counted_; }
 
   // Sends the events after the event with the number `after` (-1: all events), and later events when they are

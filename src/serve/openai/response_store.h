@@ -1,9 +1,9 @@
 // Stores responses of /v1/responses, so that clients can read, cancel or continue them.
 #pragma once
 
+#include <atomic>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
