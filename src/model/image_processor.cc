@@ -96,8 +96,7 @@ Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   TRY(rule.patch_size, config.integer("patch_size", {1, 1024}, 14));
   TRY(rule.tiles_max, config.integer("dynamic_hd", {1, 64}, 36));
   TRY_VOID(config.integer("resample", {3, 3}, 3));
-  const bool kimi = config.has("media_proc_cfg");  // the file has no image_processor_type
-  TRY(const std::string name, config.text("image_processor_type", kimi ? "Kimi_K25ImageProcessor" : ""));
+  TRY(const std::string name, config.text("image_processor_type", ""));
   rule.as_torch = name.starts_with("Phi4Multimodal");
   out.rule = rule;
   return {};
@@ -363,7 +362,8 @@ Result<> set_model_limits(const std::string& directory, media::AnySizeRule& rule
 }
 
 Result<const Kind*> kind_of(const Config& config) {
-  TRY(const std::string name, config.text("image_processor_type", ""));
+  const bool kimi = config.has("media_proc_cfg");  // the file has no image_processor_type
+  TRY(const std::string name, config.text("image_processor_type", kimi ? "Kimi_K25ImageProcessor" : ""));
   for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
   return field_failure("image_processor_type", ErrorCode::unsupported,
