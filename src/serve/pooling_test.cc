@@ -211,8 +211,8 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   serve_tokens(Task::token_embed);
   EXPECT_EQ(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data").as_array().size(), 2U);
   EXPECT_THAT(refusal("/pooling", R"({"input":"ab","task":"embed"})"),
-              HasSubstr(R"(by Tokens models on this route: must be \"token_embed\")"));
-  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"ab"})"), HasSubstr(R"(with the task \"token_embed\")"));
+              HasSubstr(R"(by Tokens models on this route: must be "token_embed")"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"ab"})"), HasSubstr(R"(with the task "token_embed")"));
   serve_tokens(Task::embed);
   EXPECT_EQ(numbers(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data")),
             (std::vector<double>{1, 0}));
