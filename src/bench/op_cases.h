@@ -74,8 +74,10 @@ Result<> compressed_cases(Backend& backend, const OpShapes& shapes, const OpVisi
 Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> stream_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> host_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 
 inline constexpr auto kOpCaseParts = {product_cases,   attention_cases, latent_cases, expert_cases,
-                                      recurrent_cases, row_cases,       stream_cases, compressed_cases, sample_cases};
+                                      recurrent_cases, row_cases,       stream_cases, compressed_cases,
+                                      sample_cases,    host_cases};
 
 }  // namespace octavo
