@@ -36,8 +36,8 @@ SOUNDS = 8
 FORMATS = {"f32": (["--dtype", "float32"], "float32")}
 
 
-def write_tokenizer(folder: Path) -> list[str]:
-    """Writes a tokenizer of bytes with the special tokens at the ids of Whisper's. Returns the special tokens."""
+def write_tokenizer(folder: Path) -> tuple[list[str], dict[str, int]]:
+    """Writes a tokenizer of bytes with the special tokens at the ids of Whisper's. Returns the special tokens and their ids."""
     import tokenizers
     import transformers
     from transformers.models.whisper.tokenization_whisper import LANGUAGES as NAMES

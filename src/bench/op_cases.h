@@ -64,6 +64,30 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   return memory;
 }
 
+// Cases of operators on `n` rows. A case reads weights that stay in the cache.
+struct RowCases {
+  Backend& backend;
+  const OpShapes& shapes;
+  const std::int64_t n;
+  const OpVisitor& visitor;
+  const Ops& ops = backend.ops;
+  Stream& stream = *backend.stream;
+
+  Result<Buffer> floats(std::int64_t count, float value = 0) const {
+    return on_device(backend, std::vector<float>(static_cast<std::size_t>(count), value));
+  }
+  void measure(std::string_view operation, int calls, double operations,
+               const std::function<void()>& call) const {
+    visitor.measure_calls({.operation = fmt::format("{} {}", operation, shapes.name),
+                           .shape = fmt::format("{} rows", n),
+                           .format = "f32",
+                           .calls = calls,
+                           .bytes = 0,
+                           .operations = operations},
+                          call);
+  }
+};
+
 // Each function skips formats that the backend does not support.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);

@@ -64,17 +64,7 @@ TEST_F(PoolingTest, InstructionsReachTheTemplateOfPairs) {
       ChatTemplate::compile("{{ instruction }}{% for m in messages %}[{{ m.content }}]{% endfor %}", {})
           .value();
   std::string read;
-  serve(
-      [&read](const Request& r, int) {
-        read.assign(r.prompt.begin(), r.prompt.end());
-        return Script{.pooled = {0}};
-      },
-      [&](ServeOptions& options, http::ServerOptions&) {
-        options.pooling.score_template = true;
-        engine_->described = {
-            .max_model_len = 40,
-            .tasks = {.default_task = Task::classify, .pooled_size = 1, .labels = {"relevant"}}};
-      });
+  serve_pairs(read);
   reply("/rerank", R"({"query":"a","documents":["b"],"instruction":"Find:"})");
   EXPECT_EQ(read, "Find:[a][b]");
   reply("/score",

@@ -11,6 +11,20 @@ namespace octavo {
 
 class PoolingTest : public ServeTest {
  protected:
+  // A classifier of pairs with a template. `read` gets the text of each prompt.
+  void serve_pairs(std::string& read) {
+    serve(
+        [&read](const Request& r, int) {
+          read.assign(r.prompt.begin(), r.prompt.end());
+          return Script{.pooled = {0}};
+        },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.pooling.score_template = true;
+          engine_->described = {
+              .max_model_len = 40,
+              .tasks = {.default_task = Task::classify, .pooled_size = 1, .labels = {"relevant"}}};
+        });
+  }
   // The model returns the vector (number of tokens, first token, 0) for each text.
   void serve_embedder(bool normalise = true) {
     serve(

@@ -434,17 +434,7 @@ TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {
 
 TEST_F(PoolingTest, PairsGoThroughATemplateThatIsGiven) {
   std::string read;
-  serve(
-      [&read](const Request& r, int) {
-        read.assign(r.prompt.begin(), r.prompt.end());
-        return Script{.pooled = {0}};
-      },
-      [&](ServeOptions& options, http::ServerOptions&) {
-        options.pooling.score_template = true;
-        engine_->described = {
-            .max_model_len = 40,
-            .tasks = {.default_task = Task::classify, .pooled_size = 1, .labels = {"relevant"}}};
-      });
+  serve_pairs(read);
   reply("/score", R"({"text_1":"who \"I\"?","text_2":"you"})");
   EXPECT_EQ(read, "query: who \"I\"?\ndocument: you\n");
 }

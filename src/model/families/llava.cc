@@ -13,17 +13,6 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kLlavaVision = R"({"hidden_act": "quick_gelu",
-    "hidden_size": 1024,
-    "image_size": 336,
-    "intermediate_size": 4096,
-    "layer_norm_eps": 1e-05,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "num_hidden_layers": 24,
-    "patch_size": 14,
-    "vocab_size": 1})";  // required by the reader of the config, but the encoder has no vocabulary
-
 // Defaults for LLaVA-OneVision's encoder, which has no class token.
 constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
@@ -89,7 +78,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
                          "config.json: vision_config.model_type is \"{}\", which is not supported: must be "
                          "clip_vision_model or pixtral",
                          kind);
-  TRY(ModelSpec tower, describe_clip(given, kLlavaVision));
+  TRY(ModelSpec tower, describe_clip(given, kClipLargeDefaults));
   TRY_VOID(choose_layer(config, -2, tower));
   TRY_VOID(add_projector(config, text, tower));
   return tower;
@@ -106,8 +95,8 @@ Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& te
                          "config.json: vision_config.model_type is \"{}\", which is not supported: must be "
                          "clip_vision_model or siglip_vision_model",
                          kind);
-  TRY(ModelSpec tower,
-      kind == "clip_vision_model" ? describe_clip(given, kLlavaVision) : describe_siglip(given, kSiglipVision));
+  TRY(ModelSpec tower, kind == "clip_vision_model" ? describe_clip(given, kClipLargeDefaults)
+                                                   : describe_siglip(given, kSiglipVision));
   TRY_VOID(choose_layer(config, siglip ? -1 : -2, tower));
   tower.inputs.image->tiled = true;
   TRY_VOID(add_projector(config, text, tower));

@@ -8,17 +8,6 @@
 namespace octavo {
 namespace {
 
-// Published configurations do not have the encoder's fields.
-constexpr std::string_view kPhi3Vision = R"({"hidden_act": "quick_gelu",
-    "hidden_size": 1024,
-    "image_size": 336,
-    "intermediate_size": 4096,
-    "layer_norm_eps": 1e-05,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "num_hidden_layers": 24,
-    "patch_size": 14,
-    "vocab_size": 1})";
 constexpr int kPhi3ImageToken = 32044;
 
 Names phi3_tower_names(Names names) {
@@ -37,7 +26,8 @@ Names phi3_tower_names(Names names) {
 
 // `config` is img_processor.
 Result<ModelSpec> describe_phi3_tower(const Config& config, const ModelSpec& text) {
-  TRY(ModelSpec tower, describe_clip(config, kPhi3Vision));
+  // Published configurations do not have the encoder's fields.
+  TRY(ModelSpec tower, describe_clip(config, kClipLargeDefaults));
   ImageInput& image = *tower.inputs.image;
   TRY_VOID(support(config, "type_feature", "patch"));
   TRY_VOID(config.integer("image_dim_out", {tower.dim, tower.dim}, tower.dim));

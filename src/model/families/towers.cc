@@ -20,6 +20,17 @@ const std::string_view kClipDefaults = R"({"hidden_act": "quick_gelu",
     "patch_size": 32,
     "vocab_size": 1})";  // required by the reader of the config, but the encoders have no vocabulary
 
+// The reader of the config requires vocab_size, but the encoder has no vocabulary.
+const std::string_view kClipLargeDefaults = R"({"hidden_act": "quick_gelu",
+    "hidden_size": 1024,
+    "image_size": 336,
+    "intermediate_size": 4096,
+    "layer_norm_eps": 1e-05,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "num_hidden_layers": 24,
+    "patch_size": 14,
+    "vocab_size": 1})";
 const std::string_view kSiglipDefaults = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 768,
     "image_size": 224,

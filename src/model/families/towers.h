@@ -12,6 +12,8 @@ namespace octavo {
 
 // Defaults of missing fields, as in transformers' classes.
 extern const std::string_view kClipDefaults, kSiglipDefaults;
+// CLIP's ViT-L/14 for images of 336 x 336 pixels.
+extern const std::string_view kClipLargeDefaults;
 
 Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::string& prefix);
 
