@@ -152,7 +152,7 @@ def metric(server, name):
     raise AssertionError(f"no metric {name}")
 
 
-def eventually(condition, seconds=60):
+def eventually(condition, seconds=PATIENCE):
     """Waits until the condition is true, because metrics lag by a step. Returns the last value."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
