@@ -164,7 +164,7 @@ def test_anthropics_guide(base):
     client = anthropic.Anthropic(base_url=base, api_key="none", max_retries=0)
     message_batch = client.messages.batches.create(requests=[
         Request(custom_id="my-first-request", params=MessageCreateParamsNonStreaming(
-            model=MODEL, max_tokens=10, messages=[{"role": "user", "content": "Hello, world"}])),
+            model=MODEL, max_tokens=10, temperature=0, messages=[{"role": "user", "content": "Hello, world"}])),
         Request(custom_id="my-second-request", params=MessageCreateParamsNonStreaming(
             model="another", max_tokens=10, messages=[{"role": "user", "content": "Hi again, friend"}])),
     ])

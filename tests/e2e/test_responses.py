@@ -70,7 +70,7 @@ def test_json_schema_and_tools(client, model):
     item = call.output[0]
     assert item.type == "function_call" and item.name == "weather"
     after = client.responses.create(
-        model=model, max_output_tokens=4, tools=[WEATHER], tool_choice="none",
+        model=model, max_output_tokens=4, temperature=0, tools=[WEATHER], tool_choice="none",
         input=[{"role": "user", "content": "Weather in Oslo?"}, item.to_dict(),
                {"type": "function_call_output", "call_id": item.call_id, "output": "Rain"}])
     assert after.output_text
