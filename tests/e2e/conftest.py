@@ -42,8 +42,9 @@ _next_port = random.SystemRandom().choice(PORTS)
 
 
 # The slowest files, which run first: pytest-xdist distributes whole files.
-LONGEST = ["test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults", "test_manifests",
-           "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live", "test_kv_tier", "test_failures"]
+LONGEST = ["test_tune", "test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults",
+           "test_manifests", "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live",
+           "test_kv_tier", "test_failures"]
 
 
 def pytest_collection_modifyitems(items):
