@@ -218,6 +218,25 @@ TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
   EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"refused\"} 3\n"));
 }
 
+TEST_F(RouterTest, ARouterIsReadyWithTheWorkersThatAnAnswerNeeds) {
+  Replica replica("a");
+  const std::string missing = "http://127.0.0.1:1";
+  const auto status_with = [&](std::string prefill, std::string decode, bool enforced) {
+    RouterOptions options{.pd = {.enabled = true,
+                                 .prefill_urls = {std::move(prefill)},
+                                 .decode_urls = {std::move(decode)},
+                                 .enforced = enforced},
+                          .policy = "random"};
+    router_ = *Router::start(options);
+    wait([&] { return get("/readiness").body.contains(R"("healthy_workers":1)"); });
+    EXPECT_EQ(get("/health").status, get("/readiness").status);
+    return get("/readiness").status;
+  };
+  EXPECT_EQ(status_with(replica.url(), missing, false), 503);
+  EXPECT_EQ(status_with(missing, replica.url(), false), 200);
+  EXPECT_EQ(status_with(missing, replica.url(), true), 503);
+}
+
 TEST_F(RouterTest, ARefusalOfAPrefillWorkerIsNotTheDecodeWorkersAnswer) {
   std::atomic<int> requested = 0;
   const auto refuse_first = [&](auto e) {
