@@ -242,7 +242,7 @@ TEST_F(BreakerTest, WhenAllAreOpenTheBestIsTried) {
   EXPECT_EQ(post("{}").status, 502);
   EXPECT_TRUE(breaker_is(a, 1));
   EXPECT_EQ(get("/health").status, 200) << "requests are sent all the same";
-  a.start(a.port());
+  a.start();
   EXPECT_EQ(post("{}").status, 200);
 }
 
