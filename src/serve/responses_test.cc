@@ -259,7 +259,7 @@ TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
   const json::object pending = respond(R"("input":"Hi","background":true)");
   EXPECT_EQ(pending.at("status"), "queued");
   const std::string id(pending.at("id").as_string());
-  EXPECT_EQ(json::parse(get(id).body).at("status"), "queued");
+  EXPECT_EQ(json::parse(get(id).body).at("status"), "in_progress");
   const auto cancel = [&] { return json::parse(post(std::string(kPath) + "/" + id + "/cancel", "").body); };
   EXPECT_EQ(cancel().at("status"), "cancelled");
   EXPECT_TRUE(eventually([&] { return json::parse(get(id).body).as_object().contains("usage"); }));
@@ -356,6 +356,7 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");
   EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
   EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
+  EXPECT_EQ(field(R"("input":"a","include":["reasoning.encrypted_content","message.logprobs"])"), "include");
   EXPECT_EQ(field(R"("input":"a","tools":[{"type":"function","name":"f"}],
                      "tool_choice":{"type":"function","name":"g"})"),
             "tool_choice.name");

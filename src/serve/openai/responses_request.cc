@@ -1,5 +1,7 @@
 #include "serve/openai/responses_request.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -315,16 +317,35 @@ Result<> convert_format(Fields& fields, json::object& chat, std::vector<std::str
   return {};
 }
 
+// Only the log-probabilities have an effect. The other values concern parts that no response here has.
+Result<> convert_include(Fields& fields, json::object& chat) {
+  constexpr std::string_view kLogprobs = "message.output_text.logprobs";
+  constexpr std::string_view kNames[] = {kLogprobs,
+                                         "code_interpreter_call.outputs",
+                                         "computer_call_output.output.image_url",
+                                         "file_search_call.results",
+                                         "message.input_image.image_url",
+                                         "reasoning.encrypted_content",
+                                         "web_search_call.action.sources",
+                                         "web_search_call.results"};
+  std::vector<std::string> include;
+  TRY_VOID(fields.texts("include", include));
+  for (const std::string& name : include) {
+    if (std::ranges::find(kNames, name) == std::end(kNames))
+      return invalid("include", "must be a list of {}; got \"{}\"", fmt::join(kNames, ", "),
+                     name.substr(0, 100));
+    if (name == kLogprobs) chat["logprobs"] = true;
+  }
+  return {};
+}
+
 Result<> convert_limits(Fields& fields, json::object& chat) {
   if (const json::value* most = fields.any("max_output_tokens")) chat["max_completion_tokens"] = *most;
   TRY(const json::object* reasoning, fields.object("reasoning"));
   if (reasoning)
     if (const json::value* effort = reasoning->if_contains("effort"); effort && !effort->is_null())
       chat["reasoning_effort"] = *effort;
-  std::vector<std::string> include;
-  TRY_VOID(fields.texts("include", include));
-  for (const std::string& name : include)
-    if (name == "message.output_text.logprobs") chat["logprobs"] = true;
+  TRY_VOID(convert_include(fields, chat));
   if (const json::value* top = fields.any("top_logprobs"); top && chat.contains("logprobs"))
     chat["top_logprobs"] = *top;
   std::string truncation = "disabled";

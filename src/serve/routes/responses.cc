@@ -83,7 +83,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   }
   const std::weak_ptr<Generation> generation = generate(service, client, std::move(plan));
   if (!background) return {};
-  service->responses.cancel_with(id, [generation] {
+  service->responses.start(id, [generation] {
     if (const auto running = generation.lock()) running->cancel();
   });
   if (!logs) exchange->respond({.body = exact_json_text(pending)});
