@@ -144,6 +144,25 @@ TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
   EXPECT_EQ(done, "ab");
 }
 
+TEST_F(ResponsesToolsTest, TextsAndCallsOfOneStepKeepTheirOrder) {
+  serve_texts_and_calls();
+  const std::string body = R"({"input":"Hi","tools":[{"type":"function","name":"f"}])";
+  const auto shown = [](const json::value& item) {
+    const json::value& text =
+        item.at("type") == "message" ? item.at("content").at(0).at("text") : item.at("name");
+    return std::string(text.as_string()) + ' ';
+  };
+  std::string items;
+  const json::object whole = reply("/v1/responses", body + "}");
+  for (const json::value& item : whole.at("output").as_array()) items += shown(item);
+  EXPECT_EQ(items, "One. f Two. f Three. ");
+  items.clear();
+  for (const std::string& event : events(post("/v1/responses", body + R"(,"stream":true})")))
+    if (const json::value got = json::parse(event); got.at("type") == "response.output_item.done")
+      items += shown(got.at("item"));
+  EXPECT_EQ(items, "One. f Two. f Three. ");
+}
+
 TEST_F(ResponsesToolsTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
   int length = 1100;
   serve_long_call(length);

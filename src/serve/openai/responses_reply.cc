@@ -122,31 +122,27 @@ class ResponsesReply final : public Reply {
   void add(const MessageDelta& parsed, const AnswerPart& part) {
     if (responses_.messages)
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
-    // A piece without an id is the end of a call that an earlier step has begun, so text of this step follows
-    // it.
-    for (const CallDelta& call : parsed.calls)
-      if (call.id.empty()) grow(item_->kind, call.arguments);
-    if (!parsed.reasoning.empty()) grow(Kind::reasoning, parsed.reasoning);
     if (options_.logprobs) {
       // If several tokens form one character, their log-probabilities are sent together with the character.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
-    if (!parsed.content.empty()) {
-      begin(Kind::message);
-      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
-      grow(Kind::message, parsed.content, std::exchange(logprobs_, {}));
-    }
-    if (part.finish && item_ && item_->kind == Kind::message && !logprobs_.empty()) {
-      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
-      grow(Kind::message, "", std::exchange(logprobs_, {}));
-    }
-    for (const CallDelta& call : parsed.calls) {
-      if (call.id.empty()) continue;
-      begin_call(call);
-      if (!call.arguments.empty()) grow(item_->kind, call.arguments);
-    }
+    const bool ends_message = part.finish && item_ && item_->kind == Kind::message;
+    if (ends_message && parsed.content.empty() && !logprobs_.empty()) add_text("");
+    parsed.in_order([&](const std::string& thought) { grow(Kind::reasoning, thought); },
+                    [&](const std::string& text) { add_text(text); },
+                    [&](const CallDelta& call) {
+                      if (!call.id.empty()) begin_call(call);
+                      if (!call.arguments.empty()) grow(item_->kind, call.arguments);
+                    });
     if (part.finish) finish_ = part.finish;
+  }
+
+  // Adds text and the log-probabilities of its tokens to the message.
+  void add_text(const std::string& text) {
+    begin(Kind::message);
+    item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
+    grow(Kind::message, text, std::exchange(logprobs_, {}));
   }
 
   // Starts an item of this kind, unless the current item has this kind.
