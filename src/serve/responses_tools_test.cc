@@ -67,8 +67,8 @@ TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
       {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},
       {"role":"assistant","content":"B"},{"role":"user","content":"C"}]})");
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\nassistant: B\nuser: C\nassistant: "));
-  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"compaction","encrypted_content":"x"}]})").body,
-              HasSubstr("compaction is not supported"));
+  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"image","url":"x"}]})").body,
+              HasSubstr("image is not supported"));
 }
 
 // Calls of tools that OpenAI's models know have results, which the model needs.

@@ -30,18 +30,6 @@ std::string item_id(Kind kind, const std::string& response_id, std::size_t index
   return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
 }
 
-json::object usage_of(const Usage& usage) {
-  json::object out{{"input_tokens", usage.prompt_tokens},
-                   {"input_tokens_details",
-                    {{"cached_tokens", usage.cached_tokens.value_or(0)},
-                     {"cache_write_tokens", usage.stored_tokens.value_or(0)}}},
-                   {"output_tokens", usage.completion_tokens},
-                   {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
-                   {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
-  add_cost(usage, out);
-  return out;
-}
-
 // Writes output items one after another. Each item has events for its start, its pieces and its end.
 class ResponsesReply final : public Reply {
  public:
@@ -232,7 +220,7 @@ class ResponsesReply final : public Reply {
     end(incomplete || cancelled ? "incomplete" : "completed");
     response_["status"] = cancelled ? "cancelled" : incomplete ? "incomplete" : "completed";
     if (incomplete) response_["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
-    response_["usage"] = usage_of(usage);
+    response_["usage"] = response_usage(usage);
     if (responses_.messages) {
       response_["input_messages"] = raw_messages(prompt_ids_);
       response_["output_messages"] = raw_messages(output_ids_);
@@ -302,6 +290,18 @@ class ResponsesReply final : public Reply {
 };
 
 }  // namespace
+
+json::object response_usage(const Usage& usage) {
+  json::object out{{"input_tokens", usage.prompt_tokens},
+                   {"input_tokens_details",
+                    {{"cached_tokens", usage.cached_tokens.value_or(0)},
+                     {"cache_write_tokens", usage.stored_tokens.value_or(0)}}},
+                   {"output_tokens", usage.completion_tokens},
+                   {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
+                   {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+  add_cost(usage, out);
+  return out;
+}
 
 json::object pending_response(const json::object& response, const ReplyOptions& options) {
   json::object out{{"id", options.id}, {"created_at", options.created}, {"status", "queued"}};

@@ -7,7 +7,9 @@
 
 #include "base/exact_json.h"
 #include "serve/openai/client_tools.h"
+#include "serve/openai/compaction.h"
 #include "serve/openai/item_references.h"
+#include "serve/openai/response_fields.h"
 #include "serve/openai/result_order.h"
 #include "serve/openai/tool_names.h"
 
@@ -44,6 +46,7 @@ class Conversation {
     if (const ClientTool* tool = client_tool(type))
       return type == tool->call ? add_client_call(fields, *tool) : add_client_output(fields, *tool);
     if (type == "additional_tools") return add_tools(fields);
+    if (is_compaction(type)) return add_compaction(fields);
     if (is_hosted_call(type)) {
       ignored_.push_back("input.type=" + type);
       return {};
@@ -52,7 +55,7 @@ class Conversation {
         name + ".type",
         "{} is not supported: must be message, item_reference, function_call, "
         "function_call_output, custom_tool_call, custom_tool_call_output, reasoning, "
-        "additional_tools, a call or output of a shell, apply_patch or tool_search, or an mcp item",
+        "additional_tools, compaction, a call or output of a shell, apply_patch or tool_search, or an mcp item",
         type);
   }
 
@@ -113,6 +116,13 @@ class Conversation {
     }
     end_turn();
     messages_.push_back(json::object{{"role", role}, {"content", std::move(content)}});
+    return {};
+  }
+
+  Result<> add_compaction(Fields& fields) {
+    TRY(std::string summary, read_compaction(fields));
+    end_turn();
+    messages_.push_back(json::object{{"role", "user"}, {"content", std::move(summary)}});
     return {};
   }
 
@@ -357,46 +367,6 @@ Result<> convert_limits(Fields& fields, json::object& chat) {
   return {};
 }
 
-json::value or_null(const json::object& body, std::string_view name) {
-  const json::value* value = body.if_contains(name);
-  return value ? *value : json::value(nullptr);
-}
-
-json::value or_default(const json::object& body, std::string_view name, json::value value) {
-  const json::value* given = body.if_contains(name);
-  return given && !given->is_null() ? *given : std::move(value);
-}
-
-json::object shown(const json::object& body, const ResponsesRequest& request) {
-  const SamplingParams& p = request.chat.generation.sampling;
-  json::object out{{"object", "response"},
-                   {"background", request.background},
-                   {"error", nullptr},
-                   {"incomplete_details", nullptr},
-                   {"model", request.chat.generation.model},
-                   {"output", json::array()},
-                   {"store", request.store},
-                   {"temperature", p.temperature},
-                   {"top_p", p.top_p},
-                   {"parallel_tool_calls", or_default(body, "parallel_tool_calls", true)},
-                   {"tool_choice", or_default(body, "tool_choice", "auto")},
-                   {"tools", or_default(body, "tools", json::array())},
-                   {"text", or_default(body, "text", {{"format", {{"type", "text"}}}})},
-                   {"truncation", or_default(body, "truncation", "disabled")},
-                   {"top_logprobs", or_default(body, "top_logprobs", 0)},
-                   {"service_tier", or_default(body, "service_tier", "auto")},
-                   {"metadata", or_default(body, "metadata", json::object())},
-                   {"reasoning", or_default(body, "reasoning", {{"effort", nullptr}, {"summary", nullptr}})}};
-  for (const std::string_view name :
-       {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id"})
-    out[name] = or_null(body, name);
-  out["conversation"] = nullptr;
-  if (!request.conversation_id.empty()) out["conversation"] = json::object{{"id", request.conversation_id}};
-  for (const std::string_view name : {"user", "safety_identifier", "prompt_cache_key"})
-    if (const json::value* given = body.if_contains(name); given && !given->is_null()) out[name] = *given;
-  return out;
-}
-
 // Fields that chats do not have, or that have another name in chats.
 constexpr std::string_view kOwnFields[] = {"input",
                                            "instructions",
@@ -487,7 +457,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);
   if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");
   for (std::string& name : ignored) request.chat.generation.unknown_fields.push_back(std::move(name));
-  request.response = shown(body, request);
+  request.response = response_fields(body, request);
   return request;
 }
 
