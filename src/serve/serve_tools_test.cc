@@ -106,7 +106,9 @@ TEST_F(ServeTest, AStopStringInAForcedCallLeavesNoContent) {
     EXPECT_EQ(whole.at("stop_reason"), "STOP");
     const json::value* const calls = whole.at("message").as_object().if_contains("tool_calls");
     ASSERT_EQ(calls ? calls->as_array().size() : 0, size) << whole;
-    if (size > 0) EXPECT_EQ(calls->at(0).at("function").at("arguments"), R"({"a":"one )");
+    if (size > 0) {
+      EXPECT_EQ(calls->at(0).at("function").at("arguments"), R"({"a":"one )");
+    }
     EXPECT_FALSE(post("/v1/chat/completions", body + R"(,"stream":true})").body.contains(R"("content":"[)"));
   }
 }

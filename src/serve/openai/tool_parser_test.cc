@@ -97,10 +97,12 @@ ParsedText in_pieces(ToolParser reader, std::string_view text, const std::vector
       last = piece.index;
       const bool first = piece.index == static_cast<int>(all.calls.size());
       EXPECT_EQ(piece.name.empty(), !first);
-      if (first)
-        all.calls.push_back(piece), all.calls.back().at += before;
-      else
+      if (first) {
+        all.calls.push_back(piece);
+        all.calls.back().at += before;
+      } else {
         all.calls.at(static_cast<std::size_t>(piece.index)).arguments += piece.arguments;
+      }
     }
   };
   std::size_t from = 0;
