@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/value.hpp>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -46,8 +47,9 @@ class CompactionReply final : public Reply {
 
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
                     const Usage& usage) override {
-    std::erase_if(items_, [](const json::value& item) { return !is_from_user(item); });
-    json::array output = with_ids(items_, [&](std::string_view prefix, std::size_t index) {
+    json::array kept;
+    std::ranges::copy_if(items_, std::back_inserter(kept), is_from_user);
+    json::array output = with_ids(kept, [&](std::string_view prefix, std::size_t index) {
       return fmt::format("{}_{}_{}", prefix, options_.id, index);
     });
     output.push_back(json::object{{"id", "cmp_" + options_.id},
@@ -63,7 +65,7 @@ class CompactionReply final : public Reply {
 
  private:
   const ReplyOptions options_;
-  json::array items_;
+  const json::array items_;
 };
 
 }  // namespace
