@@ -79,7 +79,8 @@ TEST_F(PoolingTest, VectorsHaveTheFormatOfTheRequest) {
     const http::Response response =
         post("/v1/embeddings", R"({"input":["?","?"],"encoding_format":"bytes_only",)" + fields + "}");
     EXPECT_EQ(response.headers.find("metadata"), std::nullopt);
-    EXPECT_EQ(response.body.substr(0, response.body.size() / 2), response.body.substr(response.body.size() / 2));
+    EXPECT_EQ(response.body.substr(0, response.body.size() / 2),
+              response.body.substr(response.body.size() / 2));
     return response.body.substr(0, response.body.size() / 2);
   };
   using namespace std::string_literals;
@@ -95,10 +96,11 @@ TEST_F(PoolingTest, VectorsHaveTheFormatOfTheRequest) {
   EXPECT_EQ(with_metadata.body.size(), 6U);
   const json::value metadata = json::parse(*with_metadata.headers.find("metadata"));
   EXPECT_EQ(metadata.at("usage").at("prompt_tokens"), 1);
-  EXPECT_EQ(metadata.at("data").at(0), json::parse(R"({"index":0,"embed_dtype":"float16","endianness":"native",
+  EXPECT_EQ(metadata.at("data").at(0),
+            json::parse(R"({"index":0,"embed_dtype":"float16","endianness":"native",
                                                        "start":0,"end":6,"shape":[3]})"));
-  for (const char* field : {R"("embed_dtype":"int8")", R"("endianness":"middle")", R"("padding":"max_length")",
-                            R"("encoding_format":"")"}) {
+  for (const char* field : {R"("embed_dtype":"int8")", R"("endianness":"middle")",
+                            R"("padding":"max_length")", R"("encoding_format":"")"}) {
     const std::string name(field + 1, std::string_view(field).find('"', 1) - 1);
     EXPECT_THAT(refusal("/pooling", fmt::format(R"({{"input":"ab",{}}})", field)), HasSubstr(name));
   }

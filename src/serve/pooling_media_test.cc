@@ -77,7 +77,8 @@ TEST_F(ImagesTest, OfBothAreInThePromptOfAPair) {
       json::array{json::object{{"content", {image(url_of("rgb.png")), image(url_of("rgb.png"))}}}};
   EXPECT_THAT(post("/rerank", json::serialize(body)).body, HasSubstr("At most 2 image(s)"));
   body["documents"] = json::array(256, picture);
-  EXPECT_THAT(post("/rerank", json::serialize(body)).body, HasSubstr("at most 256 images and videos, got 512"));
+  EXPECT_THAT(post("/rerank", json::serialize(body)).body,
+              HasSubstr("at most 256 images and videos, got 512"));
 }
 
 }  // namespace

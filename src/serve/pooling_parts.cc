@@ -31,19 +31,20 @@ std::unexpected<Error> no_pooling(const Service& service, std::string_view what)
 }
 
 BegunPooling begin_pooling(const Service& service, openai::PoolingFields fields, std::string_view id,
-                 std::string_view prefix, std::vector<Tokenizer::Texts> texts) {
+                           std::string_view prefix, std::vector<Tokenizer::Texts> texts) {
   std::string own = fields.request_id.empty() ? std::string(id) : std::move(fields.request_id);
   if (own.empty()) own = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   BegunPooling begun{.plan = {.request_id = fmt::format("{}{}", prefix, own),
-                       .texts = std::move(texts),
-                       .task = service.engine_info.tasks.default_task,
-                       .adapter = fields.adapter,
-                       .priority = fields.priority,
-                       .unknown_fields = std::move(fields.unknown_fields)},
-              .frame = {}};
-  begun.frame = {.id = begun.plan.request_id,
-                 .model = begun.plan.adapter.empty() ? service.options.rules.model_names.front() : begun.plan.adapter,
-                 .tokens = begun.plan.tokens()};
+                              .texts = std::move(texts),
+                              .task = service.engine_info.tasks.default_task,
+                              .adapter = fields.adapter,
+                              .priority = fields.priority,
+                              .unknown_fields = std::move(fields.unknown_fields)},
+                     .frame = {}};
+  begun.frame = {
+      .id = begun.plan.request_id,
+      .model = begun.plan.adapter.empty() ? service.options.rules.model_names.front() : begun.plan.adapter,
+      .tokens = begun.plan.tokens()};
   return begun;
 }
 

@@ -54,8 +54,8 @@ Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
   return texts;
 }
 
-// Returns whether the reply has several vectors for one text. Weights of tokens are one list of numbers, as in
-// vLLM.
+// Returns whether the reply has several vectors for one text. Weights of tokens are one list of numbers, as
+// in vLLM.
 bool is_list_of_vectors(const Service& service, const openai::EmbeddingRequest& request) {
   const bool weights =
       *request.dimensions == 1 && service.engine_info.tasks.token_head(*request.task) != nullptr;
@@ -76,9 +76,8 @@ http::Response binary_reply(const Service& service, const openai::EmbeddingReque
   const std::string items = joined(vectors.size(), [&](std::size_t i) {
     const std::size_t start = response.body.size();
     response.body += packed(vectors[i], format);
-    const std::string rows = is_list_of_vectors(service, request)
-                                 ? fmt::format("{},", vectors[i].size() / size)
-                                 : "";
+    const std::string rows =
+        is_list_of_vectors(service, request) ? fmt::format("{},", vectors[i].size() / size) : "";
     return fmt::format(
         R"({{"index":{},"embed_dtype":"{}","endianness":"{}","start":{},"end":{},"shape":[{}{}]}})", i,
         Format::kNumbers[static_cast<std::size_t>(format.number)],
@@ -154,11 +153,10 @@ Result<PoolingPlan> plan_vectors(const Service& service, openai::EmbeddingReques
       service, std::move(request), id, "pool-",
       [](const Service& s, const openai::EmbeddingRequest& done, std::size_t i,
          const std::vector<float>& vector) {
-        const std::string data = done.format.form == openai::VectorFormat::Form::base64
-                                     ? base64(vector, done.format)
-                                 : is_list_of_vectors(s, done)
-                                     ? lists(vector, static_cast<std::size_t>(*done.dimensions))
-                                     : numbers(vector);
+        const std::string data =
+            done.format.form == openai::VectorFormat::Form::base64 ? base64(vector, done.format)
+            : is_list_of_vectors(s, done) ? lists(vector, static_cast<std::size_t>(*done.dimensions))
+                                          : numbers(vector);
         return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data);
       },
       true);
@@ -180,7 +178,8 @@ Result<PoolingPlan> plan_classes(const Service& service, openai::EmbeddingReques
 
 Result<PoolingPlan> plan_embed_by_type(const Service& service, openai::EmbedByTypeRequest request,
                                        std::string_view id) {
-  if (service.engine_info.tasks.default_task != Task::embed) return no_pooling(service, "make vectors of texts");
+  if (service.engine_info.tasks.default_task != Task::embed)
+    return no_pooling(service, "make vectors of texts");
   TRY(const int kept, kept_of(service, Task::embed, request.dimensions, "output_dimension"));
   TRY_VOID(check_input_type(service, request));
   const std::string_view prompt = prompt_for(service, request.input_type);
@@ -197,8 +196,8 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, openai::EmbedByTy
   BegunPooling begun = begin_pooling(service, request.fields, id, "embd-", std::move(texts.chunks));
   begun.plan.reply = [&service, kept, request = std::move(request), frame = std::move(begun.frame),
                       lengths = std::move(texts.lengths)](Vectors&& chunks) {
-    const Vectors vectors =
-        of_texts(service, Task::embed, is_activated(service, request.fields), kept, lengths, std::move(chunks));
+    const Vectors vectors = of_texts(service, Task::embed, is_activated(service, request.fields), kept,
+                                     lengths, std::move(chunks));
     const std::string embeddings = joined(request.types.size(), [&](std::size_t t) {
       const openai::EmbedByTypeRequest::Type type = request.types[t];
       return fmt::format(R"("{}":[{}])", name_of(type), joined(vectors.size(), [&](std::size_t i) {
@@ -233,7 +232,8 @@ Request PoolingPlan::take_request(std::size_t text) {
 
 Result<PoolingPlan> plan_embeddings(const Service& service, openai::EmbeddingRequest request,
                                     std::string_view id, VectorsReply whole) {
-  if (service.engine_info.tasks.default_task != Task::embed) return no_pooling(service, "make vectors of texts");
+  if (service.engine_info.tasks.default_task != Task::embed)
+    return no_pooling(service, "make vectors of texts");
   const Writer list = [](const Service&, const openai::EmbeddingRequest&, std::size_t,
                          const std::vector<float>& vector) { return numbers(vector); };
   const Writer item = [](const Service&, const openai::EmbeddingRequest& done, std::size_t i,

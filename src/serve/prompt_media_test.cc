@@ -218,7 +218,8 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
   expect("data:image/png,raw", "must be a data: URL in base64");
   expect("data:image/png;base64,!!!!", "is not a base64 character");
   expect("data:image/png;base64,TWFu", "the format of the image is unknown");
-  expect("data:image/png;base64," + encode_base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
+  expect("data:image/png;base64," +
+             encode_base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
          "the PNG image is damaged");
   expect("", "must be a string or an object with a url");
 }
@@ -280,8 +281,9 @@ class PromptSoundTest : public ServeTest {
 
   // Returns a conversation with two audios: this one and short.wav.
   static std::string conversation(const std::string& first) {
-    const json::object url{{"type", "audio_url"},
-                           {"audio_url", {{"url", "data:audio/wav;base64," + encode_base64(file("short.wav"))}}}};
+    const json::object url{
+        {"type", "audio_url"},
+        {"audio_url", {{"url", "data:audio/wav;base64," + encode_base64(file("short.wav"))}}}};
     return json::serialize(json::object{
         {"model", "demo"},
         {"messages",

@@ -261,8 +261,9 @@ TEST_F(ResponsesTest, ASummaryReplacesAConversation) {
   json::array next = output;
   next.push_back({{"role", "user"}, {"content", "And now?"}});
   respond("\"input\":" + json::serialize(next));
-  EXPECT_EQ(prompt(), "user: Hi\nuser: Go\nuser: Summary of the earlier conversation:\nAll is well\n"
-                      "user: And now?\nassistant: ");
+  EXPECT_EQ(prompt(),
+            "user: Hi\nuser: Go\nuser: Summary of the earlier conversation:\nAll is well\n"
+            "user: And now?\nassistant: ");
   const std::string id(respond(items).at("id").as_string());
   reply("/v1/responses/compact", R"({"previous_response_id":")" + id + R"("})");
   EXPECT_THAT(prompt(), HasSubstr("user: Go\nassistant: All is well\nuser: Write a summary"));

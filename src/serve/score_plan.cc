@@ -127,8 +127,8 @@ Result<Tokenizer::Texts> tokens_of_pair(const Service& service, MarkedText first
 }
 
 // Returns the scores of pairs from the engine's results.
-std::vector<float> scores_of(const Service& service, bool wanted, std::size_t queries,
-                             std::size_t documents, Vectors&& vectors) {
+std::vector<float> scores_of(const Service& service, bool wanted, std::size_t queries, std::size_t documents,
+                             Vectors&& vectors) {
   std::vector<float> scores;
   const Task task = service.engine_info.tasks.default_task;
   if (task == Task::classify) {
@@ -173,8 +173,8 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
   std::vector<Tokenizer::Texts> texts;
   std::vector<std::vector<MediaPart>> parts;
   const auto add = [&](const MarkedText& first, const MarkedText* second) -> Result<> {
-    TRY(texts.emplace_back(), tokens_of_pair(service, first, second, pairs.template_kwargs, most,
-                                             parts.emplace_back()));
+    TRY(texts.emplace_back(),
+        tokens_of_pair(service, first, second, pairs.template_kwargs, most, parts.emplace_back()));
     return check_length(texts.back().ids.size(), longest, "documents");
   };
   for (std::size_t i = 0; reads_pairs && i < documents.size(); ++i)

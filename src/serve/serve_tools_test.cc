@@ -96,7 +96,8 @@ TEST_F(ServeTest, AWholeForcedCallIsACall) {
 
 // As in vLLM, the incomplete arguments of a named tool stay arguments, and an incomplete list has no calls.
 TEST_F(ServeTest, AStopStringInAForcedCallLeavesNoContent) {
-  for (const auto& [choice, text, size] : std::initializer_list<std::tuple<std::string, std::string, std::size_t>>{
+  for (const auto& [choice, text, size] :
+       std::initializer_list<std::tuple<std::string, std::string, std::size_t>>{
            {R"({"type":"function","function":{"name":"f"}})", R"({"a":"one STOP two"})", 1},
            {R"("required")", R"([{"name":"f","parameters":{"a":"one STOP two"}}])", 0}}) {
     serve_text(text);

@@ -55,7 +55,8 @@ std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", 
 
 std::string packed(std::span<const float> vector, const openai::VectorFormat& format) {
   using Format = openai::VectorFormat;
-  constexpr Format::Order kNative = std::endian::native == std::endian::little ? Format::Order::little : Format::Order::big;
+  constexpr Format::Order kNative =
+      std::endian::native == std::endian::little ? Format::Order::little : Format::Order::big;
   const bool swapped = format.order != Format::Order::native && format.order != kNative;
   std::string bytes;
   for (const float x : vector) switch (format.number) {

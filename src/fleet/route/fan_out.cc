@@ -104,9 +104,9 @@ std::string held_model(const http::Request& request) {
 
 // Returns the response with the highest status, because Ollama's clients expect a response of one server.
 http::Response worst_answer(std::span<const WorkerAnswer> answers) {
-  return std::ranges::max_element(answers, {}, [](const WorkerAnswer& answer) {
-           return answer.response.status;
-         })->response;
+  return std::ranges::max_element(answers, {},
+                                  [](const WorkerAnswer& answer) { return answer.response.status; })
+      ->response;
 }
 
 // Returns the highest status and the responses of all workers.

@@ -33,9 +33,9 @@ TEST_F(RouterTest, AModelIsLoadedInAllReplicasThatServeIt) {
 
 TEST_F(RouterTest, OllamaLoadsAModelInAllReplicasThatServeIt) {
   Replica a("lora-a"), b("lora-b", [](const std::shared_ptr<http::Exchange>& exchange) {
-            const bool broken = exchange->request().body.contains("lora-b");
-            exchange->respond({.status = broken ? 500 : 200, .body = "{}"});
-          });
+    const bool broken = exchange->request().body.contains("lora-b");
+    exchange->respond({.status = broken ? 500 : 200, .body = "{}"});
+  });
   route({a.url(), b.url()});
   EXPECT_EQ(connect().post_json("/api/generate", R"({"model":"m","keep_alive":0})")->status, 200);
   EXPECT_EQ(connect().post_json("/api/chat", R"({"model":"m:latest","messages":[]})")->status, 200);

@@ -295,8 +295,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
                                                     "send a key of --api-key of the router, or send "
                                                     "the file to a worker"));
   if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));
-  auto to_all = is_session_list(request) ? FanOutPlan{.merge = merge_session_lists(request)}
-                                         : fan_out_plan(request);
+  auto to_all =
+      is_session_list(request) ? FanOutPlan{.merge = merge_session_lists(request)} : fan_out_plan(request);
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
     return exchange->respond(proxy_error(

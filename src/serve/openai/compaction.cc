@@ -21,8 +21,10 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::string_view kRequest =
-    "Write a summary of this conversation. It replaces the conversation, so it must contain all that is needed "
-    "to continue: the goals and instructions of the user, the decisions, the facts and names that were found, "
+    "Write a summary of this conversation. It replaces the conversation, so it must contain all that is "
+    "needed "
+    "to continue: the goals and instructions of the user, the decisions, the facts and names that were "
+    "found, "
     "the state of the work, and the next steps. Write only the summary.";
 constexpr std::string_view kHeading = "Summary of the earlier conversation:\n";
 constexpr std::string_view kMark = "octavo:";  // beginning of the content of this server's items
@@ -52,9 +54,10 @@ class CompactionReply final : public Reply {
     json::array output = with_ids(kept, [&](std::string_view prefix, std::size_t index) {
       return fmt::format("{}_{}_{}", prefix, options_.id, index);
     });
-    output.push_back(json::object{{"id", "cmp_" + options_.id},
-                                  {"type", "compaction"},
-                                  {"encrypted_content", encode_base64(std::string(kMark) + parts.front().text)}});
+    output.push_back(
+        json::object{{"id", "cmp_" + options_.id},
+                     {"type", "compaction"},
+                     {"encrypted_content", encode_base64(std::string(kMark) + parts.front().text)}});
     return exact_json_text(json::object{{"id", options_.id},
                                         {"object", "response.compaction"},
                                         {"created_at", options_.created},
@@ -83,9 +86,8 @@ Result<std::string> read_compaction(Fields& item) {
 }
 
 json::object compaction_body(json::object body) {
-  constexpr std::array kOthers{"background", "conversation", "include",     "max_tool_calls",
-                               "store",      "stream",       "stream_options", "text",
-                               "tool_choice"};
+  constexpr std::array kOthers{"background", "conversation",   "include", "max_tool_calls", "store",
+                               "stream",     "stream_options", "text",    "tool_choice"};
   for (const std::string_view name : kOthers) body.erase(name);
   json::value& input = body["input"];
   if (input.is_null()) input = json::array();

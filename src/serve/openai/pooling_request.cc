@@ -58,9 +58,10 @@ Result<> check_scored_media(const ScoreRequest& request) {
   const std::size_t once = request.queries.size() == 1 ? request.queries.front().media : 0;
   const std::size_t all = request.media.size() + once * (request.documents.size() - 1);
   if (all <= kScoredMediaMax) return {};
-  return invalid(request.media.back().field,
-                 "the prompts of all pairs may have at most {} images and videos, got {}: send fewer documents",
-                 kScoredMediaMax, all);
+  return invalid(
+      request.media.back().field,
+      "the prompts of all pairs may have at most {} images and videos, got {}: send fewer documents",
+      kScoredMediaMax, all);
 }
 
 Result<> read_token_limit(Fields& f, std::string_view name, const RequestRules& rules, int& out) {

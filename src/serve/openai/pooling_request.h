@@ -83,7 +83,7 @@ struct PairOptions {
 // A query or a document.
 struct ScoreInput {
   std::string text;
-  std::size_t media = 0;           // number of images and videos, whose placeholders precede the text
+  std::size_t media = 0;         // number of images and videos, whose placeholders precede the text
   boost::json::value content{};  // the list of parts as the client sent it; null: the client sent a text
 };
 

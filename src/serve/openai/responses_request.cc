@@ -51,12 +51,12 @@ class Conversation {
       ignored_.push_back("input.type=" + type);
       return {};
     }
-    return invalid(
-        name + ".type",
-        "{} is not supported: must be message, item_reference, function_call, "
-        "function_call_output, custom_tool_call, custom_tool_call_output, reasoning, "
-        "additional_tools, compaction, a call or output of a shell, apply_patch or tool_search, or an mcp item",
-        type);
+    return invalid(name + ".type",
+                   "{} is not supported: must be message, item_reference, function_call, "
+                   "function_call_output, custom_tool_call, custom_tool_call_output, reasoning, "
+                   "additional_tools, compaction, a call or output of a shell, apply_patch or tool_search, "
+                   "or an mcp item",
+                   type);
   }
 
   json::array take() { return std::move(messages_); }
