@@ -11,14 +11,7 @@ Result<LocalPooling> LocalPooling::start(Service& service, PoolingPlan plan, std
                                          Arrivals& arrivals) {
   LocalPooling pooling(service, std::move(plan));
   for (std::size_t i = 0; i < pooling.plan_.texts.size(); ++i) {
-    Tokenizer::Texts& text = pooling.plan_.texts[i];
-    Request request;
-    request.name = pooling.plan_.request_id;
-    request.task = pooling.plan_.task;
-    request.prompt = std::move(text.ids);
-    request.second_text = text.second;
-    request.priority = pooling.plan_.priority;
-    auto id = service.engine.submit(std::move(request), arrivals.sink(job));
+    auto id = service.engine.submit(pooling.plan_.take_request(i), arrivals.sink(job));
     if (!id) {
       pooling.abort();
       return std::unexpected(std::move(id.error()));
@@ -46,7 +39,7 @@ Result<std::string> LocalPooling::reply() {
   if (error_) return std::unexpected(std::move(*error_));
   if (reason_ != FinishReason::stop)
     return failure(ErrorCode::unavailable, "the texts were not computed to their end");
-  return plan_.reply(std::move(vectors_));
+  return plan_.reply(std::move(vectors_)).body;
 }
 
 }  // namespace octavo

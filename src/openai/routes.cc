@@ -14,6 +14,7 @@ constexpr Route kRoutes[] = {
      .resumable = true,
      .named_events = true,
      .creates = "resp"},
+    {.path = "/v1/responses/compact", .chat = true},
     {.path = "/v1/responses/input_tokens", .chat = true},
     {.path = "/v1/responses/", .methods = "GET, POST, DELETE", .model = ModelField::none, .stored_id = true},
     {.path = "/v1/sessions", .methods = "GET", .model = ModelField::none},

@@ -29,12 +29,14 @@ void in_pieces(std::string_view text, Take take) {
 
 // Joins pieces as a client does.
 void join(ParsedText& all, const ParsedText& news) {
+  const std::size_t before = all.content.size();
   all.content += news.content;
   for (const CallPiece& piece : news.calls) {
     CHECK(piece.index >= 0 && piece.index <= static_cast<int>(all.calls.size()));
     if (piece.index == static_cast<int>(all.calls.size())) {
       CHECK(!piece.name.empty());
       all.calls.push_back(piece);
+      all.calls.back().at += before;
     } else {
       CHECK(piece.name.empty());
       all.calls[static_cast<std::size_t>(piece.index)].arguments += piece.arguments;

@@ -100,6 +100,17 @@ TEST_F(MessagesTest, CallsAreBlocks) {
   EXPECT_EQ(called.at("content").at(0).at("input").at("x"), 1);
 }
 
+TEST_F(MessagesTest, TextsAndCallsOfOneStepKeepTheirOrder) {
+  serve_texts_and_calls();
+  std::string blocks;
+  const json::object whole =
+      reply("/v1/messages", R"({"model":"demo","max_tokens":3000,"messages":[{"role":"user","content":"Hi"}],
+                                "tools":[{"name":"f","input_schema":{"type":"object"}}]})");
+  for (const json::value& block : whole.at("content").as_array())
+    blocks += std::string(block.at(block.at("type") == "text" ? "text" : "name").as_string()) + ' ';
+  EXPECT_EQ(blocks, "One. f Two. f Three. ");
+}
+
 TEST_F(MessagesTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {
   int length = 1100;
   serve_long_call(length);

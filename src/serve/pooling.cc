@@ -23,7 +23,8 @@ Price price_of(const PoolingPlan& plan, int pooled_size) {
   constexpr std::int64_t kNumberBytes = 16;  // bytes of one number as float and as text
   const std::int64_t texts = std::ssize(plan.texts);
   std::int64_t media = 0;
-  for (const MediaPart& part : plan.media) media += std::ssize(part.bytes);
+  for (const std::vector<MediaPart>& parts : plan.media)
+    for (const MediaPart& part : parts) media += std::ssize(part.bytes);
   return {.answers = static_cast<int>(texts),
           .bytes = texts * kTextBytes + plan.vectors() * pooled_size * kNumberBytes +
                    plan.tokens() * kTokenBytes + media};
@@ -82,15 +83,7 @@ Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
 
 Result<> Pooling::submit() {
   for (std::size_t i = 0; i < plan_.texts.size(); ++i) {
-    Request request;
-    request.name = plan_.request_id;
-    request.task = plan_.task;
-    request.prompt = std::move(plan_.texts[i].ids);
-    request.second_text = plan_.texts[i].second;
-    request.priority = plan_.priority;
-    request.identity.adapter = plan_.adapter;
-    request.media = std::move(plan_.media);
-    TRY_VOID(submission_.submit(std::move(request), sink_of(shared_from_this(), i)));
+    TRY_VOID(submission_.submit(plan_.take_request(i), sink_of(shared_from_this(), i)));
   }
   return {};
 }
@@ -124,15 +117,15 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
 // Called after the last deliver().
 void Pooling::conclude() {
   if (submission_.cancelled()) return;
-  std::string body;
+  http::Response response;
   if (!error_)
     if (const auto done = within_memory([&]() -> Result<> {
-          body = plan_.reply(std::move(vectors_));
+          response = plan_.reply(std::move(vectors_));
           return {};
         });
         !done)
       error_ = done.error();
-  http::Response response = error_ ? plan_.error_response(*error_) : http::Response{.body = std::move(body)};
+  if (error_) response = plan_.error_response(*error_);
   if (plan_.account.in_header) response.headers.set(std::string(kCostHeader), cost_text(cost_));
   exchange_->respond(std::move(response));
 }

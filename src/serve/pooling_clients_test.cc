@@ -72,13 +72,35 @@ TEST_F(PoolingTest, InstructionsReachTheTemplateOfPairs) {
   EXPECT_EQ(read, "Own:[a][b]");
 }
 
-TEST_F(PoolingTest, FormatsOfNumbersThatAreMissingAreRefused) {
-  serve_embedder();
-  EXPECT_TRUE(reply("/v1/embeddings", R"({"input":"ab","embed_dtype":"float32","endianness":"little",
-                                          "padding":"do_not_pad"})")
-                  .contains("data"));
-  for (const char* field :
-       {R"("embed_dtype":"float16")", R"("endianness":"big")", R"("padding":"max_length")"}) {
+// The vector of "?" is (1, 63, 0).
+TEST_F(PoolingTest, VectorsHaveTheFormatOfTheRequest) {
+  serve_embedder(false);
+  const auto bytes = [&](const std::string& fields) {
+    const http::Response response =
+        post("/v1/embeddings", R"({"input":["?","?"],"encoding_format":"bytes_only",)" + fields + "}");
+    EXPECT_EQ(response.headers.find("metadata"), std::nullopt);
+    EXPECT_EQ(response.body.substr(0, response.body.size() / 2),
+              response.body.substr(response.body.size() / 2));
+    return response.body.substr(0, response.body.size() / 2);
+  };
+  using namespace std::string_literals;
+  EXPECT_EQ(bytes(R"("endianness":"big")"), "\x3f\x80\0\0\x42\x7c\0\0\0\0\0\0"s);
+  EXPECT_EQ(bytes(R"("embed_dtype":"float16")"), "\0\x3c\xe0\x53\0\0"s);
+  EXPECT_EQ(bytes(R"("embed_dtype":"bfloat16","endianness":"big")"), "\x3f\x80\x42\x7c\0\0"s);
+  EXPECT_EQ(bytes(R"("embed_dtype":"fp8_e4m3")"), "\x38\x68\0"s);
+  EXPECT_EQ(bytes(R"("embed_dtype":"fp8_e5m2")"), "\x3c\x54\0"s);
+  const std::string half = R"({"input":"?","embed_dtype":"float16","encoding_format":)";
+  EXPECT_EQ(reply("/v1/embeddings", half + R"("base64"})").at("data").at(0).at("embedding"), "ADzgUwAA");
+  const http::Response with_metadata = post("/pooling", half + R"("bytes"})");
+  EXPECT_EQ(with_metadata.content_type, "application/octet-stream");
+  EXPECT_EQ(with_metadata.body.size(), 6U);
+  const json::value metadata = json::parse(*with_metadata.headers.find("metadata"));
+  EXPECT_EQ(metadata.at("usage").at("prompt_tokens"), 1);
+  EXPECT_EQ(metadata.at("data").at(0),
+            json::parse(R"({"index":0,"embed_dtype":"float16","endianness":"native",
+                                                       "start":0,"end":6,"shape":[3]})"));
+  for (const char* field : {R"("embed_dtype":"int8")", R"("endianness":"middle")",
+                            R"("padding":"max_length")", R"("encoding_format":"")"}) {
     const std::string name(field + 1, std::string_view(field).find('"', 1) - 1);
     EXPECT_THAT(refusal("/pooling", fmt::format(R"({{"input":"ab",{}}})", field)), HasSubstr(name));
   }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "openai/errors.h"
 #include "request/media_part.h"
+#include "request/request.h"
 #include "serve/generation_plan.h"
 #include "serve/openai/pooling_request.h"
 #include "serve/service.h"
@@ -24,8 +25,9 @@ using Vectors = std::vector<std::vector<float>>;
 struct PoolingPlan {
   std::string request_id;
   std::vector<Tokenizer::Texts> texts;            // token ids; each text fits the model
-  std::vector<MediaPart> media{};                 // images in a conversation, which is the only text
-  std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the engine's results
+  // media[i]: images and videos in texts[i]; shorter than `texts` if the last texts have none
+  std::vector<std::vector<MediaPart>> media{};
+  std::function<http::Response(Vectors&&)> reply{};  // makes the reply from the engine's results
   Task task = Task::embed;
   std::string adapter{};  // name of the LoRA adapter; "": no adapter
   std::int64_t priority = 0;
@@ -39,6 +41,8 @@ struct PoolingPlan {
     for (const Tokenizer::Texts& text : texts) sum += std::ssize(text.ids);
     return sum;
   }
+  // Returns the engine's request for one text, whose tokens and media leave the plan.
+  Request take_request(std::size_t text);
   std::int64_t vectors() const { return is_of_tokens(task) ? tokens() : std::ssize(texts); }
 };
 

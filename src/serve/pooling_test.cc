@@ -156,7 +156,9 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   EXPECT_EQ(answer.at("label"), "yes \"or\" so");
   EXPECT_EQ(answer.at("num_classes"), 3);
   EXPECT_NEAR(numbers(answer.at("probs"))[1], 0.66524, 1e-5);
-  EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
+  const http::Response unscored = post("/rerank", R"({"query":"a","documents":["b"]})");
+  EXPECT_EQ(unscored.status, 404);
+  EXPECT_THAT(unscored.body, HasSubstr("one label"));
 }
 
 // A model that returns a vector for each token: (id, 0) if the id is below 'n', otherwise (0, id).

@@ -4,105 +4,14 @@
 
 #include <gmock/gmock.h>
 
-#include <boost/beast/core/detail/base64.hpp>
-
-#include "media/testing/golden.h"
-#include "serve/serve_fixture.h"
+#include "base/base64.h"
+#include "serve/images_fixture.h"
 
 namespace octavo {
 namespace {
 
 using media::VisionGolden;
 using testing::HasSubstr;
-
-std::string base64(const std::string& bytes) {
-  namespace base64 = boost::beast::detail::base64;
-  std::string text(base64::encoded_size(bytes.size()), '\0');
-  text.resize(base64::encode(text.data(), bytes.data(), bytes.size()));
-  return text;
-}
-
-class ImagesTest : public ServeTest {
- protected:
-  // With `vectors`, the model is an embedding model: the vector has the number of tokens and of media parts.
-  void serve_images(bool parts = true, int context = 400, bool vectors = false) {
-    tokenizer_ = Tokenizer::load(golden_.directory).value();
-    if (parts)
-      template_ =
-          ChatTemplate::compile(media::file_bytes(golden_.directory + "/chat_template.jinja"), {}).value();
-    const auto script = [vectors](const Request& request, int) {
-      const auto number = [](std::size_t n) { return static_cast<float>(n); };
-      return vectors ? Script{.pooled = {number(request.prompt.size()), number(request.media.size())}}
-                     : Script{.tokens = {40, 41, 257}};
-    };
-    serve(script, [&](ServeOptions& options, http::ServerOptions&) {
-      if (vectors) {
-        engine_->described.max_model_len = context;
-        engine_->described.tasks = {.default_task = Task::embed, .pooled_size = 2};
-      }
-      engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
-      options.rules.limits.vocab_size = 288;
-      options.rules.max_model_len = context;
-      options.rules.images_max = 2;
-      options.media.images =
-          media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
-      options.eos_ids = {257};
-    });
-  }
-
-  std::string url_of(const std::string& picture) const {
-    return "data:image/png;base64," + base64(media::file_bytes(golden_.directory + "/" + picture));
-  }
-  static json::object image(const std::string& url) {
-    return {{"type", "image_url"}, {"image_url", {{"url", url}, {"detail", "auto"}}}};
-  }
-  static json::object text(const std::string& words) { return {{"type", "text"}, {"text", words}}; }
-  static std::string chat(json::array messages) {
-    return json::serialize(json::object{{"model", "demo"}, {"messages", std::move(messages)}});
-  }
-  static json::object user(json::value content) {
-    return {{"role", "user"}, {"content", std::move(content)}};
-  }
-
-  // Returns the status and the error for a chat with one image at this URL.
-  std::pair<int, json::object> error_of(const std::string& url) {
-    const http::Response response =
-        post("/v1/chat/completions", chat({user(json::array{text("Look:"), image(url)})}));
-    return {response.status, json::parse(response.body).as_object().at("error").as_object()};
-  }
-
-  const VisionGolden golden_{"idefics3"};
-};
-
-// vLLM's form of /v1/embeddings: a conversation with images is one text.
-TEST_F(ImagesTest, AreEmbeddedAsPartsOfAConversation) {
-  serve_images(true, 400, true);
-  const json::array messages{user(json::array{image(url_of("rgb.png")), text("What is this?")})};
-  const auto body = [&](json::object fields) {
-    fields["messages"] = messages;
-    return json::serialize(fields);
-  };
-  for (const char* path : {"/v1/embeddings", "/pooling"}) {
-    const json::object answer = reply(path, body({{"normalize", false}}));
-    const Request& request = engine_->last_request;
-    EXPECT_EQ(request.task, Task::embed);
-    ASSERT_EQ(request.media.size(), golden_.tiles("tiles.rgb.png").size());
-    for (const MediaPart& part : request.media)
-      for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
-    const json::object& item = answer.at("data").at(0).as_object();
-    const json::array& vector = item.at(path == std::string("/pooling") ? "data" : "embedding").as_array();
-    EXPECT_EQ(vector.at(0).to_number<std::size_t>(), request.prompt.size());
-    EXPECT_EQ(vector.at(1).to_number<std::size_t>(), request.media.size());
-  }
-  const http::Response cut = post("/v1/embeddings", body({{"truncate_prompt_tokens", 5}}));
-  EXPECT_EQ(cut.status, 400);
-  EXPECT_THAT(cut.body, HasSubstr("messages: the conversation has"));
-  const http::Response broken = post(
-      "/v1/embeddings",
-      json::serialize(json::object{{"messages", {user(json::array{image("data:image/png;base64,TWFu")})}}}));
-  EXPECT_EQ(broken.status, 400);
-  EXPECT_THAT(broken.body, HasSubstr("messages[0].content[0].image_url"));
-}
 
 TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
   serve_images();
@@ -309,7 +218,8 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
   expect("data:image/png,raw", "must be a data: URL in base64");
   expect("data:image/png;base64,!!!!", "is not a base64 character");
   expect("data:image/png;base64,TWFu", "the format of the image is unknown");
-  expect("data:image/png;base64," + base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
+  expect("data:image/png;base64," +
+             encode_base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
          "the PNG image is damaged");
   expect("", "must be a string or an object with a url");
 }
@@ -360,7 +270,7 @@ class PromptSoundTest : public ServeTest {
 
   static std::string file(const std::string& name) { return media::file_bytes(media::kSoundRoot + name); }
   static json::object input(const std::string& bytes) {
-    return {{"type", "input_audio"}, {"input_audio", {{"data", base64(bytes)}, {"format", "wav"}}}};
+    return {{"type", "input_audio"}, {"input_audio", {{"data", encode_base64(bytes)}, {"format", "wav"}}}};
   }
   static json::object text(const std::string& words) { return {{"type", "text"}, {"text", words}}; }
   static std::string chat(json::array parts) {
@@ -371,8 +281,9 @@ class PromptSoundTest : public ServeTest {
 
   // Returns a conversation with two audios: this one and short.wav.
   static std::string conversation(const std::string& first) {
-    const json::object url{{"type", "audio_url"},
-                           {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
+    const json::object url{
+        {"type", "audio_url"},
+        {"audio_url", {{"url", "data:audio/wav;base64," + encode_base64(file("short.wav"))}}}};
     return json::serialize(json::object{
         {"model", "demo"},
         {"messages",

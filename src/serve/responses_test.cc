@@ -245,6 +245,32 @@ TEST_F(ResponsesTest, CountsTheTokensOfItsInput) {
   EXPECT_EQ(count(next), respond(next).at("usage").at("input_tokens"));
 }
 
+TEST_F(ResponsesTest, ASummaryReplacesAConversation) {
+  serve([](const Request&, int) { return Script{.tokens = ending("All is well")}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.rules.max_model_len = 1000; });
+  const std::string items = R"("input":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Yes?"},
+      {"role":"user","content":"Go"}])";
+  const json::object compacted = reply("/v1/responses/compact", R"({"model":"demo",)" + items + "}");
+  EXPECT_EQ(compacted.at("object"), "response.compaction");
+  EXPECT_GT(compacted.at("usage").at("input_tokens").to_number<int>(), 20);
+  EXPECT_THAT(prompt(), HasSubstr("user: Go\nuser: Write a summary"));
+  const json::array& output = compacted.at("output").as_array();
+  ASSERT_EQ(output.size(), 3U) << "the user's messages and the summary";
+  EXPECT_EQ(output[1].at("content").at(0).at("text"), "Go");
+  EXPECT_EQ(output[2].at("type"), "compaction");
+  json::array next = output;
+  next.push_back({{"role", "user"}, {"content", "And now?"}});
+  respond("\"input\":" + json::serialize(next));
+  EXPECT_EQ(prompt(),
+            "user: Hi\nuser: Go\nuser: Summary of the earlier conversation:\nAll is well\n"
+            "user: And now?\nassistant: ");
+  const std::string id(respond(items).at("id").as_string());
+  reply("/v1/responses/compact", R"({"previous_response_id":")" + id + R"("})");
+  EXPECT_THAT(prompt(), HasSubstr("user: Go\nassistant: All is well\nuser: Write a summary"));
+  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"compaction","encrypted_content":"YWJj"}]})").body,
+              HasSubstr("input[0].encrypted_content"));
+}
+
 TEST_F(ResponsesTest, AStoredResponseIsNotStreamed) {
   serve_text("ok");
   const std::string id(respond(R"("input":"Hi")").at("id").as_string());
@@ -259,7 +285,7 @@ TEST_F(ResponsesTest, BackgroundIsReadLaterOrCancelled) {
   const json::object pending = respond(R"("input":"Hi","background":true)");
   EXPECT_EQ(pending.at("status"), "queued");
   const std::string id(pending.at("id").as_string());
-  EXPECT_EQ(json::parse(get(id).body).at("status"), "queued");
+  EXPECT_EQ(json::parse(get(id).body).at("status"), "in_progress");
   const auto cancel = [&] { return json::parse(post(std::string(kPath) + "/" + id + "/cancel", "").body); };
   EXPECT_EQ(cancel().at("status"), "cancelled");
   EXPECT_TRUE(eventually([&] { return json::parse(get(id).body).as_object().contains("usage"); }));
@@ -356,6 +382,7 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");
   EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
   EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
+  EXPECT_EQ(field(R"("input":"a","include":["reasoning.encrypted_content","message.logprobs"])"), "include");
   EXPECT_EQ(field(R"("input":"a","tools":[{"type":"function","name":"f"}],
                      "tool_choice":{"type":"function","name":"g"})"),
             "tool_choice.name");

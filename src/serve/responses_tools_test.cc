@@ -67,8 +67,8 @@ TEST_F(ResponsesToolsTest, CallsThatAnotherServerHasRunAreLeftOut) {
       {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},
       {"role":"assistant","content":"B"},{"role":"user","content":"C"}]})");
   EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: A\nassistant: B\nuser: C\nassistant: "));
-  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"compaction","encrypted_content":"x"}]})").body,
-              HasSubstr("compaction is not supported"));
+  EXPECT_THAT(post("/v1/responses", R"({"input":[{"type":"image","url":"x"}]})").body,
+              HasSubstr("image is not supported"));
 }
 
 // Calls of tools that OpenAI's models know have results, which the model needs.
@@ -142,6 +142,25 @@ TEST_F(ResponsesToolsTest, AStreamHasTheEventsOfCustomTools) {
   }
   EXPECT_EQ(input, "ab");
   EXPECT_EQ(done, "ab");
+}
+
+TEST_F(ResponsesToolsTest, TextsAndCallsOfOneStepKeepTheirOrder) {
+  serve_texts_and_calls();
+  const std::string body = R"({"input":"Hi","tools":[{"type":"function","name":"f"}])";
+  const auto shown = [](const json::value& item) {
+    const json::value& text =
+        item.at("type") == "message" ? item.at("content").at(0).at("text") : item.at("name");
+    return std::string(text.as_string()) + ' ';
+  };
+  std::string items;
+  const json::object whole = reply("/v1/responses", body + "}");
+  for (const json::value& item : whole.at("output").as_array()) items += shown(item);
+  EXPECT_EQ(items, "One. f Two. f Three. ");
+  items.clear();
+  for (const std::string& event : events(post("/v1/responses", body + R"(,"stream":true})")))
+    if (const json::value got = json::parse(event); got.at("type") == "response.output_item.done")
+      items += shown(got.at("item"));
+  EXPECT_EQ(items, "One. f Two. f Three. ");
 }
 
 TEST_F(ResponsesToolsTest, TextOfTheStepThatEndsALongCallFollowsTheCall) {

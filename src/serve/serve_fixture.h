@@ -62,10 +62,18 @@ class ServeTest : public ::testing::Test {
               R"(<tool_call>{"name":"f","arguments":{"x":")" + value + R"("}}</tool_call>Done.)";
           return Script{.tokens = ending(call), .tokens_per_step = 40};
         },
-        [](ServeOptions& options, http::ServerOptions&) {
-          options.rules.max_model_len = 4000;
-          options.rules.tool_dialect = grammar::tool_dialect("hermes");
-        });
+        read_calls);
+  }
+  // Each answer has two calls, and texts before, between and after them, all in one step.
+  void serve_texts_and_calls() {
+    const std::string call = R"(<tool_call>{"name":"f","arguments":{}}</tool_call>)";
+    serve([text = "One." + call + "Two." + call + "Three."](
+              const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = 1000}; },
+          read_calls);
+  }
+  static void read_calls(ServeOptions& options, http::ServerOptions&) {
+    options.rules.max_model_len = 4000;
+    options.rules.tool_dialect = grammar::tool_dialect("hermes");
   }
 
   void serve_text_with_reasoning(std::string text) {

@@ -77,23 +77,40 @@ TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
     EXPECT_THAT(post(path, body + R"(,"stream":true})").body, HasSubstr(R"({\"x\": 1})")) << path;
 }
 
-// A token limit may end the list of calls in the white space after a call, or within the next call.
+// A limit may end the list of calls in the white space after a call, or within the next call. As in vLLM, the
+// content is null.
 TEST_F(ServeTest, AWholeForcedCallIsACall) {
   const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
-  for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
-           {whole + "  \n ", nullptr},
-           {whole + ",\n", nullptr},
-           {whole + ",\n{\"", nullptr},
-           {whole + "]  ", nullptr},
-           {whole + R"(,{"name":"f","para)", R"(,{"name":"f","para)"}}) {
+  for (const std::string end : {"  \n ", ",\n", ",\n{\"", "]  ", R"(,{"name":"f","para)"}) {
+    const std::string text = whole + end;
     serve([text](const Request&, int) { return Script{.tokens = bytes_of(text), .end = FinishReason::length}; });
     const json::object choice =
         reply("/v1/chat/completions", kChat + kTools + R"(,"tool_choice":"required"})").at("choices").at(0).as_object();
     EXPECT_EQ(choice.at("finish_reason"), "length") << text;
-    EXPECT_EQ(choice.at("message").at("content"), content) << text;
+    EXPECT_TRUE(choice.at("message").at("content").is_null()) << text;
     const json::array& calls = choice.at("message").at("tool_calls").as_array();
     ASSERT_EQ(calls.size(), 1u) << text;
     EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a":123456789012345678901})");
+  }
+}
+
+// As in vLLM, the incomplete arguments of a named tool stay arguments, and an incomplete list has no calls.
+TEST_F(ServeTest, AStopStringInAForcedCallLeavesNoContent) {
+  for (const auto& [choice, text, size] :
+       std::initializer_list<std::tuple<std::string, std::string, std::size_t>>{
+           {R"({"type":"function","function":{"name":"f"}})", R"({"a":"one STOP two"})", 1},
+           {R"("required")", R"([{"name":"f","parameters":{"a":"one STOP two"}}])", 0}}) {
+    serve_text(text);
+    const std::string body = kChat + kTools + R"(,"stop":["STOP"],"tool_choice":)" + choice;
+    const json::value whole = reply("/v1/chat/completions", body + "}").at("choices").at(0);
+    EXPECT_TRUE(whole.at("message").at("content").is_null()) << whole;
+    EXPECT_EQ(whole.at("stop_reason"), "STOP");
+    const json::value* const calls = whole.at("message").as_object().if_contains("tool_calls");
+    ASSERT_EQ(calls ? calls->as_array().size() : 0, size) << whole;
+    if (size > 0) {
+      EXPECT_EQ(calls->at(0).at("function").at("arguments"), R"({"a":"one )");
+    }
+    EXPECT_FALSE(post("/v1/chat/completions", body + R"(,"stream":true})").body.contains(R"("content":"[)"));
   }
 }
 

@@ -1,4 +1,4 @@
-// Writes vectors as JSON, in the formats of the pooling routes.
+// Writes vectors in the formats of the pooling routes.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,11 @@ std::string json_text(std::string_view text);
 // Writes a JSON list. Each float is the shortest text that reads back as the same float.
 std::string numbers(std::span<const float> vector);
 
-// Returns the base64 of the little-endian floats.
-std::string base64(const std::vector<float>& vector);
+// Returns the bytes of the numbers.
+std::string packed(std::span<const float> vector, const openai::VectorFormat& format);
+
+// Returns a JSON string with the base64 of packed().
+std::string base64(std::span<const float> vector, const openai::VectorFormat& format = {});
 
 // vectors: several vectors, one after another. Returns a JSON list of lists.
 std::string lists(const std::vector<float>& vectors, std::size_t size);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 #include <vector>
@@ -10,7 +11,10 @@
 #include "fleet/decide/eligible.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
+#include "fleet/view/fleet_view.h"
 #include "openai/errors.h"
+#include "openai/ollama_names.h"
+#include "serve/ollama/keep_alive.h"
 
 namespace octavo::fleet {
 namespace {
@@ -86,6 +90,40 @@ std::string_view changed_model(std::string_view path) {
   return "";
 }
 
+// Returns the model that an Ollama request without a prompt loads or unloads; "" for other requests.
+std::string held_model(const http::Request& request) {
+  constexpr std::size_t kBytesMax = 16 << 10;  // longer bodies have a prompt
+  const std::string_view path = without_last_slashes(request.path);
+  if (request.method != "POST" || !path.starts_with("/api/") || request.body.size() > kBytesMax) return "";
+  boost::system::error_code failed;
+  const json::value body = json::parse(request.body, failed);
+  if (failed || !body.is_object() || !ollama::hold_of(path, body.get_object())) return "";
+  const json::value* model = body.get_object().if_contains("model");
+  return model && model->is_string() ? std::string(model->get_string()) : "";
+}
+
+// Returns the response with the highest status, because Ollama's clients expect a response of one server.
+http::Response worst_answer(std::span<const WorkerAnswer> answers) {
+  return std::ranges::max_element(answers, {},
+                                  [](const WorkerAnswer& answer) { return answer.response.status; })
+      ->response;
+}
+
+// Returns the highest status and the responses of all workers.
+http::Response all_answers(std::span<const WorkerAnswer> answers) {
+  json::array workers;
+  for (const WorkerAnswer& answer : answers)
+    workers.push_back(
+        {{"url", answer.url}, {"status", answer.response.status}, {"body", answer.response.body}});
+  const int worst = worst_answer(answers).status;
+  const bool well = worst / 100 == 2;
+  const std::string message = well ? fmt::format("all {} workers returned success", answers.size())
+                                   : "some workers returned an error: see `workers`";
+  return {.status = worst,
+          .body = json::serialize(
+              json::object{{"success", well}, {"message", message}, {"workers", std::move(workers)}})};
+}
+
 constexpr int kLookMs = 500;  // interval of health checks of workers that have not responded
 
 // Must be used on its loop's thread.
@@ -97,21 +135,32 @@ struct FanOut : std::enable_shared_from_this<FanOut> {
     bool ended = false;
   };
 
-  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e, MergeAnswers m,
+  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e, FanOutPlan p,
          std::function<void()> d)
-      : context(c), loop(l), exchange(std::move(e)), merge(std::move(m)), done(std::move(d)) {}
+      : context(c), loop(l), exchange(std::move(e)), plan(std::move(p)), done(std::move(d)) {}
   const RouteContext context;
   http::ClientLoop& loop;
   std::shared_ptr<http::Exchange> exchange;
-  const MergeAnswers merge;
+  const FanOutPlan plan;
   std::function<void()> done;
   std::vector<Part> parts = {};
   std::size_t open = 0;
 
+  void add_parts(const FleetView& view, std::string_view model);
   void ended(Part& part, const Result<>& result);
   void look();
   void finish();
 };
+
+// The ranks of a data-parallel server are members with the same URL. The server gets the request once, and
+// applies it to all its ranks.
+void FanOut::add_parts(const FleetView& view, std::string_view model) {
+  for (const Member& member : view.members)
+    if (serves(*member.endpoint, model) && std::ranges::none_of(parts, [&](const Part& part) {
+          return part.worker->url == member.endpoint->url;
+        }))
+      parts.push_back({member.endpoint});
+}
 
 void FanOut::ended(Part& part, const Result<>& result) {
   if (!result) part.answer = openai::error_response(502, result.error().message);
@@ -134,37 +183,31 @@ void FanOut::look() {
 void FanOut::finish() {
   std::vector<WorkerAnswer> answers;
   for (Part& part : parts) answers.push_back({part.worker->url, std::move(part.answer)});
-  http::Response answer = merge(answers);
+  http::Response answer = plan.merge(answers);
   const bool well = answer.status / 100 == 2;
   const std::string_view path = without_last_slashes(exchange->request().path);
   if (well && empties_caches(path)) context.balancer.caches_reset();
-  if (path.ends_with("lora_adapter") || !changed_model(path).empty()) context.monitor.refresh_models([] {});
+  if (path.ends_with("lora_adapter") || !plan.model.empty()) context.monitor.refresh_models([] {});
   exchange->respond(std::move(answer));
   done();
 }
 
 }  // namespace
 
-http::Response all_answers(std::span<const WorkerAnswer> answers) {
-  const auto status = [](const WorkerAnswer& answer) { return answer.response.status; };
-  json::array workers;
-  for (const WorkerAnswer& answer : answers)
-    workers.push_back(
-        {{"url", answer.url}, {"status", answer.response.status}, {"body", answer.response.body}});
-  const int worst = status(*std::ranges::max_element(answers, {}, status));
-  const bool well = worst / 100 == 2;
-  const std::string message = well ? fmt::format("all {} workers returned success", answers.size())
-                                   : "some workers returned an error: see `workers`";
-  return {.status = worst,
-          .body = json::serialize(
-              json::object{{"success", well}, {"message", message}, {"workers", std::move(workers)}})};
-}
-
 bool means_all_workers(const http::Request& request) {
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const std::string_view path = without_last_slashes(request.path);
   const bool acts = !reads || path == "/flush_cache";
   return acts && (std::ranges::find(kPaths, path) != kPaths.end() || !changed_model(path).empty());
+}
+
+std::optional<FanOutPlan> fan_out_plan(const http::Request& request) {
+  if (means_all_workers(request))
+    return FanOutPlan{.model = std::string(changed_model(without_last_slashes(request.path))),
+                      .merge = all_answers};
+  std::string model = held_model(request);
+  if (model.empty()) return std::nullopt;
+  return FanOutPlan{.model = std::move(model), .merge = worst_answer};
 }
 
 bool empties_caches(std::string_view path) {
@@ -174,24 +217,19 @@ bool empties_caches(std::string_view path) {
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-             http::Headers headers, MergeAnswers merge, std::function<void()> done) {
+             http::Headers headers, FanOutPlan plan, std::function<void()> done) {
   const auto view = context.balancer.view();
   const auto all =
-      std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(merge), std::move(done));
+      std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(plan), std::move(done));
   if (view->members.empty()) {
     all->exchange->respond(
         openai::error_response(503, "the router has no workers: add one with POST /workers"));
     return all->done();
   }
   const http::Request& request = all->exchange->request();
-  const std::string_view model = changed_model(without_last_slashes(request.path));
-  // The ranks of a data-parallel server are members with the same URL. The server gets the request once, and
-  // applies it to all its ranks.
-  for (const Member& member : view->members)
-    if (serves(*member.endpoint, model) && std::ranges::none_of(all->parts, [&](const FanOut::Part& part) {
-          return part.worker->url == member.endpoint->url;
-        }))
-      all->parts.push_back({member.endpoint});
+  const std::string& model = all->plan.model;
+  all->add_parts(*view, model);
+  if (all->parts.empty()) all->add_parts(*view, openai::without_latest(model));
   if (all->parts.empty()) {
     all->exchange->respond(
         proxy_error(request.path, 404, fmt::format("The model `{}` does not exist.", model), "model"));

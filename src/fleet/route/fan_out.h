@@ -1,9 +1,10 @@
-// Sends a request to all workers, and returns one response with all their responses. Used for requests that
-// change engines, such as clearing caches, loading adapters or weights, and pausing.
+// Sends a request to all workers, and returns one response. Used for requests that change engines, such as
+// clearing caches, loading adapters, weights or models, and pausing.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,13 +29,18 @@ struct WorkerAnswer {
 // Makes one response from the responses of all workers.
 using MergeAnswers = std::function<http::Response(std::span<const WorkerAnswer>)>;
 
-// Returns the highest status and the responses of all workers.
-http::Response all_answers(std::span<const WorkerAnswer> answers);
+struct FanOutPlan {
+  std::string model = {};  // only replicas that serve this model get the request; "": all
+  MergeAnswers merge;
+};
 
-// Sends one request with `headers` to each URL; a request that loads or unloads a model only to replicas
-// that serve this model. Must be called on the loop's thread. Calls `done` once, when
+// Returns the plan of a request that changes engines, or of an Ollama request that only loads or unloads a
+// model. Returns nullopt if one worker must get the request.
+std::optional<FanOutPlan> fan_out_plan(const http::Request& request);
+
+// Sends one request with `headers` to each URL. Must be called on the loop's thread. Calls `done` once, when
 // all workers have responded.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-             http::Headers headers, MergeAnswers merge, std::function<void()> done);
+             http::Headers headers, FanOutPlan plan, std::function<void()> done);
 
 }  // namespace octavo::fleet

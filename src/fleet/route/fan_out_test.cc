@@ -31,5 +31,24 @@ TEST_F(RouterTest, AModelIsLoadedInAllReplicasThatServeIt) {
   EXPECT_TRUE(unknown.body.contains("The model `nobody's` does not exist.")) << unknown.body;
 }
 
+TEST_F(RouterTest, OllamaLoadsAModelInAllReplicasThatServeIt) {
+  Replica a("lora-a"), b("lora-b", [](const std::shared_ptr<http::Exchange>& exchange) {
+    const bool broken = exchange->request().body.contains("lora-b");
+    exchange->respond({.status = broken ? 500 : 200, .body = "{}"});
+  });
+  route({a.url(), b.url()});
+  EXPECT_EQ(connect().post_json("/api/generate", R"({"model":"m","keep_alive":0})")->status, 200);
+  EXPECT_EQ(connect().post_json("/api/chat", R"({"model":"m:latest","messages":[]})")->status, 200);
+  EXPECT_EQ(a.requests, 2);
+  EXPECT_EQ(b.requests, 2);
+  EXPECT_EQ(connect().post_json("/api/generate", R"({"model":"lora-b","keep_alive":0})")->status, 500);
+  EXPECT_EQ(a.requests, 2);
+  EXPECT_EQ(connect().post_json("/api/generate", R"({"model":"x","keep_alive":0})")->status, 404);
+  EXPECT_EQ(a.requests + b.requests, 5);
+  EXPECT_EQ(connect().post_json("/api/generate", R"({"model":"m","prompt":"Hi","keep_alive":0})")->status,
+            200);
+  EXPECT_EQ(a.requests + b.requests, 6) << "one replica answers a prompt";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

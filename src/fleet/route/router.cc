@@ -295,8 +295,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
                                                     "send a key of --api-key of the router, or send "
                                                     "the file to a worker"));
   if (batches && names_batches(request.path)) return handle_batches(std::move(exchange));
-  const bool lists_sessions = is_session_list(request);
-  const bool to_all = lists_sessions || means_all_workers(request);
+  auto to_all =
+      is_session_list(request) ? FanOutPlan{.merge = merge_session_lists(request)} : fan_out_plan(request);
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
     return exchange->respond(proxy_error(
@@ -306,11 +306,10 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) {
-    MergeAnswers merge = lists_sessions ? merge_session_lists(request) : all_answers;
     http::Headers headers = tenant ? headers_for_workers(options, request.headers, tenant->options().name)
                                    : passed_on(request.headers);
     const auto share = std::make_shared<TenantShare>(std::move(admitted.share));
-    return fan_out(context, loop, std::move(exchange), std::move(headers), std::move(merge),
+    return fan_out(context, loop, std::move(exchange), std::move(headers), *std::move(to_all),
                    [this, share] { admission.leave(); });
   }
   Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share),

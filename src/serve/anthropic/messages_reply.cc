@@ -93,25 +93,22 @@ class MessagesReply final : public openai::Reply {
   }
 
   void add(const openai::MessageDelta& parsed, const AnswerPart& part) {
-    const auto grow_call = [&](const openai::CallDelta& call) {
-      if (!call.arguments.empty()) grow("tool_use", "input_json_delta", "partial_json", call.arguments);
-    };
-    // A piece without an id is the end of a call that an earlier step has begun, so text of this step follows
-    // it.
-    for (const openai::CallDelta& call : parsed.calls)
-      if (call.id.empty()) grow_call(call);
-    if (!parsed.reasoning.empty()) grow("thinking", "thinking_delta", "thinking", parsed.reasoning);
-    if (!parsed.content.empty()) grow("text", "text_delta", "text", parsed.content);
-    for (const openai::CallDelta& call : parsed.calls) {
-      if (call.id.empty()) continue;
-      end_block();
-      begin({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", json::object()}});
-      called_ = true;
-      grow_call(call);
-    }
+    parsed.in_order(
+        [&](const std::string& thought) { grow("thinking", "thinking_delta", "thinking", thought); },
+        [&](const std::string& text) { grow("text", "text_delta", "text", text); },
+        [&](const openai::CallDelta& call) { add_call(call); });
     if (!part.finish) return;
     finish_ = part.finish;
     if (const auto* text = std::get_if<std::string>(&part.stop_reason)) stop_ = *text;
+  }
+
+  void add_call(const openai::CallDelta& call) {
+    if (!call.id.empty()) {
+      end_block();
+      begin({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", json::object()}});
+      called_ = true;
+    }
+    if (!call.arguments.empty()) grow("tool_use", "input_json_delta", "partial_json", call.arguments);
   }
 
   void begin(json::object block) {

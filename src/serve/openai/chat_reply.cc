@@ -76,7 +76,7 @@ class ChatReply final : public Reply {
       json::object message{
           {"role", options_.role}, {"content", parsed.content}, {"refusal", nullptr}, {"reasoning", nullptr}};
       if (!parsed.reasoning.empty()) message["reasoning"] = parsed.reasoning;
-      if (parsed.content.empty() && (parsed.called || !parsed.reasoning.empty()))
+      if (parsed.content.empty() && (parsed.called || options_.tools.forced || !parsed.reasoning.empty()))
         message["content"] = nullptr;
       if (parsed.called) message["tool_calls"] = calls_json(parsed, false);
       json::object choice{{"index", part.index},

@@ -272,8 +272,7 @@ Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& pr
   std::vector<std::string> names;
   // Prompts of pooling models keep their images, so that the request is refused: a vector without the images
   // would describe other content.
-  const bool generates = prompt.add_generation_prompt;
-  if (generates && rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
+  if (prompt.add_generation_prompt && rules.images_max == 0 && std::ranges::any_of(*given, has_image)) {
     without_images = *given;
     if (omit_images(rules, without_images, names) > 0) prompt.omitted_images = true;
     given = &without_images;
@@ -429,6 +428,12 @@ int omit_images(const RequestRules& rules, json::array& messages, std::vector<st
     }
   }
   return omitted;
+}
+
+Result<json::value> read_content_parts(Fields& message, const RequestRules& rules,
+                                       std::vector<ChatPrompt::Media>& media) {
+  TRY(Content read, read_content(message, rules, media));
+  return std::move(read.shown);
 }
 
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, bool add_generation_prompt) {

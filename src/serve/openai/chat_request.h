@@ -73,6 +73,12 @@ inline constexpr std::string_view kOmittedImage = "[image omitted: this model re
 // Entry of GenerationRequest::unknown_fields if images were replaced.
 inline constexpr std::string_view kOmittedImagesField = "messages.content.image_url of earlier messages";
 
+// Reads the field `content` of a message, and appends its images, videos and audio to `media`. Returns a
+// string, null or a list of parts: {"type": "text", "text": ..}, {"type": "image"}, {"type": "video"} or
+// {"type": "audio"}.
+Result<boost::json::value> read_content_parts(Fields& message, const RequestRules& rules,
+                                              std::vector<ChatPrompt::Media>& media);
+
 // Reads messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs,
 // add_generation_prompt (the last argument is its default) and continue_final_message. Also used by
 // /tokenize and the pooling routes.

@@ -12,7 +12,8 @@ MessageDelta MessageReader::read(const AnswerPart& part) { return read(part, Cal
 
 MessageDelta MessageReader::read_whole(const AnswerPart& part) {
   MessageDelta delta = read(part, CallPolicy::whole);
-  if (std::ranges::all_of(delta.calls, [](const CallDelta& call) { return is_json(call.arguments); }))
+  if (tools_->forced ||
+      std::ranges::all_of(delta.calls, [](const CallDelta& call) { return is_json(call.arguments); }))
     return delta;
   return {.reasoning = part.reasoning, .content = part.text};
 }
@@ -38,7 +39,8 @@ void MessageReader::read_free(const AnswerPart& part, CallPolicy policy, Message
   for (CallPiece& piece : parsed.calls) {
     std::string id = std::move(piece.id);
     if (!piece.name.empty() && id.empty()) id = new_call_id(tools_->dialect);
-    delta.calls.push_back({piece.index, std::move(id), std::move(piece.name), std::move(piece.arguments)});
+    delta.calls.push_back(
+        {piece.index, std::move(id), std::move(piece.name), std::move(piece.arguments), piece.at});
   }
 }
 
@@ -57,16 +59,14 @@ void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   if (!forced.function.empty()) {
     delta.called = !forced_text_.empty();
     if (part.text.empty()) return;
-    delta.calls.push_back({0, first ? new_call_id() : "", first ? forced.function : "", part.text});
+    delta.calls.push_back({0, first ? new_call_id() : "", first ? forced.function : "", part.text, 0});
     return;
   }
   if (!part.finish) return;
-  ForcedCalls read = forced_calls(forced_text_);
-  for (auto& [name, arguments] : read.calls)
+  for (auto& [name, arguments] : forced_calls(forced_text_))
     delta.calls.push_back(
-        {static_cast<int>(delta.calls.size()), new_call_id(), std::move(name), std::move(arguments)});
+        {static_cast<int>(delta.calls.size()), new_call_id(), std::move(name), std::move(arguments), 0});
   delta.called = !delta.calls.empty();
-  delta.content = read.rest;
 }
 
 }  // namespace octavo::openai

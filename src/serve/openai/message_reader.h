@@ -2,6 +2,7 @@
 // protocols use it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct CallDelta {
   std::string id{};
   std::string name{};
   std::string arguments{};
+  std::size_t at = 0;  // number of bytes of MessageDelta::content before the piece
 };
 
 // The text and calls that an AnswerPart adds to the message.
@@ -27,6 +29,25 @@ struct MessageDelta {
   std::string content{};
   std::vector<CallDelta> calls{};
   bool called = false;  // whether this part or an earlier one contains a call
+
+  // Passes the reasoning, the texts and the pieces of calls to the functions, in the order of the answer.
+  template <class Thought, class Text, class Call>
+  void in_order(Thought thought, Text text, Call call) const {
+    auto piece = calls.begin();
+    // A piece without an id is the end of a call that an earlier part has begun.
+    if (piece != calls.end() && piece->id.empty()) call(*piece++);
+    if (!reasoning.empty()) thought(reasoning);
+    std::size_t from = 0;
+    const auto text_up_to = [&](std::size_t end) {
+      if (end > from) text(content.substr(from, end - from));
+      from = end;
+    };
+    for (; piece != calls.end(); ++piece) {
+      text_up_to(piece->at);
+      call(*piece);
+    }
+    text_up_to(content.size());
+  }
 };
 
 // Reads the parts of one answer in order.
@@ -38,7 +59,7 @@ class MessageReader {
       : tools_(&tools), answer_id_(std::move(answer_id)) {}
 
   MessageDelta read(const AnswerPart& part);
-  // Reads a complete answer. An incomplete call becomes text.
+  // Reads a complete answer. An incomplete call becomes text, unless the request forces a call.
   MessageDelta read_whole(const AnswerPart& part);
 
  private:

@@ -53,6 +53,17 @@ Result<> refuse_keep_last(const PoolingFields& fields) {
   return invalid("truncation_side", "must be \"right\" for pairs of texts");
 }
 
+// A cross-encoder reads the query's media again with each document.
+Result<> check_scored_media(const ScoreRequest& request) {
+  const std::size_t once = request.queries.size() == 1 ? request.queries.front().media : 0;
+  const std::size_t all = request.media.size() + once * (request.documents.size() - 1);
+  if (all <= kScoredMediaMax) return {};
+  return invalid(
+      request.media.back().field,
+      "the prompts of all pairs may have at most {} images and videos, got {}: send fewer documents",
+      kScoredMediaMax, all);
+}
+
 Result<> read_token_limit(Fields& f, std::string_view name, const RequestRules& rules, int& out) {
   TRY_VOID(f.integer(name, out));
   if (out < 0) return invalid(name, "{} must be a non-negative integer, got {}", name, out);
@@ -83,29 +94,104 @@ Result<std::string> item_text(const json::value& item, std::string_view field) {
   return invalid(field, "must be a string or a list of strings");
 }
 
-Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std::string_view> names) {
+// The value of a field, which is one item or a list of items.
+struct TextList {
+  std::string field;
+  std::vector<const json::value*> items;
+  bool single = false;
+};
+
+// Returns the first of these fields that the body has.
+Result<TextList> find_texts(Fields& f, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const json::value* found = f.any(name);
     if (!found) continue;
-    std::vector<std::string> texts;
-    if (!found->is_array()) {
-      TRY(texts.emplace_back(), item_text(*found, name));
-      return texts;
+    TextList list{.field = std::string(name), .items = {}, .single = !found->is_array()};
+    if (list.single) {
+      list.items = {found};
+      return list;
     }
     const json::array& items = found->get_array();
     if (items.empty()) return invalid(name, "must not be empty");
     if (items.size() > static_cast<std::size_t>(kTextsMax))
       return invalid(name, "must have at most {} texts, got {}", kTextsMax, items.size());
-    for (const json::value& item : items) {
-      TRY(texts.emplace_back(), item_text(item, name));
-    }
-    return texts;
+    for (const json::value& item : items) list.items.push_back(&item);
+    return list;
   }
   return invalid(*names.begin(), "is missing");
 }
 
+Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std::string_view> names) {
+  TRY(const TextList given, find_texts(f, names));
+  std::vector<std::string> texts;
+  for (const json::value* item : given.items) {
+    TRY(texts.emplace_back(), item_text(*item, given.field));
+  }
+  return texts;
+}
+
+// Sets `out` if the text field is one of the names.
+template <class Value, std::size_t kCount>
+Result<> read_name(Fields& f, std::string_view field, const std::string_view (&names)[kCount], Value& out) {
+  if (f.any(field) == nullptr) return {};
+  std::string name;
+  TRY_VOID(f.text(field, name));
+  const auto found = std::ranges::find(names, name);
+  if (found == std::end(names))
+    return invalid(field, "must be one of {}; got \"{}\"", fmt::join(names, ", "), name.substr(0, 100));
+  out = static_cast<Value>(found - std::begin(names));
+  return {};
+}
+
+Result<VectorFormat> read_format(Fields& f) {
+  VectorFormat format;
+  TRY_VOID(read_name(f, "embedding_type", VectorFormat::kForms, format.form));  // Jina's name
+  TRY_VOID(read_name(f, "encoding_format", VectorFormat::kForms, format.form));
+  TRY_VOID(read_name(f, "embed_dtype", VectorFormat::kNumbers, format.number));
+  TRY_VOID(read_name(f, "endianness", VectorFormat::kOrders, format.order));
+  return format;
+}
+
 constexpr std::array<std::string_view, 5> kJinaTasks{"retrieval.query", "retrieval.passage", "text-matching",
                                                      "classification", "separation"};
+
+// Reads a text, {"text": ..}, or {"content": [parts]} with images and videos as in a chat.
+Result<ScoreInput> read_score_input(const json::value& item, const std::string& field,
+                                    const RequestRules& rules, std::vector<ChatPrompt::Media>& media) {
+  const json::object* object = item.if_object();
+  const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
+  ScoreInput input;
+  if (content == nullptr || !content->is_array()) {
+    TRY(input.text, item_text(content != nullptr ? *content : item, field));
+    return input;
+  }
+  std::vector<ChatPrompt::Media> own;
+  Fields fields(*object, field + ".");
+  TRY(const json::value parts, read_content_parts(fields, rules, own));
+  bool first = true;
+  for (const json::value& part : parts.is_array() ? parts.get_array() : json::array{}) {
+    const json::value* text = part.get_object().if_contains("text");
+    if (text == nullptr) continue;
+    if (!std::exchange(first, false)) input.text += '\n';
+    input.text += std::string_view(text->get_string());
+  }
+  input.media = own.size();
+  input.content = *content;
+  std::ranges::move(own, std::back_inserter(media));
+  return input;
+}
+
+Result<std::vector<ScoreInput>> read_score_inputs(Fields& f, std::initializer_list<std::string_view> names,
+                                                  const RequestRules& rules,
+                                                  std::vector<ChatPrompt::Media>& media) {
+  TRY(const TextList given, find_texts(f, names));
+  std::vector<ScoreInput> inputs;
+  for (std::size_t i = 0; i < given.items.size(); ++i) {
+    const std::string field = given.single ? given.field : fmt::format("{}[{}]", given.field, i);
+    TRY(inputs.emplace_back(), read_score_input(*given.items[i], field, rules, media));
+  }
+  return inputs;
+}
 
 // Reads texts, token ids, or Jina's objects {"text": ..}.
 Result<std::vector<TextOrTokens>> read_input(Fields& f) {
@@ -170,17 +256,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   } else {
     TRY(request.input, read_input(f));
   }
-  std::string format = "float";
-  TRY_VOID(f.text("embedding_type", format));  // Jina's name of encoding_format
-  TRY_VOID(f.text("encoding_format", format));
-  if (format != "float" && format != "base64")
-    return invalid("encoding_format", "must be \"float\" or \"base64\", got \"{}\"", format);
-  request.base64 = format == "base64";
-  TRY_VOID(f.refuse("embed_dtype", "must be float32: other formats of numbers are not supported", "float32"));
-  std::string order = "native";
-  TRY_VOID(f.text("endianness", order));
-  if (order != "native" && order != "little")
-    return invalid("endianness", "must be native or little, got \"{}\"", order.substr(0, 32));
+  TRY(request.format, read_format(f));
   TRY_VOID(f.integer("dimensions", request.dimensions, 1));
   std::string task;
   TRY_VOID(f.text("task", task));
@@ -232,28 +308,32 @@ Result<ScoreRequest> parse_score_request(const json::object& body, const Request
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   TRY_VOID(refuse_keep_last(request.fields));
   TRY_VOID(read_pair_options(f, rules, request.pairs));
-  TRY(request.queries, read_texts(f, {"text_1", "queries", "data_1"}));
-  TRY(request.documents, read_texts(f, {"text_2", "documents", "items", "data_2"}));
+  TRY(request.queries, read_score_inputs(f, {"text_1", "queries", "data_1"}, rules, request.media));
+  TRY(request.documents,
+      read_score_inputs(f, {"text_2", "documents", "items", "data_2"}, rules, request.media));
   if (request.queries.size() != 1 && request.queries.size() != request.documents.size())
     return invalid("text_1", "must be one text or the same number of texts as text_2, got {} and {}",
                    request.queries.size(), request.documents.size());
+  TRY_VOID(check_scored_media(request));
   finish_pooling_fields(f, request.fields);
   return request;
 }
 
 Result<RerankRequest> parse_rerank_request(const json::object& body, const RequestRules& rules) {
   RerankRequest request;
+  ScoreRequest& scored = request.scored;
   Fields f(body);
-  TRY_VOID(read_pooling_fields(f, rules, request.fields));
-  TRY_VOID(refuse_keep_last(request.fields));
+  TRY_VOID(read_pooling_fields(f, rules, scored.fields));
+  TRY_VOID(refuse_keep_last(scored.fields));
   const json::value* query = f.any("query");
   if (!query) return invalid("query", "is missing");
-  TRY(request.query, item_text(*query, "query"));
-  TRY(request.documents, read_texts(f, {"documents"}));
+  TRY(scored.queries.emplace_back(), read_score_input(*query, "query", rules, scored.media));
+  TRY(scored.documents, read_score_inputs(f, {"documents"}, rules, scored.media));
   TRY_VOID(f.integer("top_n", request.top_n, 0));
   TRY_VOID(f.boolean("return_documents", request.return_documents));
-  TRY_VOID(read_pair_options(f, rules, request.pairs));
-  finish_pooling_fields(f, request.fields);
+  TRY_VOID(read_pair_options(f, rules, scored.pairs));
+  TRY_VOID(check_scored_media(scored));
+  finish_pooling_fields(f, scored.fields);
   return request;
 }
 

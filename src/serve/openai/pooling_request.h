@@ -3,8 +3,12 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,11 +32,28 @@ struct PoolingFields {
   std::vector<std::string> unknown_fields;
 };
 
+// How a reply writes vectors.
+struct VectorFormat {
+  // bytes, bytes_only: the reply's body is the numbers of all vectors, not JSON.
+  enum class Form : std::uint8_t { list, base64, bytes, bytes_only };
+  enum class Number : std::uint8_t { float32, float16, bfloat16, fp8_e4m3, fp8_e5m2 };
+  enum class Order : std::uint8_t { native, little, big };
+
+  Form form = Form::list;
+  Number number = Number::float32;  // for lists, always float32
+  Order order = Order::native;      // order of the bytes of a number
+
+  bool is_binary() const { return form == Form::bytes || form == Form::bytes_only; }
+  static constexpr std::string_view kForms[] = {"float", "base64", "bytes", "bytes_only"};
+  static constexpr std::string_view kNumbers[] = {"float32", "float16", "bfloat16", "fp8_e4m3", "fp8_e5m2"};
+  static constexpr std::string_view kOrders[] = {"native", "little", "big"};
+};
+
 struct EmbeddingRequest {
   PoolingFields fields;
   std::vector<TextOrTokens> input;
   std::optional<ChatPrompt> chat;  // replaces `input`: the chat template renders the chat to one text
-  bool base64 = false;
+  VectorFormat format{};
   std::optional<int> dimensions;  // number of components of each vector in the reply; the rest of the vector
                                   // is cut off
   std::optional<Task> task;       // nullopt: the server's default task
@@ -59,18 +80,23 @@ struct PairOptions {
   std::string template_kwargs{};  // arguments of the chat template for pairs, a JSON object; "": none
 };
 
+// A query or a document.
+struct ScoreInput {
+  std::string text;
+  std::size_t media = 0;         // number of images and videos, whose placeholders precede the text
+  boost::json::value content{};  // the list of parts as the client sent it; null: the client sent a text
+};
+
 // Pairs of queries[i] and documents[i], or one query for all documents.
 struct ScoreRequest {
   PoolingFields fields;
   PairOptions pairs;
-  std::vector<std::string> queries, documents;
+  std::vector<ScoreInput> queries, documents;
+  std::vector<ChatPrompt::Media> media{};  // media of all queries, then of all documents
 };
 
 struct RerankRequest {
-  PoolingFields fields;
-  PairOptions pairs;
-  std::string query;
-  std::vector<std::string> documents;
+  ScoreRequest scored;       // one query
   std::optional<int> top_n;  // number of results; 0 or nullopt: all
   bool return_documents = true;
 };
@@ -79,6 +105,8 @@ struct RerankRequest {
 using PoolingRequest = std::variant<EmbeddingRequest, EmbedByTypeRequest, ScoreRequest, RerankRequest>;
 
 inline constexpr int kTextsMax = 2048;  // maximum number of texts in one request
+// maximum number of images and videos in all prompts of a request; a pair's prompt has those of both
+inline constexpr std::size_t kScoredMediaMax = 256;
 
 // Reads the body of /v1/embeddings, /pooling or /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);

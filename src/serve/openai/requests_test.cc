@@ -272,8 +272,8 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
     const auto request = chat(tools + R"(,"tool_choice":"required")").value();
     EXPECT_NE(request.generation.output->text.find(schema), std::string::npos) << request.generation.output->text;
     EXPECT_NE(request.prompt.tools.find(schema), std::string::npos) << request.prompt.tools;
-    const ForcedCalls forced = forced_calls(R"([{"name":"f","parameters":{"x":)" + n + "}}]");
-    EXPECT_EQ(forced.calls.at(0).second, R"({"x":)" + n + "}");
+    const auto forced = forced_calls(R"([{"name":"f","parameters":{"x":)" + n + "}}]");
+    EXPECT_EQ(forced.at(0).second, R"({"x":)" + n + "}");
   }
   EXPECT_EQ(chat_error(R"("seed":18446744073709551616)"), "seed");
   EXPECT_EQ(chat_error(R"("seed":"9223372036854775808")"), "seed");

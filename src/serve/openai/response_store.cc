@@ -43,10 +43,12 @@ void ResponseStore::begin(const std::string& id, std::string response, std::stri
   put({.id = id, .response = std::move(response), .conversation = std::move(conversation)});
 }
 
-void ResponseStore::cancel_with(const std::string& id, std::function<void()> cancel) {
+void ResponseStore::start(const std::string& id, std::function<void()> cancel) {
   const std::lock_guard lock(mutex_);
   const auto found = by_id_.find(id);
-  if (found != by_id_.end() && !found->second->made) found->second->cancel = std::move(cancel);
+  if (found == by_id_.end() || found->second->made) return;
+  found->second->cancel = std::move(cancel);
+  set_status(*found->second, "in_progress");
 }
 
 void ResponseStore::keep_events(const std::string& id, std::shared_ptr<EventLog> events) {
@@ -78,6 +80,14 @@ void ResponseStore::put(Entry entry) {
   by_id_[entries_.back().id] = std::prev(entries_.end());
   for (const std::string& item : entries_.back().items) by_item_[item] = std::prev(entries_.end());
   while (bytes_ > bytes_max_) drop(entries_.begin());
+}
+
+void ResponseStore::set_status(Entry& entry, std::string_view status) {
+  json::value response = parsed(entry.response);
+  response.as_object()["status"] = status;
+  bytes_ -= entry.bytes();
+  entry.response = exact_json_text(response);
+  bytes_ += entry.bytes();
 }
 
 void ResponseStore::drop(Entries::iterator entry) {
@@ -166,15 +176,11 @@ Result<std::string> ResponseStore::cancel(const std::string& id) {
     const std::lock_guard lock(mutex_);
     TRY_VOID(find(id));
     Entry& entry = *by_id_.at(id);
-    json::value shown = parsed(entry.response);
-    if (entry.made && is_cancelled(shown)) return entry.response;
+    if (entry.made && is_cancelled(parsed(entry.response))) return entry.response;
     if (entry.made || !entry.cancel)
       return invalid("response_id", "only a background response that is still running can be cancelled");
     cancel = entry.cancel;
-    shown.as_object()["status"] = "cancelled";
-    bytes_ -= entry.bytes();
-    entry.response = exact_json_text(shown);
-    bytes_ += entry.bytes();
+    set_status(entry, "cancelled");
     response = entry.response;
   }
   cancel();

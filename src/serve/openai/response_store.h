@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -36,8 +37,9 @@ class ResponseStore {
   // Adds a response that is generated in the background. conversation: all items before the response, as
   // JSON.
   void begin(const std::string& id, std::string response, std::string conversation);
-  // Sets the function that cancels the response. Does nothing if the response is unknown or finished.
-  void cancel_with(const std::string& id, std::function<void()> cancel);
+  // Sets the response's status to "in_progress", and the function that cancels it. Does nothing if the
+  // response is unknown or finished.
+  void start(const std::string& id, std::function<void()> cancel);
   // Returns the bytes of all events of responses that are being generated.
   const std::shared_ptr<std::atomic<std::size_t>>& written_events() const { return written_events_; }
   // Keeps the events of a response that is generated in the background.
@@ -81,6 +83,7 @@ class ResponseStore {
   using Entries = std::list<Entry>;
 
   void put(Entry entry);
+  void set_status(Entry& entry, std::string_view status);
   void drop(Entries::iterator entry);
   Result<Entries::const_iterator> find(const std::string& id) const;
 

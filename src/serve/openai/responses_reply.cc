@@ -30,18 +30,6 @@ std::string item_id(Kind kind, const std::string& response_id, std::size_t index
   return fmt::format("{}_{:016x}{:016x}", prefix, bits.high, bits.low);
 }
 
-json::object usage_of(const Usage& usage) {
-  json::object out{{"input_tokens", usage.prompt_tokens},
-                   {"input_tokens_details",
-                    {{"cached_tokens", usage.cached_tokens.value_or(0)},
-                     {"cache_write_tokens", usage.stored_tokens.value_or(0)}}},
-                   {"output_tokens", usage.completion_tokens},
-                   {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
-                   {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
-  add_cost(usage, out);
-  return out;
-}
-
 // Writes output items one after another. Each item has events for its start, its pieces and its end.
 class ResponsesReply final : public Reply {
  public:
@@ -122,31 +110,27 @@ class ResponsesReply final : public Reply {
   void add(const MessageDelta& parsed, const AnswerPart& part) {
     if (responses_.messages)
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
-    // A piece without an id is the end of a call that an earlier step has begun, so text of this step follows
-    // it.
-    for (const CallDelta& call : parsed.calls)
-      if (call.id.empty()) grow(item_->kind, call.arguments);
-    if (!parsed.reasoning.empty()) grow(Kind::reasoning, parsed.reasoning);
     if (options_.logprobs) {
       // If several tokens form one character, their log-probabilities are sent together with the character.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
-    if (!parsed.content.empty()) {
-      begin(Kind::message);
-      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
-      grow(Kind::message, parsed.content, std::exchange(logprobs_, {}));
-    }
-    if (part.finish && item_ && item_->kind == Kind::message && !logprobs_.empty()) {
-      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
-      grow(Kind::message, "", std::exchange(logprobs_, {}));
-    }
-    for (const CallDelta& call : parsed.calls) {
-      if (call.id.empty()) continue;
-      begin_call(call);
-      if (!call.arguments.empty()) grow(item_->kind, call.arguments);
-    }
+    const bool ends_message = part.finish && item_ && item_->kind == Kind::message;
+    if (ends_message && parsed.content.empty() && !logprobs_.empty()) add_text("");
+    parsed.in_order([&](const std::string& thought) { grow(Kind::reasoning, thought); },
+                    [&](const std::string& text) { add_text(text); },
+                    [&](const CallDelta& call) {
+                      if (!call.id.empty()) begin_call(call);
+                      if (!call.arguments.empty()) grow(item_->kind, call.arguments);
+                    });
     if (part.finish) finish_ = part.finish;
+  }
+
+  // Adds text and the log-probabilities of its tokens to the message.
+  void add_text(const std::string& text) {
+    begin(Kind::message);
+    item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
+    grow(Kind::message, text, std::exchange(logprobs_, {}));
   }
 
   // Starts an item of this kind, unless the current item has this kind.
@@ -236,7 +220,7 @@ class ResponsesReply final : public Reply {
     end(incomplete || cancelled ? "incomplete" : "completed");
     response_["status"] = cancelled ? "cancelled" : incomplete ? "incomplete" : "completed";
     if (incomplete) response_["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
-    response_["usage"] = usage_of(usage);
+    response_["usage"] = response_usage(usage);
     if (responses_.messages) {
       response_["input_messages"] = raw_messages(prompt_ids_);
       response_["output_messages"] = raw_messages(output_ids_);
@@ -306,6 +290,18 @@ class ResponsesReply final : public Reply {
 };
 
 }  // namespace
+
+json::object response_usage(const Usage& usage) {
+  json::object out{{"input_tokens", usage.prompt_tokens},
+                   {"input_tokens_details",
+                    {{"cached_tokens", usage.cached_tokens.value_or(0)},
+                     {"cache_write_tokens", usage.stored_tokens.value_or(0)}}},
+                   {"output_tokens", usage.completion_tokens},
+                   {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens.value_or(0)}}},
+                   {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+  add_cost(usage, out);
+  return out;
+}
 
 json::object pending_response(const json::object& response, const ReplyOptions& options) {
   json::object out{{"id", options.id}, {"created_at", options.created}, {"status", "queued"}};

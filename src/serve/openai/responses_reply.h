@@ -28,6 +28,7 @@ struct ResponsesOptions {
   bool messages = false;
 };
 
+boost::json::object response_usage(const Usage& usage);
 boost::json::object pending_response(const boost::json::object& response, const ReplyOptions& options);
 
 std::unique_ptr<Reply> responses_reply(const Tokenizer& tokenizer, ReplyOptions options,

@@ -1,11 +1,15 @@
 #include "serve/openai/responses_request.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/exact_json.h"
 #include "serve/openai/client_tools.h"
+#include "serve/openai/compaction.h"
 #include "serve/openai/item_references.h"
+#include "serve/openai/response_fields.h"
 #include "serve/openai/result_order.h"
 #include "serve/openai/tool_names.h"
 
@@ -42,16 +46,17 @@ class Conversation {
     if (const ClientTool* tool = client_tool(type))
       return type == tool->call ? add_client_call(fields, *tool) : add_client_output(fields, *tool);
     if (type == "additional_tools") return add_tools(fields);
+    if (is_compaction(type)) return add_compaction(fields);
     if (is_hosted_call(type)) {
       ignored_.push_back("input.type=" + type);
       return {};
     }
-    return invalid(
-        name + ".type",
-        "{} is not supported: must be message, item_reference, function_call, "
-        "function_call_output, custom_tool_call, custom_tool_call_output, reasoning, "
-        "additional_tools, a call or output of a shell, apply_patch or tool_search, or an mcp item",
-        type);
+    return invalid(name + ".type",
+                   "{} is not supported: must be message, item_reference, function_call, "
+                   "function_call_output, custom_tool_call, custom_tool_call_output, reasoning, "
+                   "additional_tools, compaction, a call or output of a shell, apply_patch or tool_search, "
+                   "or an mcp item",
+                   type);
   }
 
   json::array take() { return std::move(messages_); }
@@ -111,6 +116,13 @@ class Conversation {
     }
     end_turn();
     messages_.push_back(json::object{{"role", role}, {"content", std::move(content)}});
+    return {};
+  }
+
+  Result<> add_compaction(Fields& fields) {
+    TRY(std::string summary, read_compaction(fields));
+    end_turn();
+    messages_.push_back(json::object{{"role", "user"}, {"content", std::move(summary)}});
     return {};
   }
 
@@ -315,16 +327,35 @@ Result<> convert_format(Fields& fields, json::object& chat, std::vector<std::str
   return {};
 }
 
+// Only the log-probabilities have an effect. The other values concern parts that no response here has.
+Result<> convert_include(Fields& fields, json::object& chat) {
+  constexpr std::string_view kLogprobs = "message.output_text.logprobs";
+  constexpr std::string_view kNames[] = {kLogprobs,
+                                         "code_interpreter_call.outputs",
+                                         "computer_call_output.output.image_url",
+                                         "file_search_call.results",
+                                         "message.input_image.image_url",
+                                         "reasoning.encrypted_content",
+                                         "web_search_call.action.sources",
+                                         "web_search_call.results"};
+  std::vector<std::string> include;
+  TRY_VOID(fields.texts("include", include));
+  for (const std::string& name : include) {
+    if (std::ranges::find(kNames, name) == std::end(kNames))
+      return invalid("include", "must be a list of {}; got \"{}\"", fmt::join(kNames, ", "),
+                     name.substr(0, 100));
+    if (name == kLogprobs) chat["logprobs"] = true;
+  }
+  return {};
+}
+
 Result<> convert_limits(Fields& fields, json::object& chat) {
   if (const json::value* most = fields.any("max_output_tokens")) chat["max_completion_tokens"] = *most;
   TRY(const json::object* reasoning, fields.object("reasoning"));
   if (reasoning)
     if (const json::value* effort = reasoning->if_contains("effort"); effort && !effort->is_null())
       chat["reasoning_effort"] = *effort;
-  std::vector<std::string> include;
-  TRY_VOID(fields.texts("include", include));
-  for (const std::string& name : include)
-    if (name == "message.output_text.logprobs") chat["logprobs"] = true;
+  TRY_VOID(convert_include(fields, chat));
   if (const json::value* top = fields.any("top_logprobs"); top && chat.contains("logprobs"))
     chat["top_logprobs"] = *top;
   std::string truncation = "disabled";
@@ -334,46 +365,6 @@ Result<> convert_limits(Fields& fields, json::object& chat) {
   else if (truncation != "disabled")
     return invalid("truncation", "must be \"auto\" or \"disabled\"");
   return {};
-}
-
-json::value or_null(const json::object& body, std::string_view name) {
-  const json::value* value = body.if_contains(name);
-  return value ? *value : json::value(nullptr);
-}
-
-json::value or_default(const json::object& body, std::string_view name, json::value value) {
-  const json::value* given = body.if_contains(name);
-  return given && !given->is_null() ? *given : std::move(value);
-}
-
-json::object shown(const json::object& body, const ResponsesRequest& request) {
-  const SamplingParams& p = request.chat.generation.sampling;
-  json::object out{{"object", "response"},
-                   {"background", request.background},
-                   {"error", nullptr},
-                   {"incomplete_details", nullptr},
-                   {"model", request.chat.generation.model},
-                   {"output", json::array()},
-                   {"store", request.store},
-                   {"temperature", p.temperature},
-                   {"top_p", p.top_p},
-                   {"parallel_tool_calls", or_default(body, "parallel_tool_calls", true)},
-                   {"tool_choice", or_default(body, "tool_choice", "auto")},
-                   {"tools", or_default(body, "tools", json::array())},
-                   {"text", or_default(body, "text", {{"format", {{"type", "text"}}}})},
-                   {"truncation", or_default(body, "truncation", "disabled")},
-                   {"top_logprobs", or_default(body, "top_logprobs", 0)},
-                   {"service_tier", or_default(body, "service_tier", "auto")},
-                   {"metadata", or_default(body, "metadata", json::object())},
-                   {"reasoning", or_default(body, "reasoning", {{"effort", nullptr}, {"summary", nullptr}})}};
-  for (const std::string_view name :
-       {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id"})
-    out[name] = or_null(body, name);
-  out["conversation"] = nullptr;
-  if (!request.conversation_id.empty()) out["conversation"] = json::object{{"id", request.conversation_id}};
-  for (const std::string_view name : {"user", "safety_identifier", "prompt_cache_key"})
-    if (const json::value* given = body.if_contains(name); given && !given->is_null()) out[name] = *given;
-  return out;
 }
 
 // Fields that chats do not have, or that have another name in chats.
@@ -466,7 +457,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);
   if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");
   for (std::string& name : ignored) request.chat.generation.unknown_fields.push_back(std::move(name));
-  request.response = shown(body, request);
+  request.response = response_fields(body, request);
   return request;
 }
 

@@ -262,8 +262,8 @@ std::string tool_call_id(const grammar::ToolDialect* dialect, const Hash128& bit
   return fmt::format("{:016x}", bits.high).substr(0, 9);
 }
 
-ForcedCalls forced_calls(std::string_view text) {
-  ForcedCalls read{.calls = {}, .rest = text};
+std::vector<std::pair<std::string, std::string>> forced_calls(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> calls;
   CallCursor cursor(text);
   bool next = cursor.literal("[");
   std::string raw;
@@ -272,15 +272,10 @@ ForcedCalls forced_calls(std::string_view text) {
     const grammar::Json* name = call ? call->find("name") : nullptr;
     const grammar::Json* arguments = call ? call->find("parameters") : nullptr;
     if (!name || !arguments) break;
-    read.calls.emplace_back(name->text, grammar::to_text(*arguments));
-    read.rest = trimmed(text.substr(cursor.at()));
+    calls.emplace_back(name->text, grammar::to_text(*arguments));
     next = cursor.literal(",");
   }
-  if (read.rest.starts_with(']')) read.rest = trimmed(read.rest.substr(1));
-  // A limit may end the answer before the next call has a name. Such a beginning says nothing.
-  if (!read.calls.empty() && read.rest.find_first_not_of(", \n\t{\"") == std::string_view::npos)
-    read.rest = {};
-  return read;
+  return calls;
 }
 
 }  // namespace octavo::openai

@@ -61,13 +61,9 @@ bool tools_unused(Fields& fields);
 // Returns whether the answer may have calls in the form of the dialect `hermes`, or calls that are forced.
 bool may_call(Fields& fields, const grammar::ToolDialect* dialect);
 
-// Reads the list of calls that an answer with tool_choice `required` consists of. calls: names and arguments
-// of the complete calls. rest: text that belongs to no complete call. The list may be incomplete.
-struct ForcedCalls {
-  std::vector<std::pair<std::string, std::string>> calls;
-  std::string_view rest;
-};
-ForcedCalls forced_calls(std::string_view text);
+// Reads the list of calls that an answer with tool_choice `required` consists of. Returns the names and
+// arguments of the complete calls. The list may be incomplete, because a limit or a stop string may end it.
+std::vector<std::pair<std::string, std::string>> forced_calls(std::string_view text);
 // Returns an entry of a message's tool_calls. id: "" for all pieces of a call except the first.
 boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
 // dialect: the call's dialect, or null. bits: random bits for the id.

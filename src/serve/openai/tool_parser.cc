@@ -43,13 +43,14 @@ bool skip_python_call(CallCursor& cursor) {
 }  // namespace
 
 void ParsedText::append(ParsedText&& next) {
-  content += next.content;
   for (CallPiece& piece : next.calls) {
+    piece.at += content.size();
     if (!calls.empty() && calls.back().index == piece.index)
       calls.back().arguments += piece.arguments;
     else
       calls.push_back(std::move(piece));
   }
+  content += next.content;
 }
 
 ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
@@ -309,8 +310,11 @@ void ToolParser::send_call() {
   at_start_ = false;
   ++calls_;
   if (parallel_ || calls_ == 1)
-    out_.calls.push_back(
-        {.index = calls_ - 1, .name = call_.head.name, .arguments = call_.arguments, .id = call_.head.id});
+    out_.calls.push_back({.index = calls_ - 1,
+                          .name = call_.head.name,
+                          .arguments = call_.arguments,
+                          .id = call_.head.id,
+                          .at = out_.content.size()});
   call_.arguments.clear();
 }
 

@@ -8,6 +8,7 @@
 // beginning of a call becomes content. White space around calls is dropped.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ struct CallPiece {
   std::string name{};
   std::string arguments{};  // next piece of the arguments, which are a JSON object
   std::string id{};         // id that the model wrote; sent with the name
+  std::size_t at = 0;       // number of bytes of ParsedText::content before the piece
 
   bool operator==(const CallPiece&) const = default;
 };

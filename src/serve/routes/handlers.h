@@ -135,6 +135,7 @@ Result<> rerank(const ServicePtr&, const ExchangePtr&);
 Result<> invocations(const ServicePtr&, const ExchangePtr&);
 
 Result<> create_response(const ServicePtr&, const ExchangePtr&);
+Result<> compact_response(const ServicePtr&, const ExchangePtr&);
 Result<> count_response_tokens(const ServicePtr&, const ExchangePtr&);
 // all methods of the other paths below /v1/responses
 Result<> stored_responses(const ServicePtr&, const ExchangePtr&);

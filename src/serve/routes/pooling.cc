@@ -22,14 +22,23 @@ Result<> start_pooling(const ServicePtr& service, const ExchangePtr& exchange, P
   return Pooling::start(service, std::move(plan), exchange);
 }
 
+// Returns the media of the request; null if such a request has none.
+std::vector<openai::ChatPrompt::Media>* media_of(openai::PoolingRequest& request) {
+  if (auto* const texts = std::get_if<openai::EmbeddingRequest>(&request))
+    return texts->chat ? &texts->chat->media : nullptr;
+  if (auto* const pairs = std::get_if<openai::ScoreRequest>(&request)) return &pairs->media;
+  if (auto* const ranks = std::get_if<openai::RerankRequest>(&request)) return &ranks->scored.media;
+  return nullptr;
+}
+
 Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, PoolingRoute route) {
   TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
   TRY(openai::PoolingRequest request, parse_pooling(route, body, service->options.rules));
   const auto waiting = std::make_shared<openai::PoolingRequest>(std::move(request));
   const auto go_on = [=] { return start_pooling(service, exchange, route, std::move(*waiting)); };
-  auto* const texts = std::get_if<openai::EmbeddingRequest>(waiting.get());
-  if (!texts || !texts->chat) return go_on();
-  return with_media(service, exchange, texts->chat->media, openai::error_response, go_on);
+  std::vector<openai::ChatPrompt::Media>* const media = media_of(*waiting);
+  if (media == nullptr) return go_on();
+  return with_media(service, exchange, *media, openai::error_response, go_on);
 }
 
 }  // namespace

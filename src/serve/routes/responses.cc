@@ -10,6 +10,7 @@
 #include "openai/errors.h"
 #include "serve/mcp/session.h"
 #include "serve/mcp/tools.h"
+#include "serve/openai/compaction.h"
 #include "serve/openai/event_log.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
@@ -83,7 +84,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   }
   const std::weak_ptr<Generation> generation = generate(service, client, std::move(plan));
   if (!background) return {};
-  service->responses.cancel_with(id, [generation] {
+  service->responses.start(id, [generation] {
     if (const auto running = generation.lock()) running->cancel();
   });
   if (!logs) exchange->respond({.body = exact_json_text(pending)});
@@ -120,6 +121,26 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
   const auto waiting = std::make_shared<openai::ResponsesRequest>(std::move(request));
   return with_media(service, exchange, waiting->chat.prompt.media, openai::error_response,
                     [=] { return start_response(service, exchange, std::move(*waiting)); });
+}
+
+Result<> compact_response(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(json::object body, openai::parse_body(exchange->take_body()));
+  TRY(openai::ResponsesRequest request,
+      openai::parse_responses_request(openai::compaction_body(std::move(body)), service->options.rules,
+                                      service->responses));
+  TRY_VOID(read_timeout(exchange->request(), request.chat.generation));
+  TRY_VOID(read_session_header(exchange->request(), request.chat.generation));
+  request.conversation.pop_back();  // the message that requests the summary
+  const auto waiting = std::make_shared<openai::ResponsesRequest>(std::move(request));
+  const auto go_on = [=]() -> Result<> {
+    const auto reply = [&](const Tokenizer&, openai::ReplyOptions options) {
+      return openai::compaction_reply(std::move(options), std::move(waiting->conversation));
+    };
+    TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(waiting->chat), "resp_", reply));
+    generate(service, exchange, std::move(plan));
+    return {};
+  };
+  return with_media(service, exchange, waiting->chat.prompt.media, openai::error_response, go_on);
 }
 
 Result<> count_response_tokens(const ServicePtr& service, const ExchangePtr& exchange) {

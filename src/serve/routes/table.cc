@@ -57,6 +57,7 @@ constexpr Route kRoutes[] = {
     {.path = "/inference/v1/abort_requests", .post = routes::abort_requests},
     {.path = "/abort_requests", .post = routes::abort_all_requests, .enabled_by = &ServeFeatures::dev_mode},
     {.path = "/v1/responses", .post = routes::create_response},
+    {.path = "/v1/responses/compact", .post = routes::compact_response},
     {.path = "/v1/responses/input_tokens", .post = routes::count_response_tokens},
     {.path = "/v1/responses/", .any = routes::stored_responses},
     {.path = "/v1/conversations", .any = routes::conversations},
