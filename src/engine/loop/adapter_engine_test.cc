@@ -87,15 +87,5 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
   }
 }
 
-TEST(AdapterEngine, GgufModelsAreRefused) {
-  EngineOptions options;
-  options.model.dir = "tests/data/gguf/llama-q8_0/model.gguf";
-  options.device.type = "cpu";
-  options.lora.enabled = true;
-  const auto engine = load_engine(options);
-  ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().field, "enable_lora");
-}
-
 }  // namespace
 }  // namespace octavo
