@@ -31,8 +31,8 @@ Result<StoredAdapter> open_folder(const std::string& directory) {
 Result<> expect(const GgufMetadata& metadata, std::string_view key, std::string_view wanted) {
   TRY(const auto text, metadata.text(key));
   if (text == wanted) return {};
-  return field_failure(key, ErrorCode::unsupported, "{}: {} is \"{}\", but must be \"{}\"", metadata.what(), key,
-                       text.value_or(""), wanted);
+  return field_failure(key, ErrorCode::unsupported, "{}: {} is \"{}\", but must be \"{}\"", metadata.what(),
+                       key, text.value_or(""), wanted);
 }
 
 // Each matrix A has the rank of its adapter in its shape. An alpha of 0 means that B A is not scaled.
@@ -42,10 +42,12 @@ Result<AdapterConfig> gguf_adapter_config(const GgufContents& contents) {
   TRY_VOID(expect(metadata, "general.type", "adapter"));
   TRY_VOID(expect(metadata, "adapter.type", "lora"));
   if (constexpr std::string_view kTokens = "adapter.alora.invocation_tokens"; !metadata.keys(kTokens).empty())
-    return field_failure(kTokens, ErrorCode::unsupported, "{}: {} is not supported", metadata.what(), kTokens);
+    return field_failure(kTokens, ErrorCode::unsupported, "{}: {} is not supported", metadata.what(),
+                         kTokens);
   TRY(const auto alpha, metadata.number(kAlpha));
   if (!std::isfinite(alpha.value_or(0)))
-    return field_failure(kAlpha, ErrorCode::corrupt, "{}: {} is {}, but must be finite", metadata.what(), kAlpha, *alpha);
+    return field_failure(kAlpha, ErrorCode::corrupt, "{}: {} is {}, but must be finite", metadata.what(),
+                         kAlpha, *alpha);
   AdapterConfig config;
   config.alpha.usual = alpha.value_or(0);
   for (const StoredTensor& tensor : contents.tensors) {

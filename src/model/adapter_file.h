@@ -1,4 +1,5 @@
-// Opens the files of a LoRA adapter: a folder in PEFT's format, or a GGUF file that llama.cpp's conversion wrote.
+// Opens the files of a LoRA adapter: a folder in PEFT's format, or a GGUF file that llama.cpp's conversion
+// wrote.
 #pragma once
 
 #include <string>

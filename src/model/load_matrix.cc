@@ -159,8 +159,9 @@ void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, Thr
 bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const bool plain = part.encoding == Encoding::plain;
   const std::int64_t block = plain ? 1 : block_shape(part.encoding).elements;
-  const std::int64_t group =
-      part.scales && part.scales.size(1) > 1 ? std::max(part.cols() / part.scales.size(1), kColumnsMultiple) : 1;
+  const std::int64_t group = part.scales && part.scales.size(1) > 1
+                                 ? std::max(part.cols() / part.scales.size(1), kColumnsMultiple)
+                                 : 1;
   return begin % block == 0 && count % block == 0 && begin % group == 0 && count % group == 0;
 }
 

@@ -81,9 +81,9 @@ constexpr BlockTraits kTraits[] = {
      .zero = 9,
      .values = CodeValues::iq1,
      .factor = 0.125F,
-     .scale_at = -1},                                      // iq1_m
-    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},  // tq1_0
-    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},  // tq2_0
+     .scale_at = -1},                                                  // iq1_m
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},              // tq1_0
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},              // tq2_0
     {.bits = 1, .group = 128, .zero = 1, .values = CodeValues::sign},  // q1_0
 };
 

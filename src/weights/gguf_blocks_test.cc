@@ -41,13 +41,14 @@ TEST(GgufBlocks, ReadAsTheReferenceReadsThem) {
     std::vector<std::uint8_t> row;
     for (std::size_t i = 0; i < bytes.size(); i += 2)
       row.push_back(static_cast<std::uint8_t>(number(std::string_view(bytes).substr(i, 2))));
-    const StoredTensor matrix =
-        matrix_of_blocks({.name = "a", .format = format, .shape = {1, 512}, .bytes = std::as_bytes(std::span(row))},
-                         format == "NVFP4" ? kNvfp4Blocks : kMxfp4Blocks);
+    const StoredTensor matrix = matrix_of_blocks(
+        {.name = "a", .format = format, .shape = {1, 512}, .bytes = std::as_bytes(std::span(row))},
+        format == "NVFP4" ? kNvfp4Blocks : kMxfp4Blocks);
     const std::vector<float> got = numbers_in(matrix);
     ASSERT_EQ(got.size(), 512);
     for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_EQ(got[i], std::bit_cast<float>(number(std::string_view(numbers).substr(8 * i, 8)))) << format << " " << i;
+      ASSERT_EQ(got[i], std::bit_cast<float>(number(std::string_view(numbers).substr(8 * i, 8))))
+          << format << " " << i;
   }
   EXPECT_THAT(seen, ElementsAre("MXFP4", "NVFP4"));
 }
@@ -74,8 +75,10 @@ Result<std::vector<StoredTensor>> tensors_of(const std::string& file) {
 }
 
 TEST(GgufBlocks, EachMatrixOfAStackHasItsScale) {
-  const std::string file =
-      file_with_stack().tensor("a.scale", {2}, 0, f32s_of({3, 5})).tensor("a.input_scale", {2}, 0, f32s_of({7, 7})).build();
+  const std::string file = file_with_stack()
+                               .tensor("a.scale", {2}, 0, f32s_of({3, 5}))
+                               .tensor("a.input_scale", {2}, 0, f32s_of({7, 7}))
+                               .build();
   const auto tensors = tensors_of(file);
   ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
   ASSERT_EQ(tensors->size(), 1);

@@ -76,7 +76,8 @@ struct PackedItems {
     std::int64_t item = group * group_stride + other * other_stride + position(in_group);
     if (blocks.parts > 0) {
       const std::int64_t in_part = col % blocks.columns, half = blocks.columns / 2;
-      item = row * other_stride + 2 * (blocks.codes_at(col / blocks.columns) + in_part % half) + in_part / half;
+      item =
+          row * other_stride + 2 * (blocks.codes_at(col / blocks.columns) + in_part % half) + in_part / half;
     }
     const int byte = std::to_integer<int>(bytes[static_cast<std::size_t>(item * bits / 8)]);
     const int raw = byte >> item * bits % 8 & ((1 << bits) - 1);

@@ -77,7 +77,8 @@ class Packer {
     if constexpr (kFormat.scales == QuantScales::bf16_parts) {
       const float* scales = part_.scales.row<float>(row);
       for (std::int64_t s = 0; s < kFormat.subs; ++s)
-        put(group + 2 * (s * width_ + at), to_bf16(scales[(number * kFormat.subs + s) * part_.scales.stride[1]]));
+        put(group + 2 * (s * width_ + at),
+            to_bf16(scales[(number * kFormat.subs + s) * part_.scales.stride[1]]));
     } else if (g == 0) {
       put_header(row, of_block, at, block);
     }

@@ -136,8 +136,7 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
       if (layout.has_min()) min = get<std::int8_t>(group + at.sub(format.subs + s));
     }
     const int v = values != nullptr ? values[codes[i]] : codes[i];
-    const float product =
-        header_scale * format.factor * scale * static_cast<float>(v - zero);
+    const float product = header_scale * format.factor * scale * static_cast<float>(v - zero);
     out[i] = layout.has_min() && !wide ? product - block_min * static_cast<float>(min) : product;
   }
 }
