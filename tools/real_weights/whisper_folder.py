@@ -33,6 +33,7 @@ OTHERS = {
     "layer_norm/beta": "layer_norm.bias",
 }
 MELS = 80
+MULTILINGUAL_VOCAB = 51865  # English-only models have one token less
 
 
 class Reader:
@@ -112,7 +113,8 @@ def write(source: Path, model_bin: Path, out: Path) -> None:
         "max_target_positions": len(made["model.decoder.embed_positions.weight"]),
         "bos_token_id": end, "eos_token_id": end, "pad_token_id": end, "decoder_start_token_id": added["<|startoftranscript|>"],
     }
-    rules = {"suppress_tokens": packaged["suppress_ids"], "begin_suppress_tokens": packaged["suppress_ids_begin"], "eos_token_id": end}
+    rules = {"suppress_tokens": packaged["suppress_ids"], "begin_suppress_tokens": packaged["suppress_ids_begin"], "eos_token_id": end,
+             "is_multilingual": vocab >= MULTILINGUAL_VOCAB}
     sound = {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": MELS, "sampling_rate": 16000, "hop_length": 160, "n_fft": 400,
              "chunk_length": 30, "n_samples": 480000, "nb_max_frames": 3000, "padding_value": 0.0}
     for name, fields in (("config.json", config), ("generation_config.json", rules), ("preprocessor_config.json", sound)):
