@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include "base/testing/scratch_directory.h"
 
 namespace octavo {
 namespace {
@@ -15,20 +15,14 @@ using testing::StartsWith;
 
 class MachineFiles : public testing::Test {
  protected:
-  MachineFiles() { std::filesystem::remove_all(root_); }
-  ~MachineFiles() override { std::filesystem::remove_all(root_); }
-  void write(const std::filesystem::path& path, std::string_view text) const {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
+  void write(std::string_view path, std::string_view text) const { root_.write(path, text); }
   Machine read() const {
     Machine machine;
-    read_machine_files(root_, machine);
+    read_machine_files(root_.path(), machine);
     return machine;
   }
 
-  const std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) /
-                                      testing::UnitTest::GetInstance()->current_test_info()->name();
+  const ScratchDirectory root_;
 };
 
 TEST_F(MachineFiles, AreReadWhereTheyAre) {

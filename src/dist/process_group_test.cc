@@ -8,7 +8,8 @@
 #include "dist/rank_layout.h"
 #include "dist/shared_memory.h"
 #include "dist/shared_memory_group.h"
-#include "dist/testing/ports.h"
+#include "dist/tcp_socket.h"
+#include "dist/tcp_transport.h"
 
 namespace octavo {
 namespace {
@@ -28,12 +29,13 @@ void over_shared_memory(int size, const Body& body) {
 }
 
 void over_tcp(int size, const Body& body) {
-  const int port = free_port();
+  const std::pair<Socket, int> port = reserve_port().value();
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       const auto transport =
-          TcpTransport::meet({.rank = rank, .size = size, .address = "127.0.0.1", .port = port}).value();
+          TcpTransport::meet({.rank = rank, .size = size, .address = "127.0.0.1", .port = port.second})
+              .value();
       std::vector<int> members;
       for (int i = 0; i < size; ++i) members.push_back(i);
       MessageGroup group(*transport, members);

@@ -6,7 +6,7 @@
 
 #include "base/testing/eventually.h"
 #include "dist/message_group.h"
-#include "dist/testing/ports.h"
+#include "dist/tcp_socket.h"
 
 namespace octavo {
 namespace {
@@ -16,9 +16,9 @@ struct Pair {
 };
 
 Pair pair() {
-  const int port = free_port();
+  const std::pair<Socket, int> port = reserve_port().value();
   const auto at = [&](int rank) {
-    return TcpTransport::meet({.rank = rank, .size = 2, .address = "127.0.0.1", .port = port}).value();
+    return TcpTransport::meet({.rank = rank, .size = 2, .address = "127.0.0.1", .port = port.second}).value();
   };
   Pair both;
   std::jthread other([&] { both.second = at(1); });
@@ -60,14 +60,15 @@ TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
 }
 
 TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
-  const int port = free_port();
+  const std::pair<Socket, int> port = reserve_port().value();
   std::unique_ptr<TcpTransport> ranks[3];
   {
     std::vector<std::jthread> meeting;
     for (int rank = 0; rank < 3; ++rank)
       meeting.emplace_back([&, rank] {
         ranks[rank] =
-            TcpTransport::meet({.rank = rank, .size = 3, .address = "127.0.0.1", .port = port}).value();
+            TcpTransport::meet({.rank = rank, .size = 3, .address = "127.0.0.1", .port = port.second})
+                .value();
       });
   }
   ranks[2].reset();
@@ -96,10 +97,10 @@ TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
 }
 
 TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
-  const int port = free_port();
+  const std::pair<Socket, int> port = reserve_port().value();
   const auto at = [&](int rank, int size, const char* identity) {
     return TcpTransport::meet(
-        {.rank = rank, .size = size, .address = "127.0.0.1", .port = port, .identity = identity});
+        {.rank = rank, .size = size, .address = "127.0.0.1", .port = port.second, .identity = identity});
   };
   std::jthread host([&] { EXPECT_TRUE(at(0, 2, "a model")); });
   const auto other_model = at(1, 2, "another model");
@@ -112,10 +113,11 @@ TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
 }
 
 TEST(TcpTransport, AWaitForOtherRanksEndsWithTheErrorOfItsCheck) {
+  const std::pair<Socket, int> port = reserve_port().value();
   for (const int rank : {0, 1}) {
     int checks = 0;
     const auto met = TcpTransport::meet(
-        {.rank = rank, .size = 2, .address = "127.0.0.1", .port = free_port(), .check = [&]() -> Result<> {
+        {.rank = rank, .size = 2, .address = "127.0.0.1", .port = port.second, .check = [&]() -> Result<> {
            if (++checks < 3) return {};
            return failure(ErrorCode::unavailable, "a child has ended");
          }});
@@ -149,7 +151,7 @@ TEST(TcpSocket, AReservedPortIsFreeForItsOwnListenerOnly) {
     EXPECT_TRUE(listener);
     EXPECT_FALSE(listen_at(address));
   }
-  for (int i = 0; i < 100; ++i) EXPECT_NE(free_port(), port);
+  for (int i = 0; i < 100; ++i) EXPECT_NE(reserve_port().value().second, port);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
  private:
   void begin();
   bool runs() const { return stage_ == Stage::running; }
-  bool is_in(int round) const { return runs() && round == round_; }
+  bool is_in(int phase) const { return runs() && phase == phase_; }
   void arm(int ms, std::string_view what, ErrorCode code);
   void connect();
   void send();
@@ -110,14 +110,13 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::unique_ptr<char[]> received_;
   // bytes that are not parsed yet, because the parser needs them together with the next received bytes
   std::string unread_;
-  int connection_ = 0;  // connections that this call has used so far
   bool writing_ = false;
-  // an earlier call used the connection
-  bool reused_ = false;
+  bool reused_ = false;     // an earlier call used the connection
   bool has_bytes_ = false;  // a byte of the response has arrived
   bool head_delivered_ = false;
   enum class Stage : std::uint8_t { running, ended, closed } stage_ = Stage::running;
-  int round_ = 0;  // number of ends of the call; a handler of an earlier round does nothing
+  // Number of connects, sends and ends so far. A late handler of an earlier phase does nothing.
+  int phase_ = 0;
 };
 
 class Loop : public ClientLoop {
@@ -261,17 +260,18 @@ void OneCall::begin() {
 
 void OneCall::arm(int ms, std::string_view what, ErrorCode code) {
   deadline_.expires_after(std::chrono::milliseconds(ms));
-  deadline_.async_wait([self = shared_from_this(), what, code, round = round_](const error_code& error) {
-    if (!error && self->is_in(round)) self->fail(code, fmt::format("{}: timed out", what));
+  deadline_.async_wait([self = shared_from_this(), what, code, phase = phase_](const error_code& error) {
+    if (!error && self->is_in(phase)) self->fail(code, fmt::format("{}: timed out", what));
   });
 }
 
 void OneCall::connect() {
+  ++phase_;
   reused_ = false;
   arm(std::min(request_.connect_ms, request_.timeout_ms), "cannot connect", ErrorCode::unavailable);
-  const auto connected = [self = shared_from_this(), round = round_](const error_code& error,
+  const auto connected = [self = shared_from_this(), phase = phase_](const error_code& error,
                                                                      const tcp::endpoint&) {
-    if (!self->is_in(round)) return;
+    if (!self->is_in(phase)) return;
     if (error) return self->fail(ErrorCode::unavailable, fmt::format("cannot connect: {}", error.message()));
     error_code ignored;
     self->link_.socket.set_option(tcp::no_delay(true), ignored);
@@ -290,9 +290,9 @@ void OneCall::connect() {
   }
   resolver_.emplace(loop_.io());
   resolver_->async_resolve(request_.address.host, std::to_string(request_.address.port),
-                           [self = shared_from_this(), connected, round = round_](
+                           [self = shared_from_this(), connected, phase = phase_](
                                const error_code& error, const tcp::resolver::results_type& found) {
-                             if (!self->is_in(round)) return;
+                             if (!self->is_in(phase)) return;
                              if (error)
                                return self->fail(ErrorCode::unavailable,
                                                  fmt::format("cannot resolve {}: {}",
@@ -304,7 +304,7 @@ void OneCall::connect() {
 // Sends and reads at the same time, because a peer that rejects a request may respond before it has read
 // all of it.
 void OneCall::send() {
-  ++connection_;
+  ++phase_;
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
       ErrorCode::io);
   response_.emplace(request_.method, loop_.options().header_bytes_max, boost::none);
@@ -328,8 +328,8 @@ void OneCall::send_sealed(std::string plain) {
 
 // Ignores write errors, because the read gets the response or reports the cause.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
-  return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
-    if (!self->runs() || connection != self->connection_) return;
+  return [self = shared_from_this(), phase = phase_](const error_code& error, std::size_t) {
+    if (!self->is_in(phase)) return;
     self->writing_ = static_cast<bool>(error);
     if (!error && self->link_.tls && self->link_.tls->has_pending()) self->send_sealed({});
   };
@@ -338,8 +338,8 @@ std::function<void(const error_code&, std::size_t)> OneCall::written() {
 void OneCall::read() {
   if (head_delivered_ && events_.ready && !events_.ready()) {
     pause_.emplace(loop_.io(), std::chrono::milliseconds(kPauseMs));
-    return pause_->async_wait([self = shared_from_this(), round = round_](const error_code&) {
-      if (self->is_in(round)) self->read();
+    return pause_->async_wait([self = shared_from_this(), phase = phase_](const error_code&) {
+      if (self->is_in(phase)) self->read();
     });
   }
   // Each call has a read buffer. With a shared buffer, a call would have to wait until its socket is
@@ -347,8 +347,8 @@ void OneCall::read() {
   if (!received_) received_ = loop_.take_buffer();
   link_.socket.async_read_some(
       asio::buffer(received_.get(), kReadBytes),
-      [self = shared_from_this(), round = round_](const error_code& error, std::size_t count) {
-        if (!self->is_in(round)) return;
+      [self = shared_from_this(), phase = phase_](const error_code& error, std::size_t count) {
+        if (!self->is_in(phase)) return;
         // With TLS, a closing message must come first, so the end of the socket alone is an error.
         if (error)
           return self->on_peer_closed(error.message(), error == asio::error::eof && !self->link_.tls);
@@ -434,7 +434,7 @@ void OneCall::end(const Result<>& result, bool keeps_connection) {
 
 void OneCall::stop() {
   stage_ = Stage::ended;
-  ++round_;
+  ++phase_;
   loop_.return_buffer(std::move(received_));
   if (resolver_) resolver_->cancel();
   deadline_.cancel();

@@ -27,7 +27,8 @@ TEST(Client, ADeadlineEndsEveryWait) {
   auto client = Client::connect({.port = server->port(), .deadline_us = now_us() + 1'000'000}).value();
   const auto late = client.get("/");
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().message, "cannot receive: timed out");
+  // On a busy machine, the deadline may pass before the request is sent.
+  EXPECT_TRUE(late.error().message.ends_with(": timed out")) << late.error().message;
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
-#include <cstdio>
-#include <fstream>
 #include <map>
+
+#include "base/testing/scratch_directory.h"
 
 namespace octavo {
 namespace {
@@ -17,19 +17,14 @@ std::string read(const std::string& config, std::map<std::string, std::string> v
   return read ? *read : read.error().message;
 }
 
-std::string written(const std::string& text) {
-  std::string path = testing::TempDir() + "/lmcache.yaml";
-  std::ofstream(path) << text;
-  return path;
-}
-
 TEST(LmcacheSettings, TheFlagWinsThenVariablesThenTheFile) {
-  const std::string file =
-      written("chunk_size: 256\nlocal_cpu: true\nmax_local_cpu_size: 5.0\nlocal_disk: /file\n");
+  const ScratchDirectory directory;
+  directory.write("lmcache.yaml",
+                  "chunk_size: 256\nlocal_cpu: true\nmax_local_cpu_size: 5.0\nlocal_disk: /file\n");
   const json::value read_config =
       json::parse(read(R"({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both",
                "kv_connector_extra_config": {"lmcache.local_disk": "/flag"}})",
-                       {{"LMCACHE_CONFIG_FILE", file},
+                       {{"LMCACHE_CONFIG_FILE", (directory / "lmcache.yaml").string()},
                         {"LMCACHE_MAX_LOCAL_CPU_SIZE", "2.5"},
                         {"LMCACHE_LOCAL_CPU", "False"}}));
   EXPECT_EQ(

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/testing/eventually.h"
+#include "base/testing/scratch_directory.h"
 #include "engine/testing/rig.h"
 #include "remote/engine_process.h"
 
@@ -210,8 +211,7 @@ TEST(DataParallel, OneEngineDiesAndItsRequestsGoOn) {
 
 TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
-  const auto folder = std::filesystem::temp_directory_path() / ("octavo-up-" + std::to_string(getpid()));
-  std::filesystem::create_directory(folder);
+  const ScratchDirectory folder;
   std::filesystem::create_symlink(program, folder / "engine");
   EngineProcess* second = nullptr;
   const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
@@ -223,7 +223,7 @@ TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
     return engine;
   };
   DataParallelClient client(DataParallelClient::start(0, 2, start).value(), 5);
-  std::filesystem::remove_all(folder);  // prevents a restart of the engine
+  std::filesystem::remove(folder / "engine");  // prevents a restart of the engine
   kill(second->pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return second->stats()[0].condition.presence == EnginePresence::starting; }));
   std::vector<std::shared_ptr<Recorder>> sinks;

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/testing/eventually.h"
-#include "dist/testing/ports.h"
+#include "dist/tcp_socket.h"
 #include "engine/testing/rig.h"
 #include "remote/engine_process.h"
 
@@ -47,7 +47,8 @@ pid_t engine_pid() {
 }
 
 struct Served {
-  EngineMeetingOptions meeting_options{.port = free_port(), .identity = "a model"};
+  std::pair<Socket, int> port = reserve_port().value();
+  EngineMeetingOptions meeting_options{.port = port.second, .identity = "a model"};
   std::shared_ptr<EngineMeeting> meeting = EngineMeeting::open(meeting_options, {kEngine}).value();
   std::unique_ptr<EngineProcess> client;
 

@@ -22,10 +22,17 @@ EngineProcessOptions simulated(std::vector<std::string> flags) {
   return options;
 }
 
-void kill_engine(const EngineProcess& engine, int signal = SIGKILL) {
+// Returns the engine's process id. The test must stop if the engine has no process, because kill(-1) signals
+// every process.
+pid_t signal_engine(const EngineProcess& engine, int signal) {
   const pid_t pid = engine.pid();
-  ASSERT_GT(pid, 0);
+  CHECK(pid > 0);
   ::kill(pid, signal);
+  return pid;
+}
+
+void kill_engine(const EngineProcess& engine, int signal = SIGKILL) {
+  const pid_t pid = signal_engine(engine, signal);
   ASSERT_TRUE(eventually([&] { return engine.pid() > 0 && engine.pid() != pid; }));
 }
 
@@ -400,7 +407,7 @@ TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 300), running).has_value());
   running->wait_outputs(3);
   std::filesystem::remove(folder / "engine");  // the next starts fail, for about three seconds
-  ::kill(engine->pid(), SIGKILL);
+  signal_engine(*engine, SIGKILL);
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].condition.presence == EnginePresence::away; }));
   const auto refused = engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>());
   std::filesystem::create_symlink(program, folder / "engine");
@@ -423,18 +430,17 @@ TEST(EngineProcess, AnEngineThatCannotLoadSaysWhy) {
 }
 
 TEST(EngineProcess, GivesUpInTheEnd) {
-  EngineProcessOptions options = simulated({"--step-us=500"});
+  EngineProcessOptions options = simulated({"--step-us=20000"});  // the request takes 8 s
   const std::string program = options.program;
-  const auto folder = std::filesystem::temp_directory_path() / ("octavo-" + std::to_string(getpid()));
-  std::filesystem::create_directory(folder);
+  const ScratchDirectory folder;
   options.program = folder / "engine";
   std::filesystem::create_symlink(program, options.program);
   const auto engine = EngineProcess::start(std::move(options)).value();
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 400), sink).has_value());
   sink->wait_outputs(3);
-  std::filesystem::remove_all(folder);
-  ::kill(engine->pid(), SIGKILL);
+  std::filesystem::remove(folder / "engine");
+  signal_engine(*engine, SIGKILL);
   ASSERT_TRUE(sink->wait_ended(1, 60s));
   EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
   EXPECT_TRUE(eventually([&] { return !engine->stats()[0].condition.healthy; }));
@@ -443,7 +449,7 @@ TEST(EngineProcess, GivesUpInTheEnd) {
 }
 
 TEST(EngineProcess, AbortsAndRefusals) {
-  const auto engine = EngineProcess::start(simulated({"--step-us=5000"})).value();
+  const auto engine = EngineProcess::start(simulated({"--step-us=20000"})).value();
   const auto error = [&](Request request) {
     return engine->submit(std::move(request), std::make_shared<Recorder>()).error();
   };
@@ -467,7 +473,7 @@ TEST(EngineProcess, AbortsAndRefusals) {
   engine->abort(*first);
   ASSERT_TRUE(running->wait_ended(1, 60s));
   EXPECT_EQ(running->record().ends[0].finished, FinishReason::abort);
-  ::kill(engine->pid(), SIGKILL);
+  signal_engine(*engine, SIGKILL);
   const auto second = engine->submit(request_for(some_prompt(1, 20), 450), waiting);
   engine->abort(*second);
   ASSERT_TRUE(waiting->wait_ended(1, 60s));

@@ -226,7 +226,8 @@ TEST_F(BeamSearchTest, TimeThatIsOverEndsAllBeams) {
   serve([](const Request& request, int index) {
     return request.prompt.size() < 6 ? letter(request, index) : Script{.hang = true};
   });
-  const http::Response response = post("/v1/completions", kBeams + R"(,"max_tokens":9,"timeout":0.2})");
+  // The time is long enough for the two steps before the beams hang.
+  const http::Response response = post("/v1/completions", kBeams + R"(,"max_tokens":9,"timeout":4})");
   EXPECT_EQ(response.status, 503);
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
   EXPECT_GE(engine_->aborts, 2);

@@ -37,8 +37,8 @@ class FakeEngine final : public EngineClient {
  public:
   using ScriptOf = std::function<Script(const Request&, int index)>;
 
-  explicit FakeEngine(ScriptOf script, int step_us = 0)
-      : script_(std::move(script)), step_us_(step_us), thread_([this] { loop(); }) {}
+  explicit FakeEngine(ScriptOf script, int pause_us = 0)
+      : step_us(pause_us), script_(std::move(script)), thread_([this] { loop(); }) {}
   ~FakeEngine() override {
     stopping_ = true;
     thread_.join();
@@ -131,6 +131,7 @@ class FakeEngine final : public EngineClient {
     bool waits = false;                         // true: commands stay in `open`, and the test calls them
     std::vector<SessionsDone> open{};
   } sessions;
+  std::atomic<int> step_us;        // pause between two steps
   std::atomic<int> delivered = 0;  // number of output tokens that sinks have received
   Request last_request{};          // not guarded by a mutex; read it only while no request is being submitted
 
@@ -154,7 +155,7 @@ class FakeEngine final : public EngineClient {
   void loop() {
     while (!stopping_) {
       step();
-      std::this_thread::sleep_for(std::chrono::microseconds(std::max(step_us_, 20)));
+      std::this_thread::sleep_for(std::chrono::microseconds(std::max(step_us.load(), 20)));
     }
   }
 
@@ -256,7 +257,6 @@ class FakeEngine final : public EngineClient {
   }
 
   ScriptOf script_;
-  int step_us_;
   mutable std::mutex mutex_;
   std::map<RequestId, Active> active_;
   std::set<RequestId> aborted_;

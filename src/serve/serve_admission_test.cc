@@ -189,12 +189,12 @@ TEST_F(AdmissionTest, ARequestsTimeEndsIt) {
   const http::Response stream =  // the answer begins before the timeout
       client()
           .request("POST", "/v1/completions", R"({"prompt":"x","stream":true})",
-                   {{"Content-Type", "application/json"}, {"X-Request-Timeout", "1"}})
+                   {{"Content-Type", "application/json"}, {"X-Request-Timeout", "4"}})
           .value();
   EXPECT_EQ(stream.status, 200);
   const auto all = events(stream);
   ASSERT_GE(all.size(), 2U);
-  EXPECT_THAT(all[all.size() - 2], HasSubstr("timeout: the time limit of 1 s is over"));
+  EXPECT_THAT(all[all.size() - 2], HasSubstr("timeout: the time limit of 4 s is over"));
   EXPECT_EQ(all.back(), "[DONE]");
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"x","timeout":0})").status, 400);

@@ -8,6 +8,7 @@
 #include <boost/json/serialize.hpp>
 #include <mutex>
 
+#include "base/clock.h"
 #include "http/server.h"
 #include "http/sse.h"
 
@@ -136,10 +137,11 @@ TEST_F(LoadRun, NoMoreThanTheLimitAreOpenAndNoneGoesBeforeItIsDue) {
     }).detach();
   });
   options_.max_concurrency = 2;
+  const std::int64_t began_us = now_us();
   const LoadResult result = run(20, {0, 0, 0, 30'000});
   for (const LoadAnswer& a : result.answers) EXPECT_EQ(a.error, "");
   EXPECT_LE(most, 2);
-  EXPECT_GE(result.answers[3].times.sent_us - result.answers[0].times.sent_us, 29'000);
+  EXPECT_GE(result.answers[3].times.sent_us - began_us, 30'000);
 }
 
 }  // namespace

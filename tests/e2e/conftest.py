@@ -108,6 +108,17 @@ def serve(*flags, port=None):
         assert process.wait(timeout=PATIENCE) == 0
 
 
+def npm(folder, *words):
+    """Runs npm. Skips the test if its registry does not answer."""
+    try:
+        done = subprocess.run(["npm", *words, "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        pytest.skip("the npm registry does not answer in time")
+    if any(code in done.stderr for code in ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ERR_SOCKET_TIMEOUT")):
+        pytest.skip("the npm registry does not answer")
+    assert done.returncode == 0, done.stderr
+
+
 def tiny(name, folder, kind="models"):
     """Copies a golden checkpoint, and adds a tokenizer of single letters."""
     model = Path(folder) / name
@@ -152,7 +163,7 @@ def metric(server, name):
     raise AssertionError(f"no metric {name}")
 
 
-def eventually(condition, seconds=60):
+def eventually(condition, seconds=PATIENCE):
     """Waits until the condition is true, because metrics lag by a step. Returns the last value."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:

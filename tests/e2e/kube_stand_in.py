@@ -7,15 +7,19 @@ import queue
 import threading
 import urllib.parse
 
+from conftest import free_port
+
 
 class Cluster:
-    """Collections by path, each with its objects by name. Every change has a version and is sent to the watches."""
+    """Collections by path, each with its objects by name. Every change has a version and is sent to the watches. A watch also gets
+    the changes after the version that it names."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.version = 100
         self.collections = {}
         self.watches = []  # (collection, queue)
+        self.history = []  # (version, collection, event)
         self.oldest = 0  # watches from an earlier version get a 410
         self.requests = []
 
@@ -33,12 +37,15 @@ class Cluster:
     def delete(self, collection, name):
         with self.lock:
             self.version += 1
-            self.tell(collection, "DELETED", self.collections[collection].pop(name))
+            obj = self.collections[collection].pop(name)
+            self.tell(collection, "DELETED", {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}})
 
     def tell(self, collection, kind, obj):
+        event = {"type": kind, "object": obj}
+        self.history.append((self.version, collection, event))
         for watched, events in self.watches:
             if watched == collection:
-                events.put({"type": kind, "object": obj})
+                events.put(event)
 
     def bookmark(self, collection):
         with self.lock:
@@ -51,6 +58,7 @@ class Cluster:
         change()
         with self.lock:
             self.oldest = self.version
+            self.history.clear()
         for watched, events in watches:
             if watched == collection:
                 events.put({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}})
@@ -119,9 +127,9 @@ def kubernetes():
             with cluster.lock:
                 if version < cluster.oldest:
                     return self.refuse(410)
-                for each in cluster.collections.get(path, {}).values():
-                    if int(each["metadata"]["resourceVersion"]) > version:
-                        events.put({"type": "MODIFIED", "object": each})
+                for number, collection, event in cluster.history:
+                    if collection == path and number > version:
+                        events.put(event)
                 cluster.watches.append((path, events))
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -153,7 +161,7 @@ def kubernetes():
         def do_PUT(self):
             self.write(False)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -43,7 +43,8 @@ def ended(client, batch):
 
 
 def lines_of(client, file_id):
-    return [json.loads(line) for line in client.files.content(file_id).text.splitlines()] if file_id else []
+    # splitlines() would also split at characters of answers, such as U+0085
+    return [json.loads(line) for line in client.files.content(file_id).text.split("\n") if line] if file_id else []
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_anthropics_guide(base):
     client = anthropic.Anthropic(base_url=base, api_key="none", max_retries=0)
     message_batch = client.messages.batches.create(requests=[
         Request(custom_id="my-first-request", params=MessageCreateParamsNonStreaming(
-            model=MODEL, max_tokens=10, messages=[{"role": "user", "content": "Hello, world"}])),
+            model=MODEL, max_tokens=10, temperature=0, messages=[{"role": "user", "content": "Hello, world"}])),
         Request(custom_id="my-second-request", params=MessageCreateParamsNonStreaming(
             model="another", max_tokens=10, messages=[{"role": "user", "content": "Hi again, friend"}])),
     ])
@@ -225,8 +226,9 @@ def test_without_a_folder_the_flag_is_named(server):
 def test_a_batch_without_its_input_fails(tmp_path):
     command = serve_command("--batch-dir", str(tmp_path), "--served-model-name", MODEL)
     with running(command) as (process, base):
-        batch = start_batch(openai_client(base), [request("a", max_tokens=1500), request("b")])
-        assert eventually(lambda: openai_client(base).batches.retrieve(batch.id).status == "in_progress", PATIENCE)
+        client = openai_client(base)
+        batch = start_batch(client, [request(f"id-{i}", max_tokens=1500) for i in range(32)])  # many, so that it does not end before the kill
+        assert eventually(lambda: client.batches.retrieve(batch.id).status == "in_progress", PATIENCE)
         process.kill()
     (tmp_path / "files" / batch.input_file_id).unlink()
     with running(command) as (_, base):
@@ -265,21 +267,22 @@ def test_a_fleet_answers_each_line_once_though_a_replica_dies(tmp_path):
         route = f"build/release/octavo route --port {{port}} --batch-dir {tmp_path} --worker-urls {one} {two}"
         with running(route, ready="/workers") as (_, base):
             client = openai_client(base)
-            batch = start_batch(client, [request(f"r{i}", max_tokens=200) for i in range(24)])
-            assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed > 0, PATIENCE)
-            assert http_client.get(one + "/load").json()["server_load"] > 0
+            ids = [f"r{i}" for i in range(96)]  # many, so that the batch does not end before the replica dies
+            batch = start_batch(client, [request(i, max_tokens=200) for i in ids])
+            assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed > 0
+                              and http_client.get(one + "/load").json()["server_load"] > 0)
             first.kill()
             batch = ended(client, batch)
-            assert batch.status == "completed" and batch.request_counts.completed == 24
+            assert batch.status == "completed" and batch.request_counts.completed == len(ids)
             answers = lines_of(client, batch.output_file_id)
-            assert sorted(answer["custom_id"] for answer in answers) == sorted(f"r{i}" for i in range(24))
+            assert sorted(answer["custom_id"] for answer in answers) == sorted(ids)
             with pytest.raises(openai.NotFoundError):
                 openai_client(two).batches.retrieve(batch.id)
 
 
 def test_lines_count_for_the_tenant_that_made_the_batch(tmp_path):
     tenants = tmp_path / "tenants.yaml"
-    tenants.write_text("tenants:\n- {name: slow, keys: [slow], requestsPerSecond: 0.01, burst: 8}\n- {name: fast, keys: [fast]}\n")
+    tenants.write_text("tenants:\n- {name: slow, keys: [slow], requestsPerSecond: 0.001, burst: 8}\n- {name: fast, keys: [fast]}\n")
     with serve("--served-model-name", MODEL) as worker:
         route = f"build/release/octavo route --port {{port}} --batch-dir {tmp_path} --worker-urls {worker} --tenants {tenants} --api-key operator"
         with running(route, ready="/readiness") as (_, base):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openai
 import pytest
-from conftest import PATIENCE, eventually, fetch, free_port, serve
+from conftest import PATIENCE, engine_of, eventually, fetch, free_port, serve
 from test_engine_process import processes
 from test_ranks import another_host
 
@@ -160,8 +160,7 @@ def test_an_engine_of_another_host_dies_goes_and_comes(base):
         before = ended(two)
         assert answers(two) == expected
         assert min(ended(two)[engine] - before.get(engine, 0) for engine in ("0", "1")) >= 2
-        children = Path(f"/proc/{host.pid}/task")
-        engine = next(int(pid) for task in children.iterdir() for pid in (task / "children").read_text().split())
+        engine = engine_of(host)
         assert answers(two, while_running=lambda: os.kill(engine, signal.SIGKILL)) == expected
         host.terminate()
         host.wait()

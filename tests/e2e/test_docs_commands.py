@@ -2,6 +2,7 @@
 table names. For the others, the table gives the reason."""
 
 import contextlib
+import os
 import re
 import shlex
 import signal
@@ -17,13 +18,18 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kubectl|etcdctl|envoy|mpirun|python|docker|helm|"
                      r"for \w+ in .*; do|tools/\S+|build/\S+|LD_LIBRARY_PATH=\S+) ")
 
-# Values for placeholders of the docs. {tmp} is a folder, {server} is the host and port of a server.
+KV_MEMORY = Path(f"/dev/shm/octavo-docs-{os.getpid()}")
+
+# Values for placeholders of the docs. {tmp} is a folder, {server} is the host and port of a server. Names of hosts are replaced
+# because the time of a DNS query that fails has no limit, and shared files because other tests may use them.
 STAND_INS = {
     "MODEL": "models/demo", "MODEL_DIR": "models/demo", "org/name": "models/demo", "Qwen/Qwen3-0.6B": "models/demo",
     "tenants.yaml": "{tmp}/tenants.yaml", "prices.yaml": "{tmp}/prices.yaml", "access.jsonl": "{tmp}/access.jsonl",
     "/var/cache/kv": "{tmp}/kv", "/var/log/octavo/records": "{tmp}/records", "localhost:8000": "{server}", "...": "",
-    "cache.example:6379": "127.0.0.1:1",  # no program listens at this address, and the server starts
-                                          # without it
+    "/var/lib/octavo/batches": "{tmp}/batches", "/dev/shm/octavo-kv": str(KV_MEMORY),
+    # No programs listen at these addresses, and the server starts without them.
+    "cache.example:6379": "127.0.0.1:1", "http://objects.example:9000": "http://127.0.0.1:1",
+    "http://a:8000": "http://127.0.0.1:1", "http://b:8000": "http://127.0.0.1:2",
     "[MODEL | --url host:port]": "models/demo", "bash|zsh|fish": "bash",
 }
 
@@ -202,8 +208,15 @@ def write_files(folder):
     (folder / "prices.yaml").write_text(block)
 
 
+@pytest.fixture
+def kv_memory():
+    yield
+    KV_MEMORY.unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize("command", HERE, ids=lambda command: f"{ALL[command]}: {command[:70]}")
-def test_the_command_runs(command, server, tmp_path, monkeypatch):
+def test_the_command_runs(command, server, tmp_path, monkeypatch, kv_memory):
+    monkeypatch.setenv("VLLM_NIXL_SIDE_CHANNEL_PORT", str(free_port()))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     write_files(tmp_path)

@@ -4,7 +4,7 @@ import subprocess
 
 import httpx
 import pytest
-from conftest import serve
+from conftest import eventually, serve
 from test_data_parallel import answers, client_of, ended, engines
 
 
@@ -30,7 +30,7 @@ def test_engines_come_and_go_while_streams_run(monkeypatch):
         assert replies.pop().json() == {"message": "Scaled to 2 data parallel engines"}
         assert len(engines(base)) == 2 and not is_scaling(base)
         assert answers(base) == expected
-        assert ended(base)["1"] > 0, "the new engine has work, too"
+        assert ended(base).get("1", 0) > 0, "the new engine has work, too"
 
         def shrink():
             for _ in client_of(base).completions.create(model="demo", prompt="On engine 1", max_tokens=2, stream=True,
@@ -40,7 +40,7 @@ def test_engines_come_and_go_while_streams_run(monkeypatch):
 
         assert answers(base, while_running=shrink) == expected
         assert replies.pop().status_code == 200
-        assert len(engines(base)) == 1 and set(ended(base)) == {"0"}
+        assert eventually(lambda: len(engines(base)) == 1 and set(ended(base)) == {"0"})
         assert answers(base) == expected
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 
 import openai
-from conftest import eventually, fetch, running, serve, serve_command
+from conftest import at_rest, eventually, fetch, running, serve, serve_command
 
 
 def value(base, name, **labels):
@@ -32,6 +32,7 @@ def test_residency_and_work_are_measured_on_request():
             ask(base, same)  # reuses the blocks of the first request
             ask(base, f"{i} " * 60)  # new blocks evict others
         assert eventually(lambda: (value(base, "kv_block_lifetime_seconds_count") or 0) > 10)
+        assert at_rest(base)  # the two series are read one after the other
         assert value(base, "kv_block_idle_before_evict_seconds_count") == value(base, "kv_block_lifetime_seconds_count")
         assert 0 < value(base, "kv_block_idle_before_evict_seconds_sum") <= value(base, "kv_block_lifetime_seconds_sum")
         before = value(base, "estimated_flops_per_gpu_total")

@@ -118,7 +118,9 @@ def test_a_rank_that_hangs_is_replaced_although_its_peers_wait_on_their_devices(
                 os.kill(rank, signal.SIGSTOP)
 
         assert [answer(base, PROMPTS[0], stop_once)] == nearly(one[:1])
-        assert rank not in ranks(base)
+        # If the server had sent the answer before its client began to read, only the next one finds the rank.
+        assert [answer(base, PROMPTS[0])] == nearly(one[:1])
+        assert eventually(lambda: rank not in ranks(base))
 
 
 @pytest.mark.parametrize("layout", ["-pp 3", "-tp 2 -pp 2"])

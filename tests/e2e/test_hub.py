@@ -82,7 +82,7 @@ def test_serve_by_name_answers(home, hub):
     with serve(NAME) as base:
         client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
         assert client.models.list().data[0].id == NAME
-        reply = client.chat.completions.create(model=NAME, messages=[{"role": "user", "content": "Hello"}], max_tokens=8)
+        reply = client.chat.completions.create(model=NAME, messages=[{"role": "user", "content": "Hello"}], max_tokens=8, temperature=0)
         assert reply.choices[0].message.content
     inspected = run("model", "inspect", NAME)
     assert inspected.returncode == 0 and "Qwen3ForCausalLM" in inspected.stdout, inspected.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, at_once, at_rest, engine_of, eventually, http_client, metric, running, serve_command
+from test_engine_process import engines
 
 FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--enable-prompt-tokens-details"]
 BLOCK = 16
@@ -100,7 +101,7 @@ def test_damaged_memory_is_computed_again():
                 memory.write(bytes([byte ^ 0x40]))
         kill_engine(server, base)
         assert turn(base, prompt, seed=1) == (first[0], first[1], 0)
-        assert metric(base, DISCARDED) >= 700 // BLOCK
+        assert eventually(lambda: metric(base, DISCARDED) >= 700 // BLOCK)
         assert metric(base, KEPT) == 0
         again = turn(base, prompt, seed=1)
         assert again[:2] == first[:2] and again[2] >= 700 // BLOCK * BLOCK - BLOCK
@@ -123,7 +124,7 @@ def test_kills_at_random_moments():
             assert at_rest(base)
             # the next round computes the same prompts anew
             http_client.post(base + "/reset_prefix_cache").raise_for_status()
-        assert metric(base, KEPT) > 0
+        assert eventually(lambda: metric(base, KEPT) > 0)
         assert metric(base, DISCARDED) == 0
 
 
@@ -163,6 +164,7 @@ def test_a_restarted_server_has_the_prefixes(tmp_path):
             again = turn(base, prompt + first[0], seed=1)
             assert again[2] == (len(prompt + first[0]) - 1) // BLOCK * BLOCK
             server.kill()
+            assert eventually(lambda: not engines(base)), "the engine holds the file"
         with restarted(file) as (server, base):
             assert turn(base, prompt, seed=1) == (first[0], first[1], 592)
         with restarted(file, "--kv-cache-dtype=fp8") as (server, base):

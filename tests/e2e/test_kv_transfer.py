@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
-from conftest import eventually, fetch, metric, running, serve
+from conftest import PATIENCE, eventually, fetch, metric, running, serve
 
 COMMAND = "build/release/octavo serve --port {port} "
 NAME = "--served-model-name=demo"
@@ -94,12 +94,13 @@ def test_simulated_executors_hand_over_as_well():
           running(f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {producer} --decode {consumer}") as (_, routed),
           running(f"build/release/octavo sidecar --port {{port}} --model-server-port {consumer.rsplit(':', 1)[1]} "
                   "--kv-connector nixlv2") as (_, aside)):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(routed)))
         for count, base in enumerate((routed, aside), 1):
             done = httpx.post(base + "/v1/completions", headers={"x-prefiller-host-port": producer.removeprefix("http://")},
-                              json={"model": "demo", "prompt": f"{count}: {PROMPT}", "max_tokens": 4}, timeout=60)
+                              json={"model": "demo", "prompt": f"{count}: {PROMPT}", "max_tokens": 4}, timeout=PATIENCE)
             assert done.status_code == 200, done.text
             assert eventually(lambda: metric(consumer, "vllm:nixl_bytes_transferred_count") == count)
-        assert metric(consumer, "vllm:external_prefix_cache_hits_total") > 100
+        assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > 100)
         assert failures(consumer) == 0
         assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") == 0)
 
@@ -163,7 +164,7 @@ def test_a_prompt_below_one_block_of_the_consumer_returns_the_lease(plain):
             first = client_of(producer).completions.create(
                 **(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
             params = {"kv_transfer_params": first.model_extra["kv_transfer_params"]}
-            assert metric(producer, "vllm:kv_transfer_held_blocks") > 0
+            assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") > 0)
             got = client_of(consumer).completions.create(**body, extra_body=params)
             assert got.choices[0].text == client_of(plain).completions.create(**body).choices[0].text
             assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") == 0)
@@ -250,12 +251,12 @@ def test_a_router_splits_agents_protocols(plain, pair, path):
     with running(route) as (_, router):
         assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
         before = metric(consumer, "vllm:external_prefix_cache_hits_total")
-        whole, alone = (httpx.post(base + path, json=body, timeout=60).json()[said] for base in (router, plain))
+        whole, alone = (httpx.post(base + path, json=body, timeout=PATIENCE).json()[said] for base in (router, plain))
         for item in whole + alone:
             item.pop("id", None)
         assert whole == alone
         assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
-        assert 'octavo_route_prefills_total{outcome="handed_over"} 1' in fetch(router + "/metrics")
+        assert eventually(lambda: 'octavo_route_prefills_total{outcome="handed_over"} 1' in fetch(router + "/metrics"))
 
 
 def test_a_router_whose_prefill_server_is_gone_answers(plain):

@@ -82,17 +82,21 @@ def test_chat_streams_and_messages_can_be_edited(page, server):
     sync_api.expect(page.locator(".answer")).to_have_count(0)
 
 
-def test_stop_ends_the_answer_at_the_server(page, server):
-    page.goto(server)
-    page.get_by_label("Max tokens").fill("1800")
-    page.get_by_label("Min tokens").fill("1800")
-    page.get_by_role("button", name="Completion").click()
-    page.get_by_role("button", name="Complete", exact=True).click()
-    sync_api.expect(page.locator(".answer .text")).not_to_be_empty()
-    page.get_by_role("button", name="Stop").click()
-    assert answer(page)
-    assert "stopped" in page.locator(".timing").inner_text()
-    assert eventually(lambda: metric(server, "vllm:num_requests_running") == 0)
+def test_stop_ends_the_answer_at_the_server(page, tmp_path):
+    timing = tmp_path / "timing.json"
+    timing.write_text('{"fixed_us": 20000}')  # so that the answer does not end before the click
+    with serve("--executor", f"simulated={timing}") as server:
+        page.goto(server)
+        page.get_by_label("Max tokens").fill("1800")
+        page.get_by_label("Min tokens").fill("1800")
+        page.get_by_role("button", name="Completion").click()
+        page.get_by_role("button", name="Complete", exact=True).click()
+        sync_api.expect(page.locator(".answer .text")).not_to_be_empty()
+        page.get_by_role("button", name="Stop").click()
+        assert answer(page)
+        assert "stopped" in page.locator(".timing").inner_text()
+        assert eventually(lambda: metric(server, "vllm:num_requests_running") == 0)
+        page.goto("about:blank")  # leaves the server before it ends
 
 
 def test_logprobs_and_schema(page, server):
@@ -122,16 +126,21 @@ def test_engine_view_under_load(page, server, client, model):
     page.goto(server + "/#engine")
     sync_api.expect(page.get_by_role("status")).to_have_text("Live")
 
+    seen = threading.Event()
+
     def load():
-        for _ in range(4):
+        while not seen.is_set():
             client.completions.create(model=model, prompt=["Once upon a time"] * 8, max_tokens=100,
                                       extra_body={"ignore_eos": True})
     thread = threading.Thread(target=load)
     thread.start()
-    figure = page.locator(".figure", has_text="Generated tokens/s").locator("dd")
-    sync_api.expect(figure).not_to_have_text("0")
-    sync_api.expect(page.locator("rect.decode").last).to_be_visible()
-    thread.join()
+    try:
+        figure = page.locator(".figure", has_text="Generated tokens/s").locator("dd")
+        sync_api.expect(figure).not_to_have_text("0")
+        sync_api.expect(page.locator("rect.decode").last).to_be_visible()
+    finally:
+        seen.set()
+        thread.join()
     sync_api.expect(page.locator(".figure", has_text="TTFT p50").locator("dd")).not_to_have_text("–")
 
 

@@ -406,12 +406,16 @@ def test_ranks_behind_one_port_are_endpoints(tmp_path):
             through = client_of(gate)
             model = through.models.list().data[0].id
             fields = dict(model=model, max_tokens=64, stream=True, extra_body={"ignore_eos": True})
-            open_ones = [through.completions.create(prompt=f"{i} of many", **fields) for i in range(12)]
+            open_ones = []
+
+            def both_have_requests():  # among equal endpoints, the picker selects at random
+                open_ones.append(through.completions.create(prompt=f"{len(open_ones)} of many", **fields))
+                counted = [line for line in fetch(base + "/metrics").splitlines() if line.startswith("vllm:prompt_tokens_total{")]
+                return all(any(f'engine="{rank}"' in line and not line.endswith(" 0") for line in counted) for rank in range(2))
+
+            assert eventually(both_have_requests)
             for answer in open_ones:
                 assert list(answer)
-            counted = [line for line in fetch(base + "/metrics").splitlines() if line.startswith("vllm:prompt_tokens_total{")]
-            for rank in range(2):
-                assert any(f'engine="{rank}"' in line and not line.endswith(" 0") for line in counted), f"rank {rank} had no request"
             assert f'model_server_endpoint="{address(base)}@1"' in fetch(metrics + "/metrics")
 
 
@@ -453,7 +457,7 @@ def configured(folder, replicas, config):
 
 def test_samples_of_one_prompt_that_come_together_go_to_one_replica(replicas, tmp_path):
     config = """plugins:
-- {type: burst-prefix-cache-producer, parameters: {windowDurationMs: 2000}}
+- {type: burst-prefix-cache-producer, parameters: {windowDurationMs: 5000}}
 - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: burst-prefix-cache-producer}}
 """
     with configured(tmp_path, replicas, config) as through, concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -505,11 +509,11 @@ def test_an_adapter_is_asked_where_it_runs(tmp_path):
             return not any(each.done() for each in asks)
 
         # The paused replica keeps the adapter active, and requests for it wait in its queue.
-        with concurrent.futures.ThreadPoolExecutor(8) as pool, paused(bases[1], "mode=keep"):
+        with concurrent.futures.ThreadPoolExecutor(256) as pool, paused(bases[1], "mode=keep"):
             assert eventually(goes_there), "the picker has not read of it"
             # An endpoint that has just lost the adapter still counts, until the picker has read its
             # metrics.
-            assert all_go_there() or all_go_there()
+            assert eventually(all_go_there)
         assert {each.result(PATIENCE) for each in asked} == {"tale"}
         stream.close()
 

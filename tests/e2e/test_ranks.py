@@ -252,9 +252,15 @@ def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(flag, one, t
     expected = two if flag == "--tensor-parallel-size" else one
     with another_host() as (address, prefix, cable):
         flags = (flag, "2", "--distributed-timeout-seconds", "8")
-        with hosts(*flags, address=address, prefix=prefix) as (base, _):
-            assert answers(base) == expected
-            cut = lambda: subprocess.run(["ip", "link", "set", cable, "down"], check=True)
+        with hosts(*flags, address=address, prefix=prefix) as (base, other):
+            assert eventually(lambda: answers_again(base) == expected)
+
+            def cut():
+                rank = ranks_of(other)[0]
+                os.kill(rank, signal.SIGSTOP)  # the stream may not end before the link is cut
+                subprocess.run(["ip", "link", "set", cable, "down"], check=True)
+                os.kill(rank, signal.SIGCONT)
+
             error = error_of_a_stream(base, cut)
             assert "rank 1 has not answered for 8000 ms" in error
             subprocess.run(["ip", "link", "set", cable, "up"], check=True)
@@ -278,7 +284,7 @@ def test_a_slow_link_is_slow_and_one_that_loses_all_ends_requests(flag, one, two
 
         with hosts(flag, "2", "--distributed-timeout-seconds", "8", address=link.address, prefix=prefix) as (base, _):
             before = link.passed
-            assert begins_as_expected(base) and link.passed > before
+            assert eventually(lambda: begins_as_expected(base)) and link.passed > before
             link.loss = 1
             with pytest.raises(openai.APIError, match="rank 1 has not answered for 8000 ms"):
                 client_of(base).completions.create(model="demo", prompt=PROMPTS[0], max_tokens=8, temperature=0)

@@ -17,6 +17,9 @@ SECTIONS = dict(re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", PAGE))
 PROGRAM = ROOT / "build/release/octavo"
 PORT = re.compile(r"(?<=[:\s])(8\d{3}|30000|55\d\d)\b")
 
+# Replaces the second after which a reader expects the events of both servers.
+EVENTS_ARRIVE = "until [ $(curl -s localhost:30000/metrics | grep -c 'kv_events_total.* [2-9]$') = 2 ]; do sleep 0.1; done\n"
+
 # Patterns that each recipe's output must contain.
 SAYS = {
     "A key and TLS": [r'"id":"demo"', r"Mira lives"],
@@ -34,6 +37,7 @@ def blocks(section):
 
 def script(section):
     """Returns the recipe as a bash script that starts servers in the background and waits for them."""
+    section = section.replace("sleep 1\n", EVENTS_ARRIVE)
     ports = {port: str(free_port()) for port in sorted(set(PORT.findall(section)))}
     lines = ["set -e", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
     for language, text in blocks(PORT.sub(lambda m: ports[m[0]], section)):

@@ -21,7 +21,7 @@ def workers(router):
 def replica(*flags):
     """Runs a server with a separate port for its KV cache events. Yields its process and base URL."""
     events = {"enable_kv_cache_events": True, "endpoint": f"tcp://*:{free_port(2)}"}
-    fixed = f"build/release/octavo serve --port {{port}} --register-lease-secs 2 --kv-events-config '{json.dumps(events)}'"
+    fixed = f"build/release/octavo serve --port {{port}} --register-lease-secs 6 --kv-events-config '{json.dumps(events)}'"
     with running(" ".join([fixed, *flags])) as (process, base):
         yield process, base
 
@@ -41,10 +41,10 @@ def test_servers_come_and_go_in_an_etcd_and_in_a_router(etcd):  # noqa: F811
         stops, second = stack.enter_context(replica(*flags, "--served-model-name other"))
         for router in follows, lists:
             assert eventually(lambda: set(workers(router)) == {first, second}), router
+            assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router).values()))
             assert {w["models"][0] for w in workers(router).values()} == {"demo", "other"}
             assert workers(router)[first]["kv_events"].startswith("tcp://127.0.0.1:")
             assert workers(router)[first]["block_size"] == 16
-            assert eventually(lambda: all(w["is_healthy"] for w in workers(router).values()))
 
         def both_report():
             for model in "demo", "other":

@@ -25,7 +25,8 @@ def replay(log, *flags):
 
 
 def records(folder):
-    return [json.loads(line) for path in sorted(Path(folder).glob("requests-*.jsonl")) for line in path.read_text().splitlines()]
+    return [json.loads(line) for path in sorted(Path(folder).glob("requests-*.jsonl"))
+            for line in path.read_text().split("\n")[:-1]]  # without a line that is being written
 
 
 def written(base):

@@ -126,7 +126,7 @@ def test_a_long_prompt_holds_nobody_up(replica):
 
             def send():
                 begun = time.monotonic()
-                httpx.post(base + "/v1/completions", json={"prompt": text}, timeout=120)
+                httpx.post(base + "/v1/completions", json={"prompt": text}, timeout=PATIENCE)
                 waits.append(time.monotonic() - begun)
                 done.set()
 
@@ -140,7 +140,7 @@ def test_a_long_prompt_holds_nobody_up(replica):
             return longest < waits[0] / 4
 
         # Repeats, because a busy machine may stop the router for a moment. A loop that is held up is so each time.
-        assert any(answers_meanwhile() for _ in range(5)), "the only loop answers while the prompt's tokens are found"
+        assert eventually(answers_meanwhile), "the only loop answers while the prompt's tokens are found"
 
 
 def test_the_command_line_of_sglangs_router_starts(replicas):
@@ -271,9 +271,9 @@ def test_kv_aware_goes_where_the_prefix_is_learnt_from_events_alone(tmp_path):
                 assert told["chosen"] == home and told["cached_tokens"] == {home: 80}
 
             # The router must not count blocks that a worker has removed.
+            # Resets again until an event arrives, because a subscription takes effect with a delay.
             before = events_told(router)[two]
-            post(two, "/reset_prefix_cache")
-            assert eventually(lambda: events_told(router)[two] == before + 1)
+            assert eventually(lambda: post(two, "/reset_prefix_cache") or events_told(router)[two] > before)
             assert explained(router, homes[1][1])["cached_tokens"] == {}
             assert explained(router, homes[0][1])["cached_tokens"] == {one: 80}
 

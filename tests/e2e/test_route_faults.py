@@ -16,7 +16,7 @@ import time
 import httpx
 import openai
 import pytest
-from conftest import eventually, free_port, http_client, running
+from conftest import PATIENCE, eventually, free_port, http_client, running
 from test_route import ROUTE, SERVE, client_of, workers
 
 STREAMS = 64
@@ -171,8 +171,8 @@ def refuser(then):
                 if head.startswith(b"GET"):
                     connection.sendall(answer(b"200 OK", b'{"data": [{"id": "m"}]}'))
                     continue
+                kept.append(connection)  # before the answer, after which the test reads the list
                 connection.sendall(answer(b"413 Too Large", b'{"error": {"message": "too large"}}'))
-                kept.append(connection)
                 if then == "shut":
                     connection.shutdown(socket.SHUT_WR)
                 if then == "close":
@@ -197,7 +197,7 @@ def refuser(then):
 def test_a_refusal_before_the_body_is_read_reaches_the_client(then):
     with refuser(then) as (worker, refused), running(ROUTE + worker) as (_, base):
         assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
-        answer = httpx.post(base + "/v1/completions", json=dict(model="m", prompt="a" * 30_000_000), timeout=30)
+        answer = httpx.post(base + "/v1/completions", json=dict(model="m", prompt="a" * 30_000_000), timeout=PATIENCE)
         assert (answer.status_code, answer.json()["error"]["message"]) == (413, "too large")
         assert len(refused) == 1
 
@@ -223,9 +223,10 @@ def test_a_router_that_is_killed_and_started_again(expected):
             assert eventually(lambda: load.events > 200)
             first.kill()
             first.wait()
+            assert eventually(lambda: load.ledger["asked again"] > 0), "the clients have noticed"
             with router(command, base):
                 ledger = load.end()
-                assert ledger["whole"] == 2 * STREAMS and ledger["asked again"] > 0, ledger
+                assert ledger["whole"] == 2 * STREAMS, ledger
 
 
 @contextlib.contextmanager

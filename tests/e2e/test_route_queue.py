@@ -120,6 +120,6 @@ def test_requests_beyond_max_concurrent_wait(answers, arrived):
         assert ready(base)
         sent = [pool.submit(post, base) for _ in range(8)]
         assert eventually(lambda: 'llm_d_epp_flow_control_queue_size{priority="0"} 6' in http_client.get(base + "/metrics").text)
-        assert len(arrived) == 2
+        assert eventually(lambda: len(arrived) == 2)
         answers.set()
         assert {each.result()[0].status_code for each in sent} == {200}

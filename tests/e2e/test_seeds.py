@@ -16,7 +16,7 @@ SEEDS = ROOT / "tests/seeds"
 
 def run(program, *arguments):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "bindings/python")}
-    done = subprocess.run([sys.executable, SEEDS / program, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, SEEDS / program, *arguments], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -47,7 +47,7 @@ outputs = llm.generate([f"{{i}} " + "word " * 200 for i in range(4)], SamplingPa
 print(sum((len(o.prompt_token_ids) - 1) // 16 for o in outputs))
 """
     environment = os.environ | {"PYTHONPATH": str(ROOT / "bindings/python")}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert len(list(Path(tmp_path).rglob("*.kv"))) == int(done.stdout)
 

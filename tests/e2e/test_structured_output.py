@@ -95,7 +95,7 @@ def test_structured_outputs(client, model, constraint, valid):
 
 def test_several_answers(client, model):
     reply = client.chat.completions.create(
-        model=model, messages=MESSAGES, n=4, temperature=1.5, max_tokens=60, extra_body={"structured_outputs": {"regex": "[a-z]{5,9}!"}}
+        model=model, messages=MESSAGES, n=4, temperature=1.5, seed=1, max_tokens=60, extra_body={"structured_outputs": {"regex": "[a-z]{5,9}!"}}
     )
     texts = [choice.message.content for choice in reply.choices]
     assert len(texts) == 4 and all(re.fullmatch("[a-z]{5,9}!", text) for text in texts), texts
@@ -146,10 +146,10 @@ def test_random_schemas(server, client, model):
     rng = random.Random(int(os.environ.get("OCTAVO_SEED", "1")))
     schemas = [random_schema(rng) for _ in range(int(os.environ.get("OCTAVO_SCHEMAS", "60")))]
 
-    def outcome(schema):
+    def outcome(seed, schema):
         try:
             reply = client.chat.completions.create(
-                model=model, messages=MESSAGES, max_tokens=400, temperature=1.5, extra_body={"structured_outputs": {"json": schema}}
+                model=model, messages=MESSAGES, max_tokens=400, temperature=1.5, seed=seed, extra_body={"structured_outputs": {"json": schema}}
             )
         except openai.BadRequestError:
             return "refused"
@@ -165,7 +165,7 @@ def test_random_schemas(server, client, model):
         return "valid"
 
     with ThreadPoolExecutor(16) as pool:
-        outcomes = list(pool.map(outcome, schemas))
+        outcomes = list(pool.map(outcome, range(len(schemas)), schemas))
     counts = {key: outcomes.count(key) for key in ("valid", "refused", "length")}
     print(counts)
     wrong = [o for o in outcomes if o not in counts]

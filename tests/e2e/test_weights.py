@@ -16,8 +16,9 @@ from conftest import PATIENCE, eventually, http_client, metric, serve
 from test_engine_process import engines
 
 DEMO = pathlib.Path(__file__).parents[2] / "models/demo"
-FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--max-model-len=1024"]
+FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--max-model-len=2048"]
 PROMPT = "The rain came down on the old town, and the river rose. " * 8
+LONG = 1600  # tokens of a stream that does not end before a request to pause arrives
 
 
 def other_weights(folder, changed="model.layers.0.mlp.down_proj.weight"):
@@ -93,7 +94,7 @@ def test_streams_go_on_with_the_weights_that_are_there(answers, trained):
     def read(base):
         ids = []
         body = {"return_token_ids": True, "ignore_eos": True}
-        for chunk in client(base).completions.create(model="demo", prompt=PROMPT, max_tokens=600, temperature=0, stream=True, extra_body=body):
+        for chunk in client(base).completions.create(model="demo", prompt=PROMPT, max_tokens=LONG, temperature=0, stream=True, extra_body=body):
             begun.set()
             ids += chunk.choices[0].token_ids
         return ids
@@ -108,10 +109,10 @@ def test_streams_go_on_with_the_weights_that_are_there(answers, trained):
         assert not stream.done()
         assert http_client.post(base + "/resume").status_code == 200
         ids = stream.result(timeout=PATIENCE)
-        assert len(ids) == 600
+        assert len(ids) == LONG
         same = next(i for i, (a, b) in enumerate(zip(ids, whole)) if a != b)
         prompt = http_client.post(base + "/tokenize", json={"prompt": PROMPT}).json()["tokens"]
-        on = http_client.post(base + "/v1/completions", json={"prompt": prompt + ids[:same], "max_tokens": 600 - same, "temperature": 0,
+        on = http_client.post(base + "/v1/completions", json={"prompt": prompt + ids[:same], "max_tokens": LONG - same, "temperature": 0,
                                                               "return_token_ids": True, "ignore_eos": True}).json()
         assert 0 < same and on["choices"][0]["token_ids"] == ids[same:]
 
@@ -237,7 +238,7 @@ def test_a_trainer_sends_tensors(answers, trained, tmp_path):
 
 def test_tokens_name_the_weights_that_made_them(trained):
     """A stream that is held while the weights change reports both versions, and has tokens of both."""
-    body = {"token_ids": [5, 6, 7], "stream": True, "sampling_params": {"max_tokens": 600, "temperature": 0, "ignore_eos": True}}
+    body = {"token_ids": [5, 6, 7], "stream": True, "sampling_params": {"max_tokens": LONG, "temperature": 0, "ignore_eos": True}}
     with serve(f"--model={DEMO}", *FLAGS) as base:
         ids, spans, paused = [], None, False
         with http_client.stream("POST", base + "/inference/v1/generate", json=body) as stream:
@@ -255,15 +256,20 @@ def test_tokens_name_the_weights_that_made_them(trained):
                     send(base, "finish_weight_update", json={"weight_version": "2"})
                     send(base, "resume")
         assert [span["version"] for span in spans] == ["default", "2"]
-        assert spans[0]["start"] == 0 and spans[0]["end"] == spans[1]["start"] and spans[1]["end"] == len(ids) == 600
+        assert spans[0]["start"] == 0 and spans[0]["end"] == spans[1]["start"] and spans[1]["end"] == len(ids) == LONG
         # The later tokens continue the earlier ones with the new weights.
         first = spans[1]["start"]
         again = send(base, "inference/v1/generate", json={"token_ids": [5, 6, 7, *ids[:first]],
-                                                         "sampling_params": {"max_tokens": 600 - first, "temperature": 0, "ignore_eos": True}})
+                                                         "sampling_params": {"max_tokens": LONG - first, "temperature": 0, "ignore_eos": True}})
         assert again["choices"][0]["token_ids"] == ids[first:]
 
 
+def left_in_memory():
+    return set(pathlib.Path("/dev/shm").glob("octavo-weights-*"))
+
+
 def test_tensors_of_another_shape_change_nothing(answers, trained):
+    before = left_in_memory()
     data = one_tensor(trained)
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8 : 8 + size])
@@ -279,4 +285,4 @@ def test_tensors_of_another_shape_change_nothing(answers, trained):
         send_bytes(base, data)
         send(base, "finish_weight_update")
         assert ask(base) == answers[1]
-    assert not list(pathlib.Path("/dev/shm").glob("octavo-weights-*"))
+    assert left_in_memory() <= before

@@ -32,8 +32,14 @@ SpeculativeOptions with_draft(const std::string& model, bool drawn = true) {
   return {.method = DraftModelOptions{.model = model, .drawn = drawn}, .num_speculative_tokens = 4};
 }
 
+// Returns the counters with the last step. The engine updates them after it has delivered the last output.
+DraftStats drafts_of(Engine& engine) {
+  EXPECT_TRUE(eventually([&] { return engine.own_stats().requests.unfinished == 0; }));
+  return engine.own_stats().drafts;
+}
+
 std::int64_t accepted(Engine& engine) {
-  const auto by_position = engine.own_stats().drafts.accepted;
+  const auto by_position = drafts_of(engine).accepted;
   return std::accumulate(by_position.begin(), by_position.end(), std::int64_t{0});
 }
 
@@ -266,7 +272,7 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
     const auto engine = load_engine(options).value();
     answers_of(*engine, kDraftRequests);
     counts.push_back(accepted(*engine));
-    counts.push_back(engine->own_stats().drafts.tokens);
+    counts.push_back(drafts_of(*engine).tokens);
   }
   EXPECT_GT(counts[0], 0);
   EXPECT_EQ(counts[0], counts[2]);
@@ -286,7 +292,7 @@ TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
     options.device.enforce_eager = eager;
     const auto engine = load_engine(options).value();
     answers_of(*engine, 3);
-    return std::pair(accepted(*engine), engine->own_stats().drafts.tokens);
+    return std::pair(accepted(*engine), drafts_of(*engine).tokens);
   };
   const auto on_cpu = counts("cpu", false);
   EXPECT_GT(on_cpu.first, 0);

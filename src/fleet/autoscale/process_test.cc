@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/testing/scratch_directory.h"
+#include "dist/tcp_socket.h"
 #include "http/server.h"
 
 namespace octavo::fleet {
@@ -25,7 +26,8 @@ std::unique_ptr<http::Server> server_at(int port) {
 
 struct Started {
   ScratchDirectory folder;
-  const int first_port = server_at(0)->port();  // free, because this server has ended
+  const std::pair<Socket, int> reserved = reserve_port().value();
+  const int first_port = reserved.second;  // no other program gets it
 
   ProcessOptions options(std::string_view then) const {
     return {.command = fmt::format("sh -c 'echo {{port}} >> {}; {}'", (folder / "log").string(), then),

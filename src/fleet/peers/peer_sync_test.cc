@@ -9,23 +9,22 @@
 #include <zmq.hpp>
 
 #include "base/testing/eventually.h"
+#include "dist/tcp_socket.h"
 
 namespace octavo::fleet {
 namespace {
 
-std::string free_port() {
-  zmq::context_t context(1);
-  zmq::socket_t socket(context, zmq::socket_type::pub);
-  socket.bind("tcp://127.0.0.1:*");
-  const std::string endpoint = socket.get(zmq::sockopt::last_endpoint);
-  return endpoint.substr(endpoint.rfind(':') + 1);
-}
+// A port of 127.0.0.1 that no other program gets.
+struct Port {
+  const std::pair<Socket, int> reserved = reserve_port().value();
+  std::string address() const { return "127.0.0.1:" + std::to_string(reserved.second); }
+};
 
 // A stand-in for a router: stores the loads that its PeerSync sends and receives.
 class Book {
  public:
-  Book(const std::string& port, std::vector<std::string> peers) {
-    sync_ = PeerSync::start({.endpoint = "tcp://127.0.0.1:" + port, .peers = std::move(peers)},
+  Book(const Port& port, std::vector<std::string> peers) {
+    sync_ = PeerSync::start({.endpoint = "tcp://" + port.address(), .peers = std::move(peers)},
                             {.changed_loads =
                                  [this](bool all) {
                                    const std::lock_guard lock(mutex_);
@@ -90,9 +89,9 @@ class Book {
 };
 
 TEST(PeerSync, EachHearsWhatTheOthersHaveInFlight) {
-  const std::vector<std::string> ports{free_port(), free_port(), free_port()};
+  const Port ports[3];
   std::vector<std::string> all;
-  for (const std::string& port : ports) all.push_back("127.0.0.1:" + port);
+  for (const Port& port : ports) all.push_back(port.address());
   // `all` includes a router's own address, and a router ignores its own messages
   Book a(ports[0], all), b(ports[1], all);
   auto c = std::make_unique<Book>(ports[2], all);
@@ -108,10 +107,10 @@ TEST(PeerSync, EachHearsWhatTheOthersHaveInFlight) {
 }
 
 TEST(PeerSync, OneThatComesLaterIsToldEverything) {
-  const std::string first = free_port(), second = free_port();
-  Book a(first, {"127.0.0.1:" + second});
+  const Port first, second;
+  Book a(first, {second.address()});
   a.has("w", {.requests = 3});
-  Book b(second, {"127.0.0.1:" + first});
+  Book b(second, {first.address()});
   EXPECT_TRUE(eventually([&] { return b.requests("w") == 3; }));
 }
 
@@ -121,7 +120,8 @@ TEST(PeerSync, WhatIsNoMessageIsCounted) {
   stranger.set(zmq::sockopt::linger, 0);
   stranger.bind("tcp://127.0.0.1:*");
   const std::string endpoint = stranger.get(zmq::sockopt::last_endpoint);
-  Book book(free_port(), {endpoint.substr(6)});
+  const Port port;
+  Book book(port, {endpoint.substr(6)});
   EXPECT_TRUE(eventually([&] {
     stranger.send(zmq::str_buffer("what is this?"));
     return book.malformed() > 0;

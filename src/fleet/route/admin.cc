@@ -173,16 +173,21 @@ Response metrics(const RouteContext& context) {
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
-// The router is healthy if it would send a request to some worker. If all circuit breakers are open, it still
-// sends requests to one of these workers. For /readiness, a router with a queue is always ready: a fleet may
-// be scaled to zero, and the waiting request makes an autoscaler start a worker.
+// The router is healthy if its workers can answer a request. A prefill worker alone cannot, and with
+// --enforce-disagg the other workers cannot without one. If all circuit breakers are open, the router still
+// sends requests. For /readiness, a router with a queue is always ready: a fleet may be scaled to zero, and
+// the waiting request makes an autoscaler start a worker.
 Response health(const RouteContext& context, bool readiness) {
   const auto view = context.balancer.fleet().view();
   const auto healthy = std::ranges::count_if(view->members, available);
-  const bool has_workers = std::ranges::any_of(view->members, [](const Member& member) {
-    return available(member) || member.state.availability == Availability::broken;
-  });
-  const bool ready = has_workers || (readiness && context.queue);
+  const auto has_worker = [&](bool prefills) {
+    return std::ranges::any_of(view->members, [&](const Member& member) {
+      return (member.endpoint->role == Role::prefill) == prefills &&
+             (available(member) || member.state.availability == Availability::broken);
+    });
+  };
+  const bool answers = has_worker(false) && (!context.options.pd.enforced || has_worker(true));
+  const bool ready = answers || (readiness && context.queue);
   Response response = json_response({{"status", ready ? "ready" : "not ready"},
                                      {"healthy_workers", healthy},
                                      {"total_workers", view->members.size()}},

@@ -218,6 +218,25 @@ TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
   EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"refused\"} 3\n"));
 }
 
+TEST_F(RouterTest, ARouterIsReadyWithTheWorkersThatAnAnswerNeeds) {
+  Replica replica("a");
+  const std::string missing = "http://127.0.0.1:1";
+  const auto status_with = [&](std::string prefill, std::string decode, bool enforced) {
+    RouterOptions options{.pd = {.enabled = true,
+                                 .prefill_urls = {std::move(prefill)},
+                                 .decode_urls = {std::move(decode)},
+                                 .enforced = enforced},
+                          .policy = "random"};
+    router_ = *Router::start(options);
+    wait([&] { return get("/readiness").body.contains(R"("healthy_workers":1)"); });
+    EXPECT_EQ(get("/health").status, get("/readiness").status);
+    return get("/readiness").status;
+  };
+  EXPECT_EQ(status_with(replica.url(), missing, false), 503);
+  EXPECT_EQ(status_with(missing, replica.url(), false), 200);
+  EXPECT_EQ(status_with(missing, replica.url(), true), 503);
+}
+
 TEST_F(RouterTest, ARefusalOfAPrefillWorkerIsNotTheDecodeWorkersAnswer) {
   std::atomic<int> requested = 0;
   const auto refuse_first = [&](auto e) {
@@ -277,9 +296,10 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
   start({.pd = {.enabled = true,
                 .prefill_urls = {mute.url()},
                 .decode_urls = {decode.url()},
-                .prefill_timeout_ms = 50},
+                .prefill_timeout_ms = 200},
          .health = {.breaker = {.failure_threshold = 2}}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  wait([&] { return mute.requests >= 2; });  // a request may reach the worker after its timeout
   EXPECT_EQ(mute.requests, 2);
 }
 

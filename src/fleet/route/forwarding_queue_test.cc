@@ -37,7 +37,7 @@ TEST_F(QueueTest, RequestsWaitUntilAWorkerIsBack) {
   EXPECT_NE(refused.body.find("no replica is available, and the queue is full (--queue-size 1)"),
             std::string::npos)
       << refused.body;
-  a.start(a.port());
+  a.start();
   EXPECT_EQ(answer.get().status, 200);
 }
 
@@ -51,7 +51,7 @@ TEST_F(QueueTest, RequestsThatReachNoWorkerWait) {
     return get("/metrics").body.find("smg_worker_errors_total{worker=\"" + a.url() + "\"} ") !=
            std::string::npos;
   });
-  a.start(a.port());
+  a.start();
   EXPECT_EQ(answer.get().status, 200);
 }
 
@@ -74,7 +74,7 @@ TEST_F(QueueTest, AWaitingRequestEndsAtItsOwnDeadline) {
   lose(a);
   const http::Response refused = post(R"({"timeout": 1.3})");
   EXPECT_NE(refused.body.find("timeout: the time limit of 1.3 s is over"), std::string::npos) << refused.body;
-  EXPECT_FALSE(waits()) << "it has left the queue";
+  wait([&] { return !waits(); });  // it leaves the queue
 }
 
 TEST_F(QueueTest, ARouterWithoutWorkersKeepsRequestsOfAnotherRouter) {

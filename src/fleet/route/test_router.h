@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "dist/tcp_socket.h"
 #include "fleet/route/admin.h"
 #include "fleet/route/router.h"
 #include "http/client.h"
@@ -26,17 +27,15 @@ class Replica {
 
   explicit Replica(std::string name, Behaviour behaviour = {})
       : name_(std::move(name)), behaviour_(std::move(behaviour)) {
-    start(0);
+    start();
   }
-  void start(std::uint16_t port) {
-    server_ = *http::Server::start({.port = port},
+  void start() {
+    server_ = *http::Server::start({.port = static_cast<std::uint16_t>(port_.second)},
                                    [this](std::shared_ptr<http::Exchange> e) { handle(std::move(e)); });
-    port_ = server_->port();
   }
   void stop() { server_.reset(); }
 
-  std::uint16_t port() const { return port_; }
-  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
+  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_.second); }
   std::atomic<int> requests = 0;
   std::atomic<int> pages = 0;
   std::atomic<int> waiting = 3;     // value in the metrics page
@@ -105,7 +104,7 @@ class Replica {
 
   std::string name_;
   Behaviour behaviour_;
-  std::uint16_t port_ = 0;
+  const std::pair<Socket, int> port_ = reserve_port().value();  // no other program gets it after stop()
   std::unique_ptr<http::Server> server_;
 };
 

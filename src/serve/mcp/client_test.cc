@@ -101,11 +101,12 @@ TEST_F(McpClientTest, AnAnswerWithoutAResultIsAnError) {
 }
 
 TEST_F(McpClientTest, ErrorsNameTheServer) {
+  // before the first request, which may reach the server after its timeout
+  results_["tools/list"] = R"({"tools":[],"nextCursor":"again"})";
   const auto late = client(50).call("t", {});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::unavailable);
   EXPECT_THAT(late.error().message, HasSubstr("tools/call of the MCP server 127.0.0.1:"));
-  results_["tools/list"] = R"({"tools":[],"nextCursor":"again"})";
   EXPECT_THAT(client().list_tools().error().message, HasSubstr("more than 16 pages"));
 }
 
@@ -137,11 +138,11 @@ TEST_F(McpClientTest, TheServersOfAResponseShareALimitOfTime) {
   const auto late = client().call("t", {});  // The MCP server does not answer this method.
   ASSERT_FALSE(late);
   EXPECT_LT(budget_->us, 1'000);
-  const std::size_t before = requests_.size();
   const auto refused = client().call("t", {});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("so no more MCP tools run"));
-  EXPECT_EQ(requests_.size(), before);
+  server_.reset();  // the first request may reach the server after its timeout
+  EXPECT_LE(requests_.size(), 1U);
 }
 
 TEST(McpThreads, AServerDelaysNoOther) {
