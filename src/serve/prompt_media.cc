@@ -175,6 +175,12 @@ std::string_view name_of(MediaKind kind) {
   return kind == MediaKind::image ? "images" : kind == MediaKind::video ? "videos" : "sounds";
 }
 
+// Returns the text that is in the prompt for each token of an image, a video or a sound.
+std::string_view written_token(const Service& service, MediaKind kind) {
+  return kind == MediaKind::image ? std::string_view(service.options.media.images->token)
+                                  : token_of(service, kind);
+}
+
 Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt::Media> media,
                      std::span<const MediaKind> found) {
   for (const MediaKind kind : {MediaKind::image, MediaKind::video, MediaKind::sound}) {
@@ -296,23 +302,26 @@ Result<> place_media(const Service& service, std::span<const TokenId> ids, std::
   const auto id_of = [&](MediaKind kind) {
     return kind == MediaKind::sound ? service.engine_info.sound.token_id : kind == MediaKind::video ? rule.video_token_id : rule.token_id;
   };
-  auto part = parts.begin();
-  for (std::size_t i = 0; i < ids.size() && part != parts.end(); ++part) {
-    const MediaKind kind = kind_of(*part);
+  std::size_t i = 0;
+  for (MediaPart& part : parts) {
+    const MediaKind kind = kind_of(part);
     const TokenId placeholder = id_of(kind);
+    if (std::ranges::find(ids, placeholder) == ids.end())
+      return failure(
+          ErrorCode::internal,
+          "the tokenizer has no token \"{}\": the prompt lacks its id {}, which the model replaces "
+          "by {}; add the token to the tokenizer's files",
+          written_token(service, kind), placeholder, name_of(kind));
     while (i < ids.size() && ids[i] != placeholder) ++i;
-    part->first = static_cast<int>(i);
-    for (int k = 0; k < part->tokens; ++k, ++i) {
-      if (part->row_breaks && k > 0 && k % part->columns == 0) ++i;
+    part.first = static_cast<int>(i);
+    for (int k = 0; k < part.tokens; ++k, ++i) {
+      if (part.row_breaks && k > 0 && k % part.columns == 0) ++i;
       if (i >= ids.size() || ids[i] != placeholder)
         return invalid("messages", "the tokens of {} are not next to each other in the prompt",
                        kind == MediaKind::sound ? "a sound" : kind == MediaKind::video ? "a video" : "an image");
     }
   }
-  if (part == parts.end()) return {};
-  return failure(ErrorCode::internal,
-                 "the tokenizer splits \"{}\" into several tokens: id {} is not in the prompt",
-                 token_of(service, kind_of(*part)), id_of(kind_of(*part)));
+  return {};
 }
 
 }  // namespace octavo
