@@ -72,9 +72,10 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   TRY(const media::PartGrid grid, media::part_grid(image.width, image.height, config));
   const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
   const MediaPart::Tiles tiles = tiles_of(image, grid, config, rule);
-  const std::int64_t tokens = rule.tiled      ? tokens_of(tiles, rule)
-                              : rule.size > 0 ? rule.tokens
-                                              : std::int64_t{columns} * (grid.height / rule.unit);
+  const std::int64_t tokens = rule.tiled ? tokens_of(tiles, rule)
+                              : rule.size > 0
+                                  ? rule.tokens
+                                  : std::int64_t{columns} * (grid.height / rule.unit) + rule.marks;
   const auto* const split = std::get_if<media::SplitTileRule>(&config.rule);
   const std::int64_t all =
       split ? media::split_tile_tokens(grid, *split) : (rule.tiled ? 1 : grid.parts()) * tokens;
