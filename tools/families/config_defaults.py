@@ -63,6 +63,7 @@ CLASSES = {
     "ColPaliForRetrieval": None,
     "ColQwen3": ("qwen3", "Qwen3Config"),
     "ColQwen3_5": ("qwen3_5", "Qwen3_5TextConfig"),
+    "Cosmos3EdgeForConditionalGeneration": ("cosmos3_edge", "Cosmos3EdgeTextConfig"),
     "Cosmos3ForConditionalGeneration": ("qwen3_vl", "Qwen3VLTextConfig"),
     "Cosmos3OmniForConditionalGeneration": ("qwen3_vl", "Qwen3VLTextConfig"),
     "CwmForCausalLM": ("cwm", "CwmConfig"),

@@ -26,6 +26,7 @@
   X(cohere)                \
   X(cohere2_vision)        \
   X(colqwen)               \
+  X(cosmos3_edge)          \
   X(dbrx)                  \
   X(deepseek)              \
   X(deepseek_kin)          \
