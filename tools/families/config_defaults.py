@@ -159,6 +159,8 @@ CLASSES = {
     "JambaForSequenceClassification": ("jamba", "JambaConfig"),
     "JinaEmbeddingsV3Model": ("jina_embeddings_v3", "JinaEmbeddingsV3Config"),
     "JinaEmbeddingsV5Model": ("qwen3", "Qwen3Config"),
+    "KeyeForConditionalGeneration": ("qwen3", "Qwen3Config"),
+    "KeyeVL1_5ForConditionalGeneration": ("qwen3", "Qwen3Config"),
     "KimiK25ForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),
     "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig"),
     "KimiVLForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),
