@@ -38,6 +38,7 @@ CLASSES = {
     "BailingMoeV2ForCausalLM": ("llama", "LlamaConfig"),
     "BailingMoeV2_5ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
     "BailingMoeV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
+    "BailingMoeV3VLForConditionalGeneration": ("deepseek_v3", "DeepseekV3Config"),
     "BambaForCausalLM": ("bamba", "BambaConfig"),
     "BartForConditionalGeneration": ("bart", "BartConfig"),
     "BeamForCausalLM": None,
@@ -385,8 +386,9 @@ GIVEN = {**dict.fromkeys(("BeeForConditionalGeneration", "RForConditionalGenerat
          "TeleChat2ForCausalLM": {"hidden_act": "silu", "max_position_embeddings": 8192},
          "TeleFLMForCausalLM": {"input_mult": 1.0, "output_mult": 1.0, "mup_scale_factor": 1.0},
          "Lfm2BidirectionalModel": {"hidden_act": "silu"}, "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
-         "BailingMoeV3ForCausalLM": {"first_k_dense_replace": 1, "head_dim": 128, "layer_group_size": 8, "no_kda_lora": True, "num_nextn_predict_layers": 0,
-                                     "short_conv_kernel_size": 4},
+         **dict.fromkeys(("BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGeneration"), {
+             "first_k_dense_replace": 1, "head_dim": 128, "layer_group_size": 8, "no_kda_lora": True, "num_nextn_predict_layers": 0,
+             "short_conv_kernel_size": 4}),
          "EmbeddingGemma2Model": {"vocab_size_per_layer_input": 0}, "JinaEmbeddingsV5Model": {"is_decoder": True},
          # Nested configurations have the fields.
          **dict.fromkeys(("Alpamayo2Super", "Eagle2_5_VLForConditionalGeneration", "H2OVLChatModel", "Llama_Nemotron_Nano_VL", "NVLM_D", "NVLM_D_Model",

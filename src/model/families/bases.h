@@ -7,6 +7,7 @@
 
 namespace octavo {
 
+Result<ModelSpec> describe_bailing_v3(const Config& config);
 Result<ModelSpec> describe_cohere2(const Config& config);
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);

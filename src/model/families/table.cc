@@ -16,6 +16,7 @@
   X(apertus)               \
   X(bailing)               \
   X(bailing_v3)            \
+  X(bailing_v3_vl)         \
   X(bamba)                 \
   X(bart)                  \
   X(beam)                  \
