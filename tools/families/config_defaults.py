@@ -204,6 +204,7 @@ CLASSES = {
     "MiniMaxM1ForCausalLM": ("minimax", "MiniMaxConfig"),
     "MiniMaxM2ForCausalLM": ("minimax_m2", "MiniMaxM2Config"),
     "MiniMaxM3SparseForCausalLM": ("minimax_m3_vl", "MiniMaxM3VLTextConfig"),
+    "MiniMaxM3SparseForConditionalGeneration": ("minimax_m3_vl", "MiniMaxM3VLTextConfig"),
     "MiniMaxText01ForCausalLM": ("minimax", "MiniMaxConfig"),
     "Ministral3ForCausalLM": ("ministral3", "Ministral3Config"),
     "MinistralForCausalLM": ("ministral", "MinistralConfig"),
@@ -353,7 +354,8 @@ GIVEN = {**dict.fromkeys(("BeeForConditionalGeneration", "RForConditionalGenerat
          **dict.fromkeys(("SarvamMLAForCausalLM", "SarvamMoEForCausalLM", "Param2MoEForCausalLM"), {
              "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": True, "num_shared_experts": 1, "score_function": "sigmoid"}),
          "PanguUltraMoEForCausalLM": {"n_group": 1, "topk_group": 1, "rope_theta": 10000.0},
-         "LagunaForCausalLM": {"first_k_dense_replace": 1}, "MiniMaxM3SparseForCausalLM": {"partial_rotary_factor": 0.5},
+         "LagunaForCausalLM": {"first_k_dense_replace": 1},
+         **dict.fromkeys(("MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"), {"partial_rotary_factor": 0.5}),
          "AliceAIForCausalLM": {"block_attn_res_block_size": 4, "linear_num_key_heads": 32},
          "HrmTextForCausalLM": {  # of transformers
              "H_cycles": 2, "L_cycles": 3, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1536, "initializer_range": 0.02, "intermediate_size": 4096,

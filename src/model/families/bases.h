@@ -27,6 +27,7 @@ Result<ModelSpec> describe_internlm2(const Config& config);
 Result<ModelSpec> describe_lfm2(const Config& config);
 Result<ModelSpec> describe_llama(const Config& config);
 Result<ModelSpec> describe_llama4(const Config& config);
+Result<ModelSpec> describe_minimax_m3(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
 Result<ModelSpec> describe_mistral3_text(const Config& config);
 Result<ModelSpec> describe_mistral4(const Config& config);

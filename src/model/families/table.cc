@@ -66,6 +66,7 @@
   X(mamba)                 \
   X(mimo_v2)               \
   X(minimax)               \
+  X(minimax_m3_vl)         \
   X(mistral)               \
   X(modernbert)            \
   X(mpt)                   \
