@@ -243,6 +243,9 @@ CLASSES = {
     "OlmoHybridForCausalLM": ("olmo_hybrid", "OlmoHybridConfig"),
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig"),
     "OrionForCausalLM": ("llama", "LlamaConfig"),
+    "Ovis2_5": None,
+    "Ovis2_6ForCausalLM": None,
+    "Ovis2_6_MoeForCausalLM": None,
     "PaliGemmaForConditionalGeneration": ("gemma", "GemmaConfig"),
     "PanguEmbeddedForCausalLM": ("llama", "LlamaConfig"),
     "PaddleOCRVLForConditionalGeneration": ("paddleocr_vl", "PaddleOCRTextConfig"),
@@ -395,7 +398,7 @@ GIVEN = {**dict.fromkeys(("BeeForConditionalGeneration", "RForConditionalGenerat
          # Nested configurations have the fields.
          **dict.fromkeys(("Alpamayo2Super", "Eagle2_5_VLForConditionalGeneration", "H2OVLChatModel", "Llama_Nemotron_Nano_VL", "NVLM_D", "NVLM_D_Model",
                           "NemotronH_Nano_Omni_Reasoning_V3", "NemotronH_Nano_VL_V2", "NemotronH_Omni_Reasoning_V3", "NemotronH_Super_Omni_Reasoning_V3",
-                          "PixtralForConditionalGeneration"), {}),
+                          "Ovis2_5", "Ovis2_6ForCausalLM", "Ovis2_6_MoeForCausalLM", "PixtralForConditionalGeneration"), {}),
          **dict.fromkeys(("LlamaNemotronVLForSequenceClassification", "LlamaNemotronVLModel"), {"llm_config": {"pooling": "avg"}}),
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 

@@ -151,7 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "opencua", "qwen2_5_omni", "qwen3_omni", "cosmos3", "paligemma", "paligemma2", "lfm2_vl",
                     "phi4_reasoning_vision", "llava_onevision-r4b", "llava_onevision-bee", "kimi_k25",
                     "kimi_vl", "nemotron_omni", "nemotron_nano_vl", "llama_nemotron_vl", "nvlm_d", "eagle2_5",
-                    "alpamayo2", "pixtral_own", "llama4", "phi3_vision"),
+                    "alpamayo2", "pixtral_own", "llama4", "phi3_vision", "cosmos3_edge", "minimax_m3_vl",
+                    "bailing_v3_vl", "ovis2_5", "keye", "keye1_5"),
     image_test_name);
 
 }  // namespace

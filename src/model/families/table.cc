@@ -77,6 +77,7 @@
   X(nomic_bert)            \
   X(olmo)                  \
   X(opt)                   \
+  X(ovis)                  \
   X(paddleocr_vl)          \
   X(paligemma)             \
   X(phi)                   \
