@@ -159,9 +159,24 @@ def make_ling(base, directory, case):
     return images, Filler(images, tokenizer, "<|image_pad|>", replaced=("<|vision_end|>", "<|vision_end|>\n"))
 
 
+def single_experts(tensors):
+    """Returns the tensors with a matrix per expert."""
+    single = {}
+    for name, tensor in tensors.items():
+        before = name.removesuffix("gate_up_proj").removesuffix("down_proj")
+        if not before.endswith(".experts."):
+            single[name] = tensor
+        elif name.endswith("down_proj"):
+            single |= {f"{before}{i}.down_proj.weight": matrix.clone() for i, matrix in enumerate(tensor)}
+        else:
+            for i, halves in enumerate(matrix.chunk(2) for matrix in tensor):
+                single |= {f"{before}{i}.{part}_proj.weight": half.clone() for part, half in zip(("gate", "up"), halves)}
+    return single
+
+
 def publish_ling(directory):
     path = os.path.join(directory, "model.safetensors")
-    tensors = load_file(path)
+    tensors = single_experts(load_file(path))
     text = {name: tensor for name, tensor in tensors.items() if not name.startswith(("model.visual.", "model.linear_proj."))}
     save_file({name: tensor for name, tensor in tensors.items() if name not in text} | make_model_goldens.bailing_v3_tensors(text), path, metadata={"format": "pt"})
 
