@@ -56,12 +56,12 @@ TEST_F(ImagesTest, OfDocumentsAreEmbeddedForScores) {
       post("/score", body({"x", json::object{{"content", {image("data:image/png;base64,TWFu")}}}}));
   EXPECT_EQ(broken.status, 400);
   EXPECT_THAT(broken.body, HasSubstr("documents[1].content[0].image_url"));
-  serve_images(true, 60, Task::embed);
+  serve_images(true, 30, Task::embed);
   EXPECT_THAT(post("/score", body(picture)).body, HasSubstr("documents.content[0].image_url"));
 }
 
 TEST_F(ImagesTest, OfBothAreInThePromptOfAPair) {
-  serve_images(true, 800, Task::classify);
+  serve_images(false, 800, Task::classify);
   const json::object picture{{"content", {image(url_of("rgb.png"))}}};
   json::object body{{"query", {{"content", {image(url_of("rgb.png")), text("Waves")}}}},
                     {"documents", {"Cats", picture}},
