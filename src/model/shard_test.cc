@@ -274,7 +274,8 @@ class ShardAdapter : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
   Golden golden = golden::read(GetParam(), "tests/data/adapters");
-  const std::string adapter = std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  const std::string adapter =
+      std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
   const std::vector<int> whole{static_cast<int>(golden.ids.size())};
   const auto run = [&](const RankLayout& layout, const std::vector<int>& chunks) {
     return run_on({.layout = layout, .adapter = adapter}, golden, ModelDType::float32, chunks);

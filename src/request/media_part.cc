@@ -114,7 +114,8 @@ std::size_t bytes_of(const MediaPart& image, const EngineInfo::ImageRule& rule) 
   if (rule.tiled)
     return square(rule.size) * static_cast<std::size_t>(image.tiles.tiles() - (rule.whole_last > 0 ? 1 : 0));
   if (rule.size > 0) return square(rule.size);
-  return square(rule.unit) * static_cast<std::size_t>(image.tokens) * static_cast<std::size_t>(std::max(1, image.frames));
+  return square(rule.unit) * static_cast<std::size_t>(image.tokens) *
+         static_cast<std::size_t>(std::max(1, image.frames));
 }
 
 Result<> check_image(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
