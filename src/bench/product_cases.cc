@@ -25,11 +25,13 @@ constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"int4 128", Encoding::int4, DType::u8, 128},
                                       {"int4 32", Encoding::int4, DType::u8, 32},
                                       {"mxfp4", Encoding::mxfp4, DType::u8, 32},
+                                      {"nvfp4", Encoding::mxfp4, DType::u8, 16},
                                       {"fp8 128", Encoding::fp8, DType::f8_e4m3, 128},
                                       {"Q8_0", Encoding::q8_0},
                                       {"Q4_0", Encoding::q4_0},
                                       {"Q4_K", Encoding::q4_k},
-                                      {"Q6_K", Encoding::q6_k}};
+                                      {"Q6_K", Encoding::q6_k},
+                                      {"Q1_0", Encoding::q1_0}};
 
 Arithmetic arithmetic_of(const ProductFormat& format) {
   if (format.encoding != Encoding::plain && format.encoding != Encoding::fp8) return Arithmetic::int8;

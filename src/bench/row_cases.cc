@@ -94,6 +94,8 @@ Result<> copy_cases(const Rows& r) {
     ops.clamp(stream,
               {.x = r.rows(r.narrow), .least = r.weights(), .most = r.weights(), .y = r.rows(r.wide)});
   });
+  r.run("softmax", "bf16", dim, 1,
+        [&] { ops.softmax(stream, {.x = r.rows(r.narrow), .y = r.rows(r.wide)}); });
   // All tokens belong to one sequence.
   TRY(const Buffer segment,
       on_device(r.backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(r.n)}));

@@ -340,6 +340,25 @@ TEST_P(Operators, Clamp) {
   }
 }
 
+TEST_P(Operators, SoftmaxFillsTheRestWithZeros) {
+  TestRandom random(11);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t n = random.integer(1, 30), dim = random.pick({1, 7, 64, 1000, 3000});
+    const std::int64_t width = dim + random.pick({0, 4, 1100});
+    const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
+    const TestTensor x = random.tensor(type, {n, dim}, -30, 30);
+    const auto run = [&](Backend& backend) {
+      TestTensor y = random.tensor(type, {n, width});
+      OnDevice on(backend);
+      backend.ops.softmax(*backend.stream, {.x = on(x.view()), .y = on(y.view())});
+      on.fetch();
+      return y;
+    };
+    ASSERT_LE(difference(run(*tested), run(reference), 5e-6, 1.01 * last_digit(type) + 1e-6), 1)
+        << dim << " " << name(type);
+  }
+}
+
 TEST_P(Operators, AddRows) {
   TestRandom random(8);
   for (int round = 0; round < 40; ++round) {

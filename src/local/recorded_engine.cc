@@ -10,6 +10,7 @@
 #include "local/version.h"
 #include "model/fingerprint.h"
 #include "tensor/mapped_file.h"
+#include "weights/gguf.h"
 
 namespace octavo {
 namespace {
@@ -29,10 +30,11 @@ Result<std::string> hash_of_files(const std::vector<fs::path>& files) {
 }
 
 // Returns "" if a file cannot be read; the engine reports that error.
-std::string adapter_hash(const std::string& folder) {
+std::string adapter_hash(const std::string& path) {
   std::vector<fs::path> files;
+  if (is_gguf(path)) files.emplace_back(path);
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
     if (const fs::path extension = entry.path().extension(); extension == ".safetensors" ||
                                                              extension == ".bin" ||
                                                              entry.path().filename() == "adapter_config.json")

@@ -10,38 +10,15 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
-#include "model/adapter_config.h"
+#include "model/adapter_file.h"
 #include "model/network.h"
-#include "tensor/mapped_file.h"
-#include "weights/safetensors.h"
-#include "weights/torch_file.h"
+#include "weights/gguf.h"
 
 namespace octavo {
 namespace {
 
-// Like PEFT, the reader takes the first file that exists.
-constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
 // PEFT adds this prefix to module names. Some adapters lack it.
 constexpr std::string_view kRoot = "base_model.model.";
-
-struct TensorFile {
-  std::string_view name;  // one of kFiles
-  MappedFile file;
-  std::vector<StoredTensor> tensors;  // ascending by name
-};
-
-Result<TensorFile> open_tensors(const std::string& directory) {
-  for (const std::string_view name : kFiles) {
-    const std::string path = fmt::format("{}/{}", directory, name);
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
-    TRY(MappedFile file, MappedFile::open(path));
-    TRY(std::vector<StoredTensor> tensors, name.ends_with(".bin") ? parse_torch_file(file.bytes(), name)
-                                                                  : parse_safetensors(file.bytes(), name));
-    return TensorFile{name, std::move(file), std::move(tensors)};
-  }
-  return failure(ErrorCode::not_found, "{} does not contain {}", directory, fmt::join(kFiles, " or "));
-}
 
 std::string text_of(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -56,7 +33,10 @@ struct Suffix {
 constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false},
                                 {".lora_B.weight", ".lora_A.weight", false, false},
                                 {".lora_embedding_A", ".lora_embedding_B", true, true},
-                                {".lora_embedding_B", ".lora_embedding_A", false, true}};
+                                {".lora_embedding_B", ".lora_embedding_A", false, true},
+                                // GGUF files
+                                {".weight.lora_a", ".weight.lora_b", true, false},
+                                {".weight.lora_b", ".weight.lora_a", false, false}};
 // If an adapter changes the embedding or the output matrix, PEFT also stores the base model's matrix in the
 // file. It is not needed.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
@@ -110,6 +90,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       format_(format),
       max_rank_(max_rank),
       experts_(experts),
+      gguf_(spec.names.gguf),
       tied_(spec.logits.tied),
       embed_scale_(spec.embedding.scale) {
   const RowRange tokens{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)};
@@ -321,14 +302,21 @@ Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::strin
   return {};
 }
 
-Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
-  TRY(const AdapterConfig config, load_adapter_config(directory));
-  if (const int rank = config.rank_max(); rank > max_rank_)
+Result<AdapterFile> AdapterReader::read(const std::string& path) const {
+  if (gguf_ && !is_gguf(path))
+    return failure(ErrorCode::unsupported,
+                   "{} is not a GGUF file, but the base model is: convert the adapter with llama.cpp's "
+                   "convert_lora_to_gguf.py, or serve the model's folder",
+                   path);
+  if (!gguf_ && is_gguf(path))
+    return failure(ErrorCode::unsupported,
+                   "{} is a GGUF file, but the base model is a folder: give the adapter's folder", path);
+  TRY(const StoredAdapter stored, open_adapter(path));
+  if (const int rank = stored.config.rank_max(); rank > max_rank_)
     return invalid("max_lora_rank",
                    "the adapter's r is {}, but the server accepts at most {}: increase --max-lora-rank", rank,
                    max_rank_);
-  TRY(const TensorFile stored, open_tensors(directory));
-  auto adapter = read_tensors(directory, config, stored.tensors);
+  auto adapter = read_tensors(path, stored.config, stored.tensors);
   if (!adapter) {
     adapter.error().message.insert(0, fmt::format("{}: ", stored.name));
     return adapter;

@@ -59,7 +59,8 @@ using Adapter = std::vector<AdapterChange>;
 
 struct AdapterConfig;
 
-// Reads adapters in PEFT's format: adapter_config.json and adapter_model.safetensors or adapter_model.bin.
+// Reads adapters in PEFT's format: adapter_config.json and adapter_model.safetensors or adapter_model.bin. If
+// the base model is a GGUF file, adapters are GGUF files.
 class AdapterReader {
  public:
   // Prepares to read adapters for all pipeline stages of the network. `format` is the format of activations.
@@ -70,7 +71,7 @@ class AdapterReader {
   // error if a file is missing or damaged, if the rank exceeds max_rank, or if a number is NaN or infinite.
   // Also returns an error if a tensor has another shape than the network requires, or belongs to no linear
   // layer, embedding or output matrix of this network.
-  Result<AdapterFile> read(const std::string& directory) const;
+  Result<AdapterFile> read(const std::string& path) const;
 
   // Copies the change to the backend's memory. A rank copies only its part, and nothing for layers of other
   // stages. No other thread may use the backend during the call.
@@ -137,6 +138,7 @@ class AdapterReader {
   DType format_;
   int max_rank_;
   bool experts_;
+  bool gguf_;
   bool tied_;  // embedding and output matrix are the same matrix
   float embed_scale_;
 };

@@ -27,8 +27,7 @@ constexpr const char* kAdapters = "tests/data/adapters";
 constexpr int kMaxRank = 8;
 
 std::unique_ptr<Model> load_base(const std::string& name, Backend& backend) {
-  return Model::load(std::string(golden::kModels) + "/" + name, backend,
-                     {.dtype = ModelDType::float32, .threads = 2})
+  return Model::load(golden::adapter_case(name).base, backend, {.dtype = ModelDType::float32, .threads = 2})
       .value();
 }
 
@@ -53,7 +52,7 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
     const auto model = load_base(GetParam(), backend);
     const AdapterReader reader(model->spec, model->activation, kMaxRank,
                                backend.device->shares_host_memory());
-    const auto file = reader.read(golden.directory);
+    const auto file = reader.read(golden::adapter_case(golden.name).adapter);
     if (!file && !backend.device->shares_host_memory()) {
       EXPECT_THAT(file.error().message, HasSubstr("adapters of single experts work only on CPUs"));
       continue;
@@ -392,6 +391,20 @@ TEST_F(AdapterErrors, NotANumber) {
   bytes.replace(bytes.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));
   directory_.write("adapter_model.safetensors", bytes);
   EXPECT_THAT(error(), HasSubstr("NaN"));
+}
+
+TEST(GgufAdapter, BaseModelAndAdapterHaveOneFormat) {
+  Backend backend = make_reference_backend();
+  const golden::AdapterCase files = golden::adapter_case("llama-gguf"),
+                            folders = golden::adapter_case("llama-f32");
+  const auto of_file = load_base("llama-gguf", backend), of_folder = load_base("llama-f32", backend);
+  const AdapterReader files_reader(of_file->spec, of_file->activation, kMaxRank, true);
+  const AdapterReader folders_reader(of_folder->spec, of_folder->activation, kMaxRank, true);
+  EXPECT_THAT(files_reader.read(folders.adapter).error().message,
+              HasSubstr("is not a GGUF file, but the base model is"));
+  EXPECT_THAT(folders_reader.read(files.adapter).error().message,
+              HasSubstr("is a GGUF file, but the base model is a folder"));
+  EXPECT_THAT(files_reader.read(files.base).error().message, HasSubstr("but must be \"adapter\""));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "model/any_size_processor.h"
 #include "model/internvl_chat_processor.h"
 #include "model/padded_size_processor.h"
 #include "model/params_file.h"
@@ -112,37 +113,6 @@ Result<> read_centred_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// min_pixels and max_pixels take precedence over `size`.
-Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
-  TRY(const int patch, config.integer("patch_size", {1, 1024}, 14));
-  TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
-  media::AnySizeRule rule{.unit = patch * merge, .pixels_min = 56 * 56, .pixels_max = 28 * 28 * 1280};
-  TRY_VOID(read_pixels(config, rule));
-  out.rule = rule;
-  return {};
-}
-
-// An image counts as temporal_patch_size equal frames.
-Result<> read_glm_size(const Config& config, media::ProcessorConfig& out) {
-  TRY_VOID(read_any_size(config, out));
-  auto& rule = std::get<media::AnySizeRule>(out.rule);
-  rule.pixels_min = 112 * 112;
-  rule.pixels_max = 28 * 28 * 15000;
-  rule.growth = media::AnySizeRule::Growth::both;
-  TRY(rule.weight, config.integer("temporal_patch_size", {1, 64}, 2));
-  rule.rounded_weight = rule.weight;
-  return read_pixels(config, rule);
-}
-
-Result<> read_paddle_size(const Config& config, media::ProcessorConfig& out) {
-  TRY_VOID(read_any_size(config, out));
-  auto& rule = std::get<media::AnySizeRule>(out.rule);
-  rule.pixels_min = 384 * 384;
-  rule.pixels_max = 1536 * 1536;
-  rule.growth = media::AnySizeRule::Growth::in_turn;
-  return read_pixels(config, rule);
-}
-
 Result<> read_patch_search(const Config& config, media::ProcessorConfig& out) {
   media::PatchSearchRule rule;
   TRY(rule.unit, config.integer("patch_size", {1, 1024}, 16));
@@ -214,6 +184,10 @@ const Kind kProcessors[] = {
       .after = "<|END_OF_IMG|>",
       .row_break = "<|IMG_LINE_BREAK|>"},
      {"max_patches"}},
+    {"Cosmos3EdgeImageProcessor",
+     read_edge_size,
+     {.filter = Filter::bicubic, .placeholder = "<|image_pad|>", .token = "<|image_pad|>"},
+     {"size", "min_pixels", "max_pixels"}},
     {"Gemma3ImageProcessor",
      read_stretched,
      {.filter = Filter::bilinear,
@@ -273,6 +247,16 @@ const Kind kProcessors[] = {
      read_onevision_tiles,
      {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
      {"image_grid_pinpoints"}},
+    {"MiniMaxM3VLImageProcessor",
+     read_m3_size,
+     {.filter = Filter::bicubic,
+      .mean = kClipMean,
+      .std = kClipStd,
+      .placeholder = "]<]image[>[",
+      .token = "]<]image[>[",
+      .before = "]<]start of image[>[",
+      .after = "]<]end of image[>["},
+     {"size", "min_pixels", "max_pixels"}},
     {"PaddleOCRVLImageProcessor",
      read_paddle_size,
      {.filter = Filter::bicubic,
@@ -326,13 +310,18 @@ struct Wording {
   std::string_view model_type;
   std::string_view token;  // placeholder and token of an image
   bool breaks = true;      // false: there are no texts before, between and after the rows of an image
+  // If not empty, the placeholder is the token between Qwen-VL's marks, and this text follows it.
+  std::string_view behind = {};
 };
 constexpr Wording kWordings[] = {
+    {"Keye", "<|image_pad|>"},
+    {"KeyeVL1_5", "<|image_pad|>"},
     {"dots_ocr", "<|imgpad|>"},
     {"lighton_ocr", "<|image_pad|>", false},
     {"opencua", "<|media_placeholder|>"},
     {"qwen2_5_omni", "<|IMAGE|>"},
     {"hyperclovax_vision_v2", "<|IMAGE_PAD|>"},
+    {.model_type = "bailing_moe_v3_vl", .token = "<|image_pad|>", .behind = "\n"},
     {"vlm", "<|IMAGE_PAD|>"},  // HyperCLOVA X SEED Think 32B as published
 };
 
@@ -350,20 +339,30 @@ Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) 
   if (found == std::end(kWordings)) return {};
   out.placeholder = out.token = found->token;
   if (!found->breaks) out.before = out.after = out.row_break = "";
+  if (found->behind.empty()) return {};
+  out.before = "<|vision_start|>";
+  out.after = "<|vision_end|>";
+  out.placeholder = out.before + out.token + out.after;
+  out.after += found->behind;
   return {};
 }
 
-// The configuration of Alpamayo 2 has limits of pixels, which replace those of the image processor.
-Result<> set_model_limits(const std::string& directory, media::AnySizeRule& rule) {
+// The configurations of some models replace settings of the image processor. That of Alpamayo 2 has limits of
+// pixels.
+Result<> set_model_sizes(const std::string& directory, const Config& processor, media::ProcessorConfig& out) {
   const auto config = Config::load(directory);
   if (!config) return {};
   TRY(const std::string type, type_of(*config));
-  return type == "alpamayo2_super" ? read_pixels(*config, rule) : Result<>();
+  if (type.starts_with("ovis2_")) return read_ovis_size(*config, processor, out);
+  auto* const size = std::get_if<media::AnySizeRule>(&out.rule);
+  return size != nullptr && type == "alpamayo2_super" ? read_pixels(*config, *size) : Result<>();
 }
 
-Result<const Kind*> kind_of(const Config& config) {
+// Keye's files have SigLIP's name for another processor.
+Result<const Kind*> kind_of(const Config& config, std::string_view model_type) {
   const bool kimi = config.has("media_proc_cfg");  // the file has no image_processor_type
-  TRY(const std::string name, config.text("image_processor_type", kimi ? "Kimi_K25ImageProcessor" : ""));
+  TRY(std::string name, config.text("image_processor_type", kimi ? "Kimi_K25ImageProcessor" : ""));
+  if (model_type.starts_with("Keye")) name = "PaddleOCRVLImageProcessor";
   for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
   return field_failure("image_processor_type", ErrorCode::unsupported,
@@ -418,13 +417,14 @@ Result<> set_video_sampling(const Config& config, const boost::json::object& ove
 
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides) {
+  std::string type;
   if (const auto model = Config::load(directory)) {
-    TRY(const std::string type, type_of(*model));
+    TRY(type, type_of(*model));
     if (in_mistral_format(directory)) return read_own_images(*model, overrides);
     if (has_chat_images(type)) return read_internvl_chat(directory, *model, type, overrides);
   }
   TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
-  TRY(const Kind* const kind, kind_of(config));
+  TRY(const Kind* const kind, kind_of(config, type));
   TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
     const bool wanted = step != "do_normalize" || kind->normalises;
@@ -436,7 +436,7 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
   media::ProcessorConfig out = kind->absent;
   TRY_VOID(set_wording(directory, out));
   TRY_VOID(kind->read(config, out));
-  if (auto* size = std::get_if<media::AnySizeRule>(&out.rule)) TRY_VOID(set_model_limits(directory, *size));
+  TRY_VOID(set_model_sizes(directory, config, out));
   TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));
   out.scale = static_cast<float>(scale);

@@ -28,6 +28,28 @@ TEST(ImageProcessor, ModelTypesChangeTheTexts) {
   EXPECT_EQ(lighton.row_break + lighton.after, "");
 }
 
+TEST(ImageProcessor, NewestModelsKeepAboutTheSizeOfImages) {
+  const auto rule_of = [](const char* model) {
+    return std::get<media::AnySizeRule>(processor_of(model).rule);
+  };
+  for (const char* model : {"cosmos3_edge", "keye", "minimax_m3_vl", "bailing_v3_vl", "ovis2_5"}) {
+    EXPECT_EQ(rule_of(model).unit, 12) << model;
+    EXPECT_EQ(rule_of(model).pixels_max, 12 * 12 * 20) << model;
+  }
+  EXPECT_EQ(rule_of("cosmos3_edge").growth, media::AnySizeRule::Growth::both);
+  const media::ProcessorConfig ovis = processor_of("ovis2_5"), ling = processor_of("bailing_v3_vl");
+  EXPECT_EQ(ovis.placeholder + ovis.token, "<image><|image_pad|>");
+  EXPECT_EQ(ling.placeholder, "<|vision_start|><|image_pad|><|vision_end|>");
+  EXPECT_EQ(ling.after, "<|vision_end|>\n");
+  EXPECT_EQ(processor_of("minimax_m3_vl").before, "]<]start of image[>[");
+  const ScratchDirectory folder;
+  folder.write("preprocessor_config.json",
+               R"({"image_processor_type": "MiniMaxM3VLImageProcessor", "size": [672, 672]})");
+  EXPECT_EQ(
+      std::get<media::AnySizeRule>(read_image_processor(folder.path().string()).value().rule).pixels_max,
+      672 * 672);
+}
+
 TEST(ImageProcessor, AnImageOfGlmCountsAsTwoFrames) {
   const auto rule = std::get<media::AnySizeRule>(processor_of("glm_ocr").rule);
   EXPECT_EQ(rule.weight, 2);

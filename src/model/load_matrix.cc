@@ -41,7 +41,9 @@ void transpose(View& matrix) {
 // Returns whether the kernels can multiply this quantised matrix directly.
 bool is_multiplied(const MatrixPart& part) {
   const std::int64_t groups = part.scales.size(1);
-  return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
+  const bool halves = part.encoding == Encoding::mxfp4 && part.cols() % kColumnsMultiple == 0 &&
+                      part.cols() / groups * 2 == kColumnsMultiple;
+  return groups == 1 || part.cols() / groups % kColumnsMultiple == 0 || halves;
 }
 
 // Converts a plain matrix to `type` and multiplies each row by its element of `scale`.
@@ -157,7 +159,9 @@ void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, Thr
 bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const bool plain = part.encoding == Encoding::plain;
   const std::int64_t block = plain ? 1 : block_shape(part.encoding).elements;
-  const std::int64_t group = part.scales && part.scales.size(1) > 1 ? part.cols() / part.scales.size(1) : 1;
+  const std::int64_t group = part.scales && part.scales.size(1) > 1
+                                 ? std::max(part.cols() / part.scales.size(1), kColumnsMultiple)
+                                 : 1;
   return begin % block == 0 && count % block == 0 && begin % group == 0 && count % group == 0;
 }
 

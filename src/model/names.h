@@ -69,6 +69,7 @@ struct ProjectorNames {
   std::string norm = {};
   std::string patch_norm = {};
   std::string hidden_norm = {};
+  std::vector<std::string> patch_matrices = {};  // of Projector::patch_hidden
   std::string merger = {};  // matrix of Projector::merged
   // names for each of ImageInput::deep_layers; '{}' is the index in this list
   std::vector<std::string> deep = {};

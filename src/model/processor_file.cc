@@ -64,8 +64,10 @@ Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
   int min = static_cast<int>(rule.pixels_min), max = static_cast<int>(rule.pixels_max);
   TRY(const std::optional<Config> size, config.object("size"));
   if (size) {
-    TRY(min, size->integer("shortest_edge", range, min));
-    TRY(max, size->integer("longest_edge", range, max));
+    // Keye's files have other names.
+    const Config edges = size->with_names({{"shortest_edge", "min_pixels"}, {"longest_edge", "max_pixels"}});
+    TRY(min, edges.integer("shortest_edge", range, min));
+    TRY(max, edges.integer("longest_edge", range, max));
   }
   TRY(min, config.integer("min_pixels", range, min));
   TRY(max, config.integer("max_pixels", range, max));

@@ -490,7 +490,9 @@ TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
       "Eagle2_5_VLForConditionalGeneration", "Llama_Nemotron_Nano_VL", "NVLM_D", "NVLM_D_Model", "PixtralForConditionalGeneration"};
   // clang-format on
   for (const Family& family : families()) {
-    if (say_more.contains(family.architecture) || family.architecture.starts_with("NemotronH_")) continue;
+    if (say_more.contains(family.architecture) || family.architecture.starts_with("NemotronH_") ||
+        family.architecture.starts_with("Ovis2_"))
+      continue;
     const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"]}})", family.architecture));
     EXPECT_TRUE(made.has_value()) << family.architecture << ": " << made.error().message;
   }

@@ -274,8 +274,8 @@ class ShardAdapter : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
   Golden golden = golden::read(GetParam(), "tests/data/adapters");
-  const std::string adapter =
-      std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  const auto [base, adapter] = golden::adapter_case(golden.name);
+  golden.directory = base;
   const std::vector<int> whole{static_cast<int>(golden.ids.size())};
   const auto run = [&](const RankLayout& layout, const std::vector<int>& chunks) {
     return run_on({.layout = layout, .adapter = adapter}, golden, ModelDType::float32, chunks);
@@ -297,8 +297,8 @@ TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
 TEST(Shard, AdaptersWorkOnGpus) {
   if (const auto gpu = make_cuda_backend(); !gpu) GTEST_SKIP() << gpu.error().message;
   Golden golden = golden::read("qwen3", "tests/data/adapters");
-  const std::string adapter =
-      std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  const auto [base, adapter] = golden::adapter_case(golden.name);
+  golden.directory = base;
   for (const int stages : {1, 2}) {
     const Ranked found = run_on({.layout = {2, stages}, .adapter = adapter, .on_gpus = true}, golden,
                                 ModelDType::float32, {13, 1, 2, 16});

@@ -86,6 +86,7 @@ struct EngineInfo {
     int token_id = 0;
     int unit = 0;
     bool row_breaks = false;  // see MediaPart::row_breaks
+    int marks = 0;            // tokens of an image before and after those of its grid
     // whether an image's tokens attend to each other, so that one step must compute them all
     bool whole = false;
     bool whole_prompts = false;  // the same for all tokens of a prompt, with or without images

@@ -102,7 +102,8 @@ Result<> check_grid(const MediaPart& image, const MediaPart* before, const Engin
   if (image.frames < 0 || image.frames > rule.frames || image.time < 0 || !follows)
     return invalid("images", "a part of a video has {} frames from time {} on, but the limit is {}",
                    image.frames, image.time, rule.frames);
-  if (image.columns < 1 || image.tokens % image.columns != 0)
+  const int grid = image.tokens - rule.marks;
+  if (grid < 1 || image.columns < 1 || grid % image.columns != 0)
     return invalid("images", "an image of {} tokens cannot have {} columns", image.tokens, image.columns);
   return {};
 }
@@ -114,7 +115,7 @@ std::size_t bytes_of(const MediaPart& image, const EngineInfo::ImageRule& rule) 
   if (rule.tiled)
     return square(rule.size) * static_cast<std::size_t>(image.tiles.tiles() - (rule.whole_last > 0 ? 1 : 0));
   if (rule.size > 0) return square(rule.size);
-  return square(rule.unit) * static_cast<std::size_t>(image.tokens) *
+  return square(rule.unit) * static_cast<std::size_t>(image.tokens - rule.marks) *
          static_cast<std::size_t>(std::max(1, image.frames));
 }
 

@@ -36,8 +36,8 @@ class ImagesTest : public ServeTest {
       options.rules.limits.vocab_size = 288;
       options.rules.max_model_len = context;
       options.rules.images_max = 2;
-      options.media.images =
-          media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
+      options.media.images = media::ProcessorConfig{
+          .rule = media::TileRule{.longest_edge = 64, .tile_size = 32}, .token = token_};
       options.eos_ids = {257};
     });
   }
@@ -64,6 +64,7 @@ class ImagesTest : public ServeTest {
   }
 
   const media::VisionGolden golden_{"idefics3"};
+  std::string token_ = "<image>";  // text of each token of an image
 };
 
 }  // namespace octavo

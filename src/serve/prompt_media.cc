@@ -72,9 +72,10 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   TRY(const media::PartGrid grid, media::part_grid(image.width, image.height, config));
   const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
   const MediaPart::Tiles tiles = tiles_of(image, grid, config, rule);
-  const std::int64_t tokens = rule.tiled      ? tokens_of(tiles, rule)
-                              : rule.size > 0 ? rule.tokens
-                                              : std::int64_t{columns} * (grid.height / rule.unit);
+  const std::int64_t tokens = rule.tiled ? tokens_of(tiles, rule)
+                              : rule.size > 0
+                                  ? rule.tokens
+                                  : std::int64_t{columns} * (grid.height / rule.unit) + rule.marks;
   const auto* const split = std::get_if<media::SplitTileRule>(&config.rule);
   const std::int64_t all =
       split ? media::split_tile_tokens(grid, *split) : (rule.tiled ? 1 : grid.parts()) * tokens;
@@ -173,6 +174,12 @@ Pieces cut_at_tokens(const Service& service, std::string_view text) {
 
 std::string_view name_of(MediaKind kind) {
   return kind == MediaKind::image ? "images" : kind == MediaKind::video ? "videos" : "sounds";
+}
+
+// Returns the text that is in the prompt for each token of an image, a video or a sound.
+std::string_view written_token(const Service& service, MediaKind kind) {
+  return kind == MediaKind::image ? std::string_view(service.options.media.images->token)
+                                  : token_of(service, kind);
 }
 
 Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt::Media> media,
@@ -296,23 +303,26 @@ Result<> place_media(const Service& service, std::span<const TokenId> ids, std::
   const auto id_of = [&](MediaKind kind) {
     return kind == MediaKind::sound ? service.engine_info.sound.token_id : kind == MediaKind::video ? rule.video_token_id : rule.token_id;
   };
-  auto part = parts.begin();
-  for (std::size_t i = 0; i < ids.size() && part != parts.end(); ++part) {
-    const MediaKind kind = kind_of(*part);
+  std::size_t i = 0;
+  for (MediaPart& part : parts) {
+    const MediaKind kind = kind_of(part);
     const TokenId placeholder = id_of(kind);
+    if (std::ranges::find(ids, placeholder) == ids.end())
+      return failure(
+          ErrorCode::internal,
+          "the tokenizer has no token \"{}\": the prompt lacks its id {}, which the model replaces "
+          "by {}; add the token to the tokenizer's files",
+          written_token(service, kind), placeholder, name_of(kind));
     while (i < ids.size() && ids[i] != placeholder) ++i;
-    part->first = static_cast<int>(i);
-    for (int k = 0; k < part->tokens; ++k, ++i) {
-      if (part->row_breaks && k > 0 && k % part->columns == 0) ++i;
+    part.first = static_cast<int>(i);
+    for (int k = 0; k < part.tokens; ++k, ++i) {
+      if (part.row_breaks && k > 0 && k % part.columns == 0) ++i;
       if (i >= ids.size() || ids[i] != placeholder)
         return invalid("messages", "the tokens of {} are not next to each other in the prompt",
                        kind == MediaKind::sound ? "a sound" : kind == MediaKind::video ? "a video" : "an image");
     }
   }
-  if (part == parts.end()) return {};
-  return failure(ErrorCode::internal,
-                 "the tokenizer splits \"{}\" into several tokens: id {} is not in the prompt",
-                 token_of(service, kind_of(*part)), id_of(kind_of(*part)));
+  return {};
 }
 
 }  // namespace octavo

@@ -17,14 +17,15 @@ Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfi
                                  {"<|transcribe|>", &rules.transcribe},
                                  {"<|translate|>", &rules.translate},
                                  {"<|startofprev|>", &rules.previous},
-                                 {"<|notimestamps|>", &rules.no_times},
-                                 {"<|0.00|>", &rules.first_time}}) {
+                                 {"<|notimestamps|>", &rules.no_times}}) {
     const std::optional<TokenId> found = tokenizer.id_of(name);
     if (!found)
       return field_failure("tokenizer", ErrorCode::corrupt,
                            "the tokenizer has no token {}, which Whisper needs", name);
     *id = *found;
   }
+  // Tokenizers of older checkpoints lack the tokens of times, but the networks have them.
+  rules.first_time = rules.no_times + 1;
   if (english) return rules;
   // Language tokens are between the begin token and the task tokens.
   for (TokenId id = rules.begin + 1; id < std::min(rules.transcribe, rules.translate); ++id) {

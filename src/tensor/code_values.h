@@ -14,11 +14,12 @@ enum class CodeValues : std::uint8_t {
   iq3_xxs,  // sign bit, 3 bits of magnitude; the entry is the value + 64
   iq3_s,    // sign bit, 3 bits of magnitude; the entry is the value + 16
   iq2,      // sign bit, 2 bits of magnitude; the entry is the value + 44
+  sign,     // one bit: 0 is -1, 1 is 1; the entry is the value + 1
   iq1,      // sign bit of a shift by 1/8, 2 bits for -1, 0 or 1; the entry is 8 * (number + shift) + 9
 };
 
 // Indexed by CodeValues, then by code. The codes of iq2 and iq1 have 3 bits, so they use only the first 8
-// entries.
+// entries; those of sign have 1 bit.
 alignas(16) inline constexpr std::uint8_t kCodeValues[][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
@@ -26,6 +27,7 @@ alignas(16) inline constexpr std::uint8_t kCodeValues[][16] = {
     {68, 76, 84, 92, 100, 108, 116, 126, 60, 52, 44, 36, 28, 20, 12, 2},
     {17, 19, 21, 23, 25, 27, 29, 31, 15, 13, 11, 9, 7, 5, 3, 1},
     {52, 69, 87, 44, 36, 19, 1, 44},
+    {0, 2},
     {2, 10, 18, 9, 0, 8, 16, 9},
 };
 

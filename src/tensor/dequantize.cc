@@ -81,9 +81,10 @@ constexpr BlockTraits kTraits[] = {
      .zero = 9,
      .values = CodeValues::iq1,
      .factor = 0.125F,
-     .scale_at = -1},                                      // iq1_m
-    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},  // tq1_0
-    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},  // tq2_0
+     .scale_at = -1},                                                  // iq1_m
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 52},              // tq1_0
+    {.bits = 2, .group = 256, .zero = 1, .scale_at = 64},              // tq2_0
+    {.bits = 1, .group = 128, .zero = 1, .values = CodeValues::sign},  // q1_0
 };
 
 void dequantize_block(Encoding encoding, const QuantBlock& block, int elements, float* out) {
@@ -143,6 +144,9 @@ void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block)
       block.scale = f16_at(bytes);
       block.min = negated(f16_at(bytes + 2));
       return spread<4, 16, 32>(bytes + 4, codes);
+    case Encoding::q1_0:
+      block.scale = f16_at(bytes);
+      return spread<1, 1, 128>(bytes + 2, codes);
     case Encoding::q5_0:
       block.scale = f16_at(bytes);
       spread<4, 16, 32>(bytes + 6, codes);

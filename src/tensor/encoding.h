@@ -13,7 +13,8 @@ namespace octavo {
 // int4, int8  unsigned codes, one byte each: scale * (code - zero point); each group has a scale and a zero
 // point
 // fp8         e4m3 numbers (no infinity, NaN is 0x7f): scale * number; each group has a scale
-// mxfp4       4-bit e2m1 numbers, one in each byte: scale * number; the scale of a group is a power of two
+// mxfp4       4-bit e2m1 numbers, one in each byte: scale * number; each group has a scale. In MXFP4 a group
+//             has 32 columns and a power of two, in NVFP4 it has 16 columns
 enum class Encoding : std::uint8_t {
   plain,
   q8_0,
@@ -37,13 +38,14 @@ enum class Encoding : std::uint8_t {
   iq1_m,
   tq1_0,
   tq2_0,
+  q1_0,
   int4,
   int8,
   fp8,
   mxfp4,
 };
 
-constexpr Encoding kFirstBlocks = Encoding::q8_0, kLastBlocks = Encoding::tq2_0;
+constexpr Encoding kFirstBlocks = Encoding::q8_0, kLastBlocks = Encoding::q1_0;
 
 std::string_view name(Encoding encoding);
 

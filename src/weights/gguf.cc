@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <iterator>
 
-#include "weights/packed_matrix.h"
+#include "weights/gguf_blocks.h"
 
 namespace octavo {
 namespace {
 
 constexpr std::uint32_t kGgufMagic = 0x46554747;  // "GGUF"
 constexpr std::uint64_t kDefaultAlignment = 32;
-constexpr std::string_view kMxfp4 = "MXFP4";
+constexpr std::string_view kMxfp4 = "MXFP4", kNvfp4 = "NVFP4";
 
 struct Format {
   std::uint32_t number;  // number of the format in the file
@@ -54,9 +54,9 @@ constexpr std::array kFormats = {
     Format{30, "BF16", 1, 2, Encoding::plain, DType::bf16},
     Format{34, "TQ1_0", 256, 54, Encoding::tq1_0},
     Format{35, "TQ2_0", 256, 66, Encoding::tq2_0},
-    Format{39, kMxfp4, PackedItems::kBlockColumns, PackedItems::kBlockBytes},
-    Format{40, "NVFP4", 64, 36},
-    Format{41, "Q1_0", 128, 18},
+    Format{39, kMxfp4, 32, 17},
+    Format{40, kNvfp4, 64, 36},
+    Format{41, "Q1_0", 128, 18, Encoding::q1_0},
 };
 
 struct Entry {
@@ -128,7 +128,8 @@ Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std
           "{}: tensor {} has {} bytes from byte {} of the data on, but the file has only {} bytes of data",
           what, e.tensor.name, e.bytes, next, data.size());
     e.tensor.bytes = data.subspan(static_cast<std::size_t>(next), static_cast<std::size_t>(e.bytes));
-    if (e.tensor.format == kMxfp4) e.tensor = matrix_of_blocks(e.tensor);
+    if (e.tensor.format == kMxfp4) e.tensor = matrix_of_blocks(e.tensor, kMxfp4Blocks);
+    if (e.tensor.format == kNvfp4) e.tensor = matrix_of_blocks(e.tensor, kNvfp4Blocks);
     next += (e.bytes + alignment - 1) / alignment * alignment;
   }
   if (data.size() > next)
@@ -227,6 +228,7 @@ Result<Gguf> Gguf::open(const std::string& path) {
   const auto twice = std::ranges::adjacent_find(gguf.tensors, {}, &StoredTensor::name);
   if (twice != gguf.tensors.end())
     return failure(ErrorCode::corrupt, "{}: tensor {} occurs twice", path, twice->name);
+  TRY_VOID(join_nvfp4_scales(gguf.tensors));
   return gguf;
 }
 

@@ -252,7 +252,7 @@ class Joiner {
 
   // DeepSeek-V4's experts are mxfp4 in tensors of type I8, while its other matrices are fp8.
   Result<> mxfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
-    constexpr std::int64_t kGroup = PackedItems::kBlockColumns;
+    constexpr std::int64_t kGroup = kMxfp4Blocks.columns;
     const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
     TRY(m.scales, need(base + ".scale"));
     if (!are_exponents(m.scales))
@@ -373,24 +373,10 @@ Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors,
   return Joiner(std::move(tensors), format).join();
 }
 
-StoredTensor matrix_of_blocks(const StoredTensor& tensor) {
-  auto matrix = std::make_shared<PackedMatrix>();
-  matrix->codes = matrix->scales = tensor;
-  matrix->scales.format = "U8";
-  const std::int64_t groups = tensor.shape.back() / PackedItems::kBlockColumns;
-  matrix->scale_cols = PackedItems::kBlockColumns;
-  matrix->scale_group_stride = PackedItems::kBlockBytes;
-  matrix->scale_row_stride = groups * PackedItems::kBlockBytes;
-  matrix->code_items = {.bits = 4, .other_stride = 2 * matrix->scale_row_stride, .in_blocks = true};
-  StoredTensor joined = tensor;
-  joined.encoding = Encoding::mxfp4;
-  joined.packed = std::move(matrix);
-  return joined;
-}
-
 std::size_t stored_bytes(const StoredTensor& tensor) {
-  if (!tensor.packed || tensor.packed->code_items.in_blocks) return tensor.bytes.size();
+  if (!tensor.packed) return tensor.bytes.size();
   const PackedMatrix& m = *tensor.packed;
+  if (m.code_items.blocks.parts > 0) return tensor.bytes.size() + m.global_scale.bytes.size();
   return m.codes.bytes.size() + m.scales.bytes.size() + m.zeros.bytes.size() + m.group_index.bytes.size() +
          m.global_scale.bytes.size();
 }

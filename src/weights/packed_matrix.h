@@ -1,6 +1,6 @@
 // Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt. A
 // matrix consists of several tensors: codes, scales, and optionally zero points and the group of each column.
-// Also handles MXFP4 in GGUF files, where one tensor interleaves codes and scales.
+// Also handles MXFP4 and NVFP4 in GGUF files, where one tensor interleaves codes and scales.
 #pragma once
 
 #include <bit>
@@ -33,6 +33,22 @@ struct PackedFormat {
   std::int64_t qkv_chunks = 0;
 };
 
+// Blocks of MXFP4 and NVFP4 in GGUF files: `parts` bytes, which are the scales of the parts, then the parts.
+// The lower half of byte i of a part is column i, the upper half is column i + columns / 2.
+struct ItemBlocks {
+  std::int64_t parts = 0;    // 0: the matrix has no blocks
+  std::int64_t columns = 0;  // columns of a part
+  std::int64_t bytes() const { return parts + parts * columns / 2; }
+
+  // Returns the offset in a row of the byte with the scale of part `part` of the row.
+  std::int64_t scale_at(std::int64_t part) const { return part / parts * bytes() + part % parts; }
+  // Returns the offset in a row of the first byte of a part.
+  std::int64_t codes_at(std::int64_t part) const {
+    return part / parts * bytes() + parts + part % parts * columns / 2;
+  }
+};
+inline constexpr ItemBlocks kMxfp4Blocks{.parts = 1, .columns = 32}, kNvfp4Blocks{.parts = 4, .columns = 16};
+
 // Describes how a matrix of small integers (items) is stored. A word is 32 bits, little-endian, or one
 // byte. It has `together` consecutive items of a row or of a column; `together` is a power of two.
 struct PackedItems {
@@ -45,13 +61,7 @@ struct PackedItems {
   // number of items from a row or column to the next in the unpacked dimension
   std::int64_t other_stride = 1;
   bool awq_order = false;  // the eight items of a word are in the order 0 2 4 6 1 3 5 7, from the lowest bits
-  // GGUF's layout of 4-bit items, in blocks of kBlockColumns columns: a byte that is not a code, then
-  // kBlockColumns / 2 bytes. The lower half of byte i is column i, the upper half is column i +
-  // kBlockColumns / 2.
-  bool in_blocks = false;
-
-  static constexpr std::int64_t kBlockColumns = 32;
-  static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
+  ItemBlocks blocks = {};
 
   // Returns the position of an item within its word.
   std::int64_t position(std::int64_t in_group) const {
@@ -63,11 +73,12 @@ struct PackedItems {
     const std::int64_t along = along_rows ? row : col, other = along_rows ? col : row;
     const std::int64_t in_group = along & (together - 1);
     const std::int64_t group = along >> std::countr_zero(static_cast<std::uint64_t>(together));
-    const std::int64_t in_block = col % kBlockColumns, half = kBlockColumns / 2;
-    const std::int64_t item = in_blocks ? row * other_stride +
-                                              2 * (col / kBlockColumns * kBlockBytes + 1 + in_block % half) +
-                                              in_block / half
-                                        : group * group_stride + other * other_stride + position(in_group);
+    std::int64_t item = group * group_stride + other * other_stride + position(in_group);
+    if (blocks.parts > 0) {
+      const std::int64_t in_part = col % blocks.columns, half = blocks.columns / 2;
+      item =
+          row * other_stride + 2 * (blocks.codes_at(col / blocks.columns) + in_part % half) + in_part / half;
+    }
     const int byte = std::to_integer<int>(bytes[static_cast<std::size_t>(item * bits / 8)]);
     const int raw = byte >> item * bits % 8 & ((1 << bits) - 1);
     return (is_signed && raw > 127 ? raw - 256 : raw) + offset;
@@ -80,19 +91,25 @@ struct PackedMatrix {
   PackedItems code_items, zero_items;
   // The scale and zero point of an element belong to group column / scale_cols, or to group_index[column] if
   // that tensor exists. The scale of row r and group g is at index r / scale_rows * scale_row_stride + g *
-  // scale_group_stride.
+  // scale_group_stride, or in its block.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
   // if not 0, blocks of rows start anew after each chunk of this number of rows
   std::int64_t chunk_rows = 0;
-  // NVFP4: one scale for the whole matrix. All e4m3 scales are multiplied by it, or divided if
-  // global_divides.
+  // NVFP4: one scale for the whole matrix, or for each matrix of a stack. All e4m3 scales are multiplied by
+  // it, or divided if global_divides. GGUF files may lack it.
   StoredTensor global_scale = {};
   bool global_divides = false;
 
   std::int64_t scale_row(std::int64_t row) const {
     if (chunk_rows == 0) return row / scale_rows;
     return row / chunk_rows * ((chunk_rows + scale_rows - 1) / scale_rows) + row % chunk_rows / scale_rows;
+  }
+  // Returns the index of the scale of a group.
+  std::int64_t scale_at(std::int64_t row, std::int64_t group) const {
+    const ItemBlocks& blocks = code_items.blocks;
+    return scale_row(row) * scale_row_stride +
+           (blocks.parts > 0 ? blocks.scale_at(group) : group * scale_group_stride);
   }
 };
 
@@ -101,10 +118,6 @@ struct PackedMatrix {
 // of the KV cache, because the engine computes its own. Errors: corrupt or unsupported; the message names the
 // tensor that is missing or has a wrong shape or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
-
-// Converts an MXFP4 tensor of a GGUF file to a matrix or a stack of matrices. The result points into the
-// file.
-StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
 // Returns the codes, scales and zero points of a packed matrix. A row has one group per scale. If groups are
 // not in column order (GPTQ's act-order), each column becomes a group. Errors: corrupt for NaN, infinity, a

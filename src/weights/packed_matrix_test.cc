@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "tensor/dequantize.h"
+#include "weights/gguf_blocks.h"
 
 namespace octavo {
 namespace {
@@ -287,7 +288,8 @@ TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
   bytes[3 * 17 + 1 + 4] = 0x0a;  // column 36 of the second matrix: -1
   const auto matrices = [&] {
     return matrix_of_blocks(
-        {.name = "a", .format = "MXFP4", .shape = {2, 1, 64}, .bytes = std::as_bytes(std::span(bytes))});
+        {.name = "a", .format = "MXFP4", .shape = {2, 1, 64}, .bytes = std::as_bytes(std::span(bytes))},
+        kMxfp4Blocks);
   };
   const StoredTensor joined = matrices();
   EXPECT_EQ(joined.shape, (std::vector<std::int64_t>{2, 1, 64}));

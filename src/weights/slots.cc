@@ -48,8 +48,9 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
     std::vector<std::string_view> blocks;
     for (int i = static_cast<int>(kFirstBlocks); i <= static_cast<int>(kLastBlocks); ++i)
       blocks.push_back(name(static_cast<Encoding>(i)));
-    return failure(ErrorCode::unsupported, "tensor {} is {}, but must be F32, F16, BF16, MXFP4 or one of {}",
-                   slot.name, tensor.format, fmt::join(blocks, ", "));
+    return failure(ErrorCode::unsupported,
+                   "tensor {} is {}, but must be F32, F16, BF16, MXFP4, NVFP4 or one of {}", slot.name,
+                   tensor.format, fmt::join(blocks, ", "));
   }
   if ((slot.shape.size() == 1 || by_channel) && !tensor.plain()) {
     return failure(ErrorCode::unsupported, "tensor {} is {}, but a vector must be F32, F16 or BF16",

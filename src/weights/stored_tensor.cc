@@ -92,6 +92,7 @@ StoredTensor slice_of(const StoredTensor& tensor, std::int64_t i) {
     PackedMatrix packed = *tensor.packed;
     packed.codes = slice_of(packed.codes, i);
     packed.scales = slice_of(packed.scales, i);
+    if (packed.global_scale.shape.size() > 1) packed.global_scale = slice_of(packed.global_scale, i);
     slice.packed = std::make_shared<const PackedMatrix>(std::move(packed));
   }
   return slice;

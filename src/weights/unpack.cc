@@ -49,7 +49,7 @@ bool any_nan(std::span<const std::uint8_t> codes) {
 
 // Returns the factor for NVFP4's scales. It includes 1/2, because kCodeValues has doubled e2m1 values.
 Result<float> global_factor(const PackedMatrix& m) {
-  const float number = number_at(m.global_scale, 0);
+  const float number = m.global_scale.name.empty() ? 1 : number_at(m.global_scale, 0);
   const float factor = (m.global_divides ? 1 / number : number) / 2;
   if (!(std::isfinite(factor) && factor > 0))
     return failure(ErrorCode::corrupt, "tensor {} is {}", m.global_scale.name, number);
@@ -64,7 +64,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const bool exponents = m.scales.format == "U8" || m.scales.format == "F8_E8M0";
   // kCodeValues has doubled e2m1 values, so mxfp4 scales are halved.
   const int exponent_of_one = tensor.encoding == Encoding::mxfp4 ? 128 : 127;
-  const bool nvfp4 = !m.global_scale.name.empty();
+  const bool nvfp4 = tensor.encoding == Encoding::mxfp4 && m.scales.format == "F8_E4M3";
   float factor = 1;
   if (nvfp4) {
     TRY(factor, global_factor(m));
@@ -86,11 +86,10 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::span of_row(codes + row * cols, static_cast<std::size_t>(cols));
       if (tensor.encoding == Encoding::fp8 && any_nan(of_row)) nan = true;
-      const std::int64_t scale_row = m.scale_row(row);
       for (std::int64_t i = 0; i < groups; ++i) {
         const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
         const auto index = static_cast<std::size_t>(row * groups + i);
-        const std::int64_t scale = scale_row * m.scale_row_stride + group * m.scale_group_stride;
+        const std::int64_t scale = m.scale_at(row, group);
         if (exponents) {
           const int exponent = std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]);
           if (exponent == kNanExponent) nan_scale = true;
@@ -104,7 +103,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
           out.scales[index] = number_at(m.scales, scale);
         }
         if (!with_zeros) continue;
-        const int zero = m.zero_items.at(m.zeros.bytes, scale_row, group);
+        const int zero = m.zero_items.at(m.zeros.bytes, m.scale_row(row), group);
         out.zeros[index] = static_cast<std::uint8_t>(zero);
         if (zero < 0 || zero > 255) bad_zero = zero;
       }

@@ -153,13 +153,14 @@ void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_
 
 void unpack_blocks(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                    ThreadPool& pool) {
-  constexpr std::int64_t kColumns = PackedItems::kBlockColumns;
-  const std::int64_t blocks = cols / kColumns;
+  const ItemBlocks& blocks = m.code_items.blocks;
+  const std::int64_t parts = cols / blocks.columns, half = blocks.columns / 2;
+  // A row consists of complete blocks, so the parts of all rows are numbered together.
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin * blocks; block < end * blocks; ++block)
-      split_bytes(
-          m.codes.bytes.subspan(static_cast<std::size_t>(block * PackedItems::kBlockBytes + 1), kColumns / 2),
-          1, kColumns / 2, codes + block * kColumns);
+    for (std::int64_t part = begin * parts; part < end * parts; ++part)
+      split_bytes(m.codes.bytes.subspan(static_cast<std::size_t>(blocks.codes_at(part)),
+                                        static_cast<std::size_t>(half)),
+                  1, half, codes + part * blocks.columns);
   });
 }
 
@@ -183,7 +184,7 @@ void unpack_bytes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, s
 
 void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool) {
-  if (m.code_items.in_blocks) return unpack_blocks(m, rows, cols, codes, pool);
+  if (m.code_items.blocks.parts > 0) return unpack_blocks(m, rows, cols, codes, pool);
   if (m.code_items.together == 1) return unpack_bytes(m, rows, cols, codes, pool);
   pool.for_ranges((rows + kBlockRows - 1) / kBlockRows, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) std::uint8_t piece[kBlockRows * kBlockCols];

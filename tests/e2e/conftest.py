@@ -34,14 +34,17 @@ http_client = httpx.Client(timeout=PATIENCE, limits=httpx.Limits(max_keepalive_c
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
 
+DEMO = str(Path(__file__).parents[2] / "models" / "demo")
+
 # Each worker has separate ports, below those that the kernel assigns to outgoing connections.
 PORTS = range(12_000, 32_000)[WORKER * 20_000 // WORKERS:(WORKER + 1) * 20_000 // WORKERS]
 _next_port = random.SystemRandom().choice(PORTS)
 
 
 # The slowest files, which run first: pytest-xdist distributes whole files.
-LONGEST = ["test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults", "test_manifests",
-           "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live", "test_kv_tier", "test_failures"]
+LONGEST = ["test_tune", "test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults",
+           "test_manifests", "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live",
+           "test_kv_tier", "test_failures"]
 
 
 def pytest_collection_modifyitems(items):
@@ -117,6 +120,26 @@ def npm(folder, *words):
     if any(code in done.stderr for code in ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ERR_SOCKET_TIMEOUT")):
         pytest.skip("the npm registry does not answer")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def slow_engine(tmp_path_factory):
+    """Returns the value of --executor for an engine whose steps take 0.1 s, so that an answer of 1800 tokens lasts longer
+    than PATIENCE. Its output tokens are random."""
+    timing = tmp_path_factory.mktemp("slow") / "timing.json"
+    timing.write_text('{"fixed_us": 100000}')
+    return f"simulated={timing}"
+
+
+def slow_model(folder):
+    """Returns a copy of the demo model whose load does not end: nobody writes its weights."""
+    slow = Path(folder) / "slow"
+    slow.mkdir()
+    for file in Path(DEMO).iterdir():
+        if file.suffix != ".safetensors":
+            (slow / file.name).write_bytes(file.read_bytes())
+    os.mkfifo(slow / "model.safetensors")
+    return str(slow)
 
 
 def tiny(name, folder, kind="models"):

@@ -177,7 +177,7 @@ def ask(base, protocol, body):
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_of_an_agent(agents_server, name):
     protocol, shape = SESSIONS[name]
-    body = copy.deepcopy(shape) | {"model": "demo"}
+    body = copy.deepcopy(shape) | {"model": "demo", "temperature": 0}
     tools = "tools" in body
     # The first text contains the name of the session, so no other session has cached its prompt.
     text = json.dumps(body).replace("terminal", f"terminal ({name})")
@@ -200,7 +200,7 @@ def test_claude_code_sees_that_the_server_answers(agents_server):
 
 def test_calls_of_codex_keep_their_kind(agents_server):
     """Calls keep their namespace and type, and the next turn accepts their items."""
-    body = copy.deepcopy(CODEX) | {"model": "demo", "max_output_tokens": 64}
+    body = copy.deepcopy(CODEX) | {"model": "demo", "temperature": 0, "max_output_tokens": 64}
     chosen = {"tool_choice": {"type": "function", "name": "close", "namespace": "agents"}}
     [call], *_ = Responses.read(ask(agents_server, Responses, body | chosen))
     assert (call["type"], call["name"], call["namespace"]) == ("function_call", "close", "agents")
@@ -247,7 +247,7 @@ def test_requests_that_other_servers_refuse(agents_server, name):
 
 
 def test_items_of_a_stream_are_those_of_its_response(agents_server):
-    body = {"model": "demo", "input": [HI], "stream": True, "tools": [{"type": "function", **function()}], **Responses.forced}
+    body = {"model": "demo", "temperature": 0, "input": [HI], "stream": True, "tools": [{"type": "function", **function()}], **Responses.forced}
     events = ask(agents_server, Responses, body)
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     added = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]

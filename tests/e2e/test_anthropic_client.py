@@ -38,7 +38,7 @@ def test_a_stream_is_the_same_message(claude, model):
 
 
 def test_tools(claude, model):
-    ask = {"model": model, "max_tokens": 60, "tools": [TOOL], "tool_choice": {"type": "tool", "name": "weather"},
+    ask = {"model": model, "max_tokens": 60, "tools": [TOOL], "tool_choice": {"type": "tool", "name": "weather"}, "extra_body": {"temperature": 0},
            "messages": [{"role": "user", "content": "Weather in Oslo?"}]}
     message = claude.messages.create(**ask)
     call = message.content[0]

@@ -50,7 +50,15 @@ def lines_of(client, file_id):
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     folder = tmp_path_factory.mktemp("batches")
-    with serve("--batch-dir", str(folder), "--served-model-name", MODEL, "--max-num-seqs", "8") as base:
+    with serve("--batch-dir", str(folder), "--served-model-name", MODEL) as base:
+        yield base
+
+
+@pytest.fixture(scope="module")
+def slow_base(tmp_path_factory, slow_engine):
+    """A server whose answers of 1800 tokens do not end before a test does."""
+    folder = tmp_path_factory.mktemp("slow_batches")
+    with serve("--batch-dir", str(folder), "--served-model-name", MODEL, "--executor", slow_engine, "--max-num-seqs", "8") as base:
         yield base
 
 
@@ -120,10 +128,10 @@ def test_a_wrong_field_is_named(base, change, word):
     assert error.value.status_code in (400, 404)
 
 
-def test_a_cancelled_batch_keeps_its_answers(base):
-    client = openai_client(base)
+def test_a_cancelled_batch_keeps_its_answers(slow_base):
+    client = openai_client(slow_base)
     ids = [f"id-{i}" for i in range(300)]
-    batch = start_batch(client, [request(i, max_tokens=100) for i in ids])
+    batch = start_batch(client, [request(i, max_tokens=1 if i == "id-0" else 1800) for i in ids])
     assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed > 0, PATIENCE)
     with pytest.raises(openai.BadRequestError, match=batch.id):
         client.files.delete(batch.input_file_id)
@@ -141,20 +149,18 @@ def test_a_cancelled_batch_keeps_its_answers(base):
         client.batches.cancel(batch.id)
 
 
-def test_a_killed_server_finishes_its_batch(tmp_path):
-    command = serve_command("--batch-dir", str(tmp_path / "batches"), "--served-model-name", MODEL, "--max-num-seqs", "4")
-    ids = [f"id-{i}" for i in range(200)]
-    with running(command) as (process, base):
+def test_a_killed_server_finishes_its_batch(tmp_path, slow_engine):
+    flags = ["--batch-dir", str(tmp_path / "batches"), "--served-model-name", MODEL, "--max-num-seqs", "4"]
+    ids = [f"id-{i}" for i in range(24)]
+    with running(serve_command(*flags, "--executor", slow_engine)) as (process, base):
         client = openai_client(base)
-        batch = start_batch(client, [request(i, max_tokens=60) for i in ids])
-        assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed >= 20, PATIENCE)
-        done = client.batches.retrieve(batch.id).request_counts.completed
+        batch = start_batch(client, [request(id, max_tokens=2 if i < 20 else 1800) for i, id in enumerate(ids)])
+        assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed == 20, PATIENCE)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert done < len(ids), "it was killed in the middle"
-    with running(command) as (process, base):
+    with running(serve_command(*flags)) as (process, base):
         client = openai_client(base)
-        assert client.batches.retrieve(batch.id).request_counts.completed >= done, "answers outlive the process"
+        assert client.batches.retrieve(batch.id).request_counts.completed >= 20, "answers outlive the process"
         batch = ended(client, batch)
         assert batch.status == "completed" and batch.request_counts.completed == len(ids)
         assert [line["custom_id"] for line in lines_of(client, batch.output_file_id)] == ids, "each line once, in order"
@@ -184,9 +190,9 @@ def test_anthropics_guide(base):
         retrieve(message_batch.id)
 
 
-def test_a_cancelled_message_batch(base):
-    client = anthropic.Anthropic(base_url=base, api_key="none", max_retries=0)
-    params = MessageCreateParamsNonStreaming(model=MODEL, max_tokens=100, messages=[{"role": "user", "content": "Count"}])
+def test_a_cancelled_message_batch(slow_base):
+    client = anthropic.Anthropic(base_url=slow_base, api_key="none", max_retries=0)
+    params = MessageCreateParamsNonStreaming(model=MODEL, max_tokens=1800, messages=[{"role": "user", "content": "Count"}])
     batch = client.messages.batches.create(
         requests=[Request(custom_id=f"id-{i}", params={**params, "ignore_eos": True}) for i in range(300)])
     with pytest.raises(anthropic.BadRequestError, match="ended"):
@@ -223,11 +229,11 @@ def test_without_a_folder_the_flag_is_named(server):
     assert http_client.get(server + "/v1/messages/batches").json()["type"] == "error"
 
 
-def test_a_batch_without_its_input_fails(tmp_path):
-    command = serve_command("--batch-dir", str(tmp_path), "--served-model-name", MODEL)
+def test_a_batch_without_its_input_fails(tmp_path, slow_engine):
+    command = serve_command("--batch-dir", str(tmp_path), "--served-model-name", MODEL, "--executor", slow_engine)
     with running(command) as (process, base):
         client = openai_client(base)
-        batch = start_batch(client, [request(f"id-{i}", max_tokens=1500) for i in range(32)])  # many, so that it does not end before the kill
+        batch = start_batch(client, [request("a", max_tokens=1800)])
         assert eventually(lambda: client.batches.retrieve(batch.id).status == "in_progress", PATIENCE)
         process.kill()
     (tmp_path / "files" / batch.input_file_id).unlink()
@@ -245,8 +251,8 @@ def test_a_full_folder_is_named(tmp_path):
             client.files.create(file=("b.jsonl", io.BytesIO(b"{}")), purpose="batch")
 
 
-def test_a_request_is_aborted_by_its_own_tenant_only():
-    with serve("--api-key", "one", "two") as base:
+def test_a_request_is_aborted_by_its_own_tenant_only(slow_engine):
+    with serve("--api-key", "one", "two", "--executor", slow_engine) as base:
         def body(key):
             return {"headers": {"Authorization": f"Bearer {key}"}, "timeout": PATIENCE}
 
@@ -261,14 +267,15 @@ def test_a_request_is_aborted_by_its_own_tenant_only():
             assert any('"finish_reason":"abort"' in line for line in lines)
 
 
-def test_a_fleet_answers_each_line_once_though_a_replica_dies(tmp_path):
+def test_a_fleet_answers_each_line_once_though_a_replica_dies(tmp_path, slow_engine):
     replica = serve_command("--served-model-name", MODEL, "--max-num-seqs", "4")
-    with running(replica) as (first, one), running(replica) as (_, two):
-        route = f"build/release/octavo route --port {{port}} --batch-dir {tmp_path} --worker-urls {one} {two}"
+    with running(f"{replica} --executor {slow_engine}") as (first, one), running(replica) as (_, two):
+        route = f"build/release/octavo route --port {{port}} --policy round_robin --batch-dir {tmp_path} --worker-urls {one} {two}"
         with running(route, ready="/workers") as (_, base):
+            assert eventually(lambda: all(worker["models"] for worker in http_client.get(base + "/workers").json()["workers"]))
             client = openai_client(base)
-            ids = [f"r{i}" for i in range(96)]  # many, so that the batch does not end before the replica dies
-            batch = start_batch(client, [request(i, max_tokens=200) for i in ids])
+            ids = [f"r{i}" for i in range(6)]
+            batch = start_batch(client, [request(i, max_tokens=1500) for i in ids])
             assert eventually(lambda: client.batches.retrieve(batch.id).request_counts.completed > 0
                               and http_client.get(one + "/load").json()["server_load"] > 0)
             first.kill()

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from conftest import PATIENCE, serve, tiny
+from conftest import PATIENCE, serve, slow_model, tiny
 
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
@@ -307,13 +307,7 @@ def test_a_start_script_of_vllm_starts(tmp_path):
 
 
 def test_while_the_model_loads_the_server_says_so_and_can_be_stopped(tmp_path):
-    # a tokenizer so large that reading it takes seconds
-    tokenizer = json.load(open("models/demo/tokenizer.json"))
-    vocabulary = tokenizer["model"]["vocab"]
-    vocabulary.update((f"filler{i}", len(vocabulary) + i) for i in range(1_000_000))
-    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    shutil.copy("models/demo/config.json", tmp_path)
-    process = subprocess.Popen([OCTAVO, "serve", "--port", "0", "--model", tmp_path],
+    process = subprocess.Popen([OCTAVO, "serve", "--port", "0", "--model", slow_model(tmp_path)],
                                stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     try:
         port = next(found.group(1) for line in process.stderr if (found := re.search(r"listening on .*:(\d+);", line)))

@@ -42,17 +42,12 @@ def lines(file):
     return [json.loads(line) for line in Path(file).read_text().split("\n")[:-1]]  # without a line that is being written
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return tmp_path_factory.mktemp("accounts")
-
-
-@pytest.fixture(scope="module")
-def base(files):
-    prices = files / "prices.yaml"
+@pytest.fixture
+def base(tmp_path):
+    prices = tmp_path / "prices.yaml"
     prices.write_text("currency: EUR\nprices: {prompt_tokens_computed: 0.25, output_tokens: 2}\n")
     with serve("--device", "cpu", "--served-model-name", "demo", "--api-key", KEYS["one"], KEYS["two"],
-               "--access-log", str(files / "access.jsonl"), "--prices", str(prices)) as base:
+               "--access-log", str(tmp_path / "access.jsonl"), "--prices", str(prices)) as base:
         yield base
 
 
@@ -90,7 +85,7 @@ def test_every_protocol_reports_it(base):
     assert last.startswith(": X-Octavo-Cost: ") and parse(last.removeprefix(": X-Octavo-Cost: "))["output_tokens"] == 6
 
 
-def test_tenants_shares_sum_to_the_engines_time(base, files):
+def test_tenants_shares_sum_to_the_engines_time(base, tmp_path):
     jobs = [(name, i) for i in range(30) for name in KEYS]
 
     def send(job):
@@ -102,7 +97,7 @@ def test_tenants_shares_sum_to_the_engines_time(base, files):
         list(pool.map(send, jobs))
     one = bearer(KEYS["one"])
     finished = lambda: sum(tenants(base, "finished_requests", headers=one).values())
-    assert eventually(lambda: len(lines(files / "access.jsonl")) == finished())
+    assert eventually(lambda: len(lines(tmp_path / "access.jsonl")) == finished() == len(jobs))
 
     shares = tenants(base, "compute_seconds", headers=one)
     assert len(shares) == 2 and all(re.fullmatch(r"tenant-[0-9a-f]{12}", tenant) for tenant in shares)
@@ -112,7 +107,7 @@ def test_tenants_shares_sum_to_the_engines_time(base, files):
     assert sum(shares.values()) + unassigned == pytest.approx(metric_with_key(base, "octavo_engine_compute_seconds_total"), rel=0.01)
     assert "sk-one" not in page and "sk-two" not in page
 
-    log = lines(files / "access.jsonl")
+    log = lines(tmp_path / "access.jsonl")
     for name in "output_tokens", "prompt_tokens_computed", "prompt_tokens_cached":
         by_tenant = tenants(base, name, headers=one)
         for tenant in shares:
@@ -122,7 +117,7 @@ def test_tenants_shares_sum_to_the_engines_time(base, files):
     computed = sum(tenants(base, "prompt_tokens_computed", headers=one).values())
     assert cached + computed == metric_with_key(base, "vllm:prompt_tokens_total")
     assert sum(tenants(base, "money", headers=one).values()) == pytest.approx(sum(entry["cost"]["money"] for entry in log))
-    assert "sk-" not in (files / "access.jsonl").read_text()
+    assert "sk-" not in (tmp_path / "access.jsonl").read_text()
     assert all(entry["path"].startswith("/v1/") and entry["seconds"] >= 0 for entry in log)
 
 
@@ -150,20 +145,29 @@ def test_a_killed_engine_costs_the_prompt_once(tmp_path, keeps_blocks):
     flag = "--kv-survives-engine" if keeps_blocks else "--no-kv-survives-engine"
     with running(f"build/release/octavo serve --port {{port}} --device cpu --served-model-name demo --access-log {log} {flag}") as (process, base):
         body = {"model": "demo", "prompt": "Once upon a time in a village", "max_tokens": 1500, "ignore_eos": True, "stream": True}
-        engine = engine_of(process)  # found before the stream, which may not end meanwhile
-        with http_client.stream("POST", base + "/v1/completions", json=body) as response:
-            rows = response.iter_lines()
-            for _ in range(20):
-                next(rows)
-            os.kill(engine, signal.SIGKILL)
-            assert any("[DONE]" in row for row in rows)
-        assert eventually(lambda: len(lines(log)) == 1)
-        entry, = lines(log)
-    cost = entry["cost"]
-    assert cost["output_tokens"] == 1500
-    assert cost["prompt_tokens_computed"] + cost.get("prompt_tokens_cached", 0) == entry["prompt_tokens"]
-    # The new engine computes the tokens of the block that was not full (at most 16), or all (at least those of 20 events).
-    assert (cost.get("tokens_recomputed", 0) > 16) != keeps_blocks
+
+        def recomputed():
+            """Returns the number of tokens that the new engine computes again."""
+            known = len(lines(log))
+            assert eventually(lambda: engine_of(process))
+            engine = engine_of(process)  # found before the stream, which may not end meanwhile
+            with http_client.stream("POST", base + "/v1/completions", json=body) as response:
+                rows = response.iter_lines()
+                for _ in range(20):
+                    next(rows)
+                os.kill(engine, signal.SIGKILL)
+                assert any("[DONE]" in row for row in rows)
+            assert eventually(lambda: len(lines(log)) == known + 1)
+            entry = lines(log)[-1]
+            cost = entry["cost"]
+            assert cost["output_tokens"] == 1500
+            assert cost["prompt_tokens_computed"] + cost.get("prompt_tokens_cached", 0) == entry["prompt_tokens"]
+            return cost.get("tokens_recomputed", 0)
+
+        if keeps_blocks:
+            assert recomputed() <= 16, "those of the block that was not full"
+        else:  # Repeats, because the engine may send all tokens before a busy machine kills it.
+            assert eventually(lambda: recomputed() > 16), "those of 20 events at least"
 
 
 def test_an_embedding_has_a_cost(tmp_path):

@@ -10,9 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, at_once, eventually, fetch, http_client, running, serve, serve_command
+from conftest import DEMO, PATIENCE, at_once, eventually, fetch, http_client, running, serve, serve_command, slow_model
 
-DEMO = str(Path(__file__).parents[2] / "models" / "demo")
 ADAPTER = str(Path(__file__).parents[2] / "models" / "demo-lora" / "pirate")
 CACHE = 4 << 20
 BLOCK = 16
@@ -138,17 +137,6 @@ def test_the_cost_of_a_request_is_found_at_its_model(tmp_path):
         assert found[-1]["output_tokens"] == 3
 
 
-def slow_model(folder):
-    """Returns a copy of the demo model whose load does not end: nobody writes its weights."""
-    slow = Path(folder) / "slow"
-    slow.mkdir()
-    for file in Path(DEMO).iterdir():
-        if file.suffix != ".safetensors":
-            (slow / file.name).write_bytes(file.read_bytes())
-    os.mkfifo(slow / "model.safetensors")
-    return str(slow)
-
-
 def test_the_end_of_the_server_ends_a_first_load_and_its_requests(tmp_path):
     with running(serve_command("--models", models_file(tmp_path, "a", a={"model": slow_model(tmp_path)}), "--shutdown-timeout=1000")) as (server, base):
         def end():
@@ -208,7 +196,8 @@ def test_ollamas_keep_alive(tmp_path):
 
 
 def test_a_request_with_keep_alive_may_end_before_the_load(tmp_path):
-    with serve("--models", models_file(tmp_path, "a", "b", "c")) as base:
+    slow = {"model": slow_model(tmp_path)}
+    with serve("--models", models_file(tmp_path, "a", "b", "c", a=slow, b=slow)) as base:
         for body in ({"model": "a", "prompt": "Once"}, {"model": "b"}):
             late = http_client.post(base + "/api/generate", json={"keep_alive": "5m", "timeout": 0.001, **body})
             assert late.status_code == 503 and "time limit" in late.json()["error"]
@@ -368,7 +357,7 @@ def test_many_models_under_load(tmp_path, memory_for):
             if f'vllm:generation_tokens_total{{model_name="{name}",engine="0"}}' in values:
                 assert f'octavo_engine_compute_seconds_total{{model_name="{name}",engine="0"}}' in values
         assert values["octavo:models_used_bytes"] <= values["octavo:models_memory_bytes"]
-        assert http_client.get(base + "/load").json() == {"server_load": 0}
+        assert eventually(lambda: http_client.get(base + "/load").json() == {"server_load": 0})
 
 
 def test_names_on_the_command_line(tmp_path):
@@ -405,8 +394,8 @@ def test_responses_belong_to_all_models(tmp_path):
         assert http_client.get(f"{base}/v1/responses/{first}").status_code == 404
 
 
-def test_an_abort_reaches_every_model(tmp_path):
-    with serve("--models", models_file(tmp_path, "a", "b")) as base:
+def test_an_abort_reaches_every_model(tmp_path, slow_engine):
+    with serve("--models", models_file(tmp_path, "a", "b", b={"executor": slow_engine})) as base:
         complete(base, "a", tokens=1)
         body = {"model": "b", "prompt": "Once", "max_tokens": 1000, "ignore_eos": True, "stream": True, "request_id": "r"}
         with http_client.stream("POST", base + "/v1/completions", json=body) as answer:

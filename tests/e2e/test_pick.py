@@ -85,6 +85,13 @@ def replicas():
 
 
 @pytest.fixture(scope="module")
+def slow_replicas(slow_engine):
+    """Three replicas whose answers of 1800 tokens do not end before a test does."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(running(f"{SERVE} --executor {slow_engine}"))[1] for _ in range(3)]
+
+
+@pytest.fixture(scope="module")
 def gateway(replicas, tmp_path_factory):
     """Runs Envoy and a picker as in deploy/, with three replicas that stay."""
     with picker(map(address, replicas), "--config-file deploy/picker.yaml") as (grpc, _, metrics):
@@ -223,7 +230,8 @@ def test_different_prompts_spread(replicas, gateway):
     raise AssertionError("a replica got none of 200 prompts")
 
 
-def test_the_busy_one_is_left_alone(replicas, tmp_path):
+def test_the_busy_one_is_left_alone(slow_replicas, tmp_path):
+    replicas = slow_replicas
     config = tmp_path / "kv.yaml"
     config.write_text("plugins: [{type: kv-cache-utilization-scorer}]\n")
     with picker(map(address, replicas), f"--config-file {config}") as (grpc, _, metrics), envoy(tmp_path, grpc, map(port_of, replicas)) as base:
@@ -235,13 +243,12 @@ def test_the_busy_one_is_left_alone(replicas, tmp_path):
         # selects the other endpoints.
         stream = busy.chat.completions.create(model=model, messages=MESSAGES, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
         next(iter(stream))
-        with paused(replicas[0], "mode=keep"):
-            assert eventually(lambda: metric(metrics, "llm_d_epp_average_kv_cache_utilization") > 0)
-            before = [served(base) for base in replicas]
-            for _ in range(4):
-                through.completions.create(model=model, prompt="Once", max_tokens=1)
-            after = [served(base) for base in replicas]
-            assert after[0] == before[0] and sum(after) == sum(before) + 4
+        assert eventually(lambda: metric(metrics, "llm_d_epp_average_kv_cache_utilization") > 0)
+        before = [served(base) for base in replicas]
+        for _ in range(4):
+            through.completions.create(model=model, prompt="Once", max_tokens=1)
+        after = [served(base) for base in replicas]
+        assert after[0] == before[0] and sum(after) == sum(before) + 4
         stream.close()
 
 
@@ -284,7 +291,7 @@ def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
                 before = told()
                 ask(client_of(base), f"none {attempt}")
                 # otherwise later requests would be counted in the next part
-                if eventually(lambda: told() > before, seconds=5):
+                if eventually(lambda: told() > before, seconds=30):
                     break
             for attempt in range(4):
                 before = told(), served(base)
@@ -352,15 +359,18 @@ def test_a_certificate_that_is_given(replicas, tmp_path):
         assert not answers(first)
 
 
-def test_a_client_that_leaves_ends_its_request(replicas, gateway):
-    through = client_of(gateway[0])
-    model = through.models.list().data[0].id
-    stream = through.chat.completions.create(model=model, messages=MESSAGES, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
-    next(iter(stream))
-    assert eventually(lambda: metric(gateway[1], "llm_d_epp_extproc_streams_inflight") == 1)
-    stream.close()
-    assert eventually(lambda: metric(gateway[1], "llm_d_epp_extproc_streams_inflight") == 0)
-    assert eventually(lambda: all(metric(base, "vllm:num_requests_running") == 0 for base in replicas))
+def test_a_client_that_leaves_ends_its_request(slow_replicas, tmp_path):
+    with picker(map(address, slow_replicas)) as (grpc, _, metrics), envoy(tmp_path, grpc, map(port_of, slow_replicas)) as base:
+        assert eventually(lambda: ready(metrics) == 3)
+        through = client_of(base)
+        model = through.models.list().data[0].id
+        assert eventually(lambda: metric(metrics, "llm_d_epp_extproc_streams_inflight") == 0)
+        stream = through.chat.completions.create(model=model, messages=MESSAGES, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
+        next(iter(stream))
+        assert eventually(lambda: metric(metrics, "llm_d_epp_extproc_streams_inflight") == 1)
+        stream.close()
+        assert eventually(lambda: metric(metrics, "llm_d_epp_extproc_streams_inflight") == 0)
+        assert all(map(at_rest, slow_replicas))
 
 
 def test_usage_and_decisions_are_counted(gateway):
@@ -419,13 +429,12 @@ def test_ranks_behind_one_port_are_endpoints(tmp_path):
             assert f'model_server_endpoint="{address(base)}@1"' in fetch(metrics + "/metrics")
 
 
-def test_by_what_waits(tmp_path):
+def test_by_what_waits(tmp_path, slow_engine):
     """One replica has more requests than it can run. Until its queue is empty, the picker selects the others."""
-    config, timing = tmp_path / "queue.yaml", tmp_path / "timing.json"
+    config = tmp_path / "queue.yaml"
     config.write_text("plugins: [{type: queue-scorer}]\n")
-    timing.write_text('{"fixed_us": 20000}')
     with contextlib.ExitStack() as stack:
-        bases = [stack.enter_context(running(f"{SERVE} --max-num-seqs 1 --executor simulated={timing}"))[1] for _ in range(3)]
+        bases = [stack.enter_context(running(f"{SERVE} --max-num-seqs 1 --executor {slow_engine}"))[1] for _ in range(3)]
         grpc, _, metrics = stack.enter_context(picker(map(address, bases), f"--config-file {config}"))
         base = stack.enter_context(envoy(tmp_path, grpc, map(port_of, bases)))
         assert eventually(lambda: ready(metrics) == 3)
@@ -457,15 +466,20 @@ def configured(folder, replicas, config):
 
 def test_samples_of_one_prompt_that_come_together_go_to_one_replica(replicas, tmp_path):
     config = """plugins:
-- {type: burst-prefix-cache-producer, parameters: {windowDurationMs: 5000}}
+- {type: burst-prefix-cache-producer, parameters: {windowDurationMs: 2000}}
 - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: burst-prefix-cache-producer}}
 """
     with configured(tmp_path, replicas, config) as through, concurrent.futures.ThreadPoolExecutor(12) as pool:
         model = through.models.list().data[0].id
-        before = [served(one) for one in replicas]
         prompts = ["Once upon a time there was a burst", "Another prompt of the same moment"]
-        list(pool.map(lambda i: through.completions.create(model=model, prompt=prompts[i % 2], max_tokens=1), range(12)))
-        assert sorted(served(one) - was for one, was in zip(replicas, before, strict=True)) == [0, 6, 6]
+
+        def stay_together():
+            before = [served(one) for one in replicas]
+            list(pool.map(lambda i: through.completions.create(model=model, prompt=prompts[i % 2], max_tokens=1), range(12)))
+            return sorted(served(one) - was for one, was in zip(replicas, before, strict=True)) == [0, 6, 6]
+
+        # A busy machine may send some of them after the window.
+        assert eventually(stay_together)
 
 
 def test_a_session_stays_where_the_answers_header_says(replicas, tmp_path):
@@ -489,7 +503,8 @@ def test_an_adapter_is_asked_where_it_runs(tmp_path):
         base = stack.enter_context(envoy(tmp_path, grpc, map(port_of, bases)))
         assert eventually(lambda: ready(metrics) == 3)
         through, asked = client_of(base), []
-        stream = client_of(bases[1]).completions.create(model="tale", prompt="Once", max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
+        # 64 answers, which take so long that the pause comes in their middle
+        stream = client_of(bases[1]).completions.create(model="tale", prompt="Once", n=64, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
         next(iter(stream))
 
         def ask():

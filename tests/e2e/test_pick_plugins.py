@@ -1,16 +1,13 @@
 """Plugins of `octavo pick` that need more than engines: exporters of GPU metrics, and running requests that must
 end."""
 
-import concurrent.futures
-import contextlib
 import http.server
 import json
 import threading
 
 import openai
-from conftest import at_rest, eventually, metric
-from test_pause import paused
-from test_pick import address, client_of, envoy, picker, port_of, pytestmark, ready, replicas, served  # noqa: F401
+from conftest import PATIENCE, at_rest, eventually, metric
+from test_pick import address, client_of, envoy, picker, port_of, pytestmark, ready, replicas, served, slow_replicas  # noqa: F401
 
 
 class Exporter:
@@ -87,7 +84,7 @@ dataLayer:
             assert eventually(lambda: answered_by() is None)
 
 
-def test_running_requests_end_for_those_that_go_before_them(replicas, tmp_path):  # noqa: F811
+def test_running_requests_end_for_those_that_go_before_them(slow_replicas, tmp_path):  # noqa: F811
     config = tmp_path / "flow.yaml"
     config.write_text("""
 featureGates: [flowControl]
@@ -95,11 +92,11 @@ plugins: [{type: active-request-scorer}, {type: concurrency-detector, parameters
 flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-detector}}
 """)
     flags = [f"--config-file {config}", "--objective batch=-1", "--objective chat=10"]
-    with picker(map(address, replicas), *flags) as (grpc, _, metrics), envoy(tmp_path, grpc, map(port_of, replicas)) as base:
+    with picker(map(address, slow_replicas), *flags) as (grpc, _, metrics), envoy(tmp_path, grpc, map(port_of, slow_replicas)) as base:
         assert eventually(lambda: ready(metrics) == 3)
         through = client_of(base)
         fields = dict(model=through.models.list().data[0].id, temperature=0, extra_body={"ignore_eos": True})
-        evicted, begun = [], threading.Semaphore(0)
+        evicted, begun, over = [], threading.Semaphore(0), threading.Event()
 
         def batch(i):
             try:
@@ -108,6 +105,8 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
                     for number, _ in enumerate(stream):
                         if number == 0:
                             begun.release()
+                        if over.is_set():
+                            return
             except (openai.APIError, OSError):
                 evicted.append(i)
             except Exception as cut:  # the HTTP library's error for an interrupted stream
@@ -115,19 +114,16 @@ flowControl: {enableEviction: true, saturationDetector: {pluginRef: concurrency-
                 evicted.append(i)
 
         threads = [threading.Thread(target=batch, args=(i,)) for i in range(3)]
-        with contextlib.ExitStack() as pauses, concurrent.futures.ThreadPoolExecutor(1) as pool:
-            for thread in threads:
-                thread.start()
-            for _ in threads:
-                begun.acquire()
-            for one in replicas:
-                pauses.enter_context(paused(one, "mode=keep"))  # no running request may end by itself
-            chat = pool.submit(through.completions.create, **fields, prompt="Now", max_tokens=4,
-                               extra_headers={"x-llm-d-inference-objective": "chat"})
-            assert eventually(lambda: metric(metrics, "octavo_pick_flow_control_evictions_total") == 1)
-            pauses.close()
-            assert chat.result().usage.completion_tokens == 4
         for thread in threads:
-            thread.join()
+            thread.start()
+        try:
+            assert all(begun.acquire(timeout=PATIENCE) for _ in threads)
+            chat = through.completions.create(**fields, prompt="Now", max_tokens=4, extra_headers={"x-llm-d-inference-objective": "chat"})
+            assert chat.usage.completion_tokens == 4
+            assert eventually(lambda: evicted)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
         assert len(evicted) == metric(metrics, "octavo_pick_flow_control_evictions_total") == 1
-        assert all(map(at_rest, replicas))  # the engine has freed the evicted request
+        assert all(map(at_rest, slow_replicas))  # the engine has freed the evicted request

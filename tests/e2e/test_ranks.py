@@ -147,7 +147,7 @@ def error_of_a_stream(base, after_first_piece):
     told = False
     try:
         with client_of(base).completions.create(
-            model="demo", prompt="Once", max_tokens=1500, stream=True, extra_body={"ignore_eos": True}
+            model="demo", prompt="Once", n=16, max_tokens=1500, stream=True, extra_body={"ignore_eos": True}  # 16: takes long
         ) as stream:
             for _ in stream:
                 if not told:

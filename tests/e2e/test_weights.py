@@ -18,7 +18,7 @@ from test_engine_process import engines
 DEMO = pathlib.Path(__file__).parents[2] / "models/demo"
 FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--max-model-len=2048"]
 PROMPT = "The rain came down on the old town, and the river rose. " * 8
-LONG = 1600  # tokens of a stream that does not end before a request to pause arrives
+LONG = 1600  # tokens of a stream that seldom ends before a request to pause arrives
 
 
 def other_weights(folder, changed="model.layers.0.mlp.down_proj.weight"):
@@ -101,14 +101,21 @@ def test_streams_go_on_with_the_weights_that_are_there(answers, trained):
 
     with serve(f"--model={DEMO}", *FLAGS) as base, concurrent.futures.ThreadPoolExecutor() as pool:
         whole = read(base)
-        begun.clear()
-        stream = pool.submit(read, base)
-        assert begun.wait(PATIENCE)
-        assert http_client.post(base + "/pause?mode=keep").status_code == 200
-        reload(base, trained)
-        assert not stream.done()
-        assert http_client.post(base + "/resume").status_code == 200
-        ids = stream.result(timeout=PATIENCE)
+        streams = []
+
+        def changed_in_the_middle():
+            reload(base, DEMO)
+            begun.clear()
+            stream = pool.submit(read, base)
+            assert begun.wait(PATIENCE)
+            assert http_client.post(base + "/pause?mode=keep").status_code == 200
+            reload(base, trained)
+            assert http_client.post(base + "/resume").status_code == 200
+            streams.append(stream.result(timeout=PATIENCE))
+            return streams[-1] != whole
+
+        assert eventually(changed_in_the_middle), "all streams ended before the pause"
+        ids = streams[-1]
         assert len(ids) == LONG
         same = next(i for i, (a, b) in enumerate(zip(ids, whole)) if a != b)
         prompt = http_client.post(base + "/tokenize", json={"prompt": PROMPT}).json()["tokens"]
@@ -240,22 +247,31 @@ def test_tokens_name_the_weights_that_made_them(trained):
     """A stream that is held while the weights change reports both versions, and has tokens of both."""
     body = {"token_ids": [5, 6, 7], "stream": True, "sampling_params": {"max_tokens": LONG, "temperature": 0, "ignore_eos": True}}
     with serve(f"--model={DEMO}", *FLAGS) as base:
-        ids, spans, paused = [], None, False
-        with http_client.stream("POST", base + "/inference/v1/generate", json=body) as stream:
-            for line in stream.iter_lines():
-                if not line.startswith("data: {"):
-                    continue
-                (choice,) = json.loads(line[6:])["choices"]
-                ids += choice["token_ids"]
-                spans = choice.get("weight_versions") or spans
-                if not paused:
-                    paused = True
-                    send(base, "pause?mode=keep")
-                    send(base, "start_weight_update")
-                    send_bytes(base, one_tensor(trained))
-                    send(base, "finish_weight_update", json={"weight_version": "2"})
-                    send(base, "resume")
-        assert [span["version"] for span in spans] == ["default", "2"]
+        versions, streams = ["default"], []
+
+        def changed_in_the_middle():
+            versions.append(str(len(versions)))
+            ids, spans, paused = [], None, False
+            with http_client.stream("POST", base + "/inference/v1/generate", json=body) as stream:
+                for line in stream.iter_lines():
+                    if not line.startswith("data: {"):
+                        continue
+                    (choice,) = json.loads(line[6:])["choices"]
+                    ids += choice["token_ids"]
+                    spans = choice.get("weight_versions") or spans
+                    if not paused:
+                        paused = True
+                        send(base, "pause?mode=keep")
+                        send(base, "start_weight_update")
+                        send_bytes(base, one_tensor((DEMO, trained)[len(versions) % 2 == 0]))
+                        send(base, "finish_weight_update", json={"weight_version": versions[-1]})
+                        send(base, "resume")
+            streams.append((ids, spans))
+            return len(spans) > 1
+
+        assert eventually(changed_in_the_middle), "all streams ended before the pause"
+        ids, spans = streams[-1]
+        assert [span["version"] for span in spans] == versions[-2:]
         assert spans[0]["start"] == 0 and spans[0]["end"] == spans[1]["start"] and spans[1]["end"] == len(ids) == LONG
         # The later tokens continue the earlier ones with the new weights.
         first = spans[1]["start"]

@@ -20,6 +20,8 @@ sys.path.insert(0, str(ROOT / "tools" / "goldens"))
 
 GROUP = 128
 GGUF_FORMATS = ["BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "IQ4_NL", "Q3_K_M", "Q2_K"]
+# Formats that goldens/gguf_blocks.py quantises. As in llama.cpp, the embedding is in Q8_0.
+OWN_GGUF_FORMATS = ["NVFP4", "Q1_0"]
 
 
 def write_checkpoints(model: Path, folder: Path, only: list[str] | None = None) -> dict[str, Path]:
@@ -41,15 +43,19 @@ def write_checkpoints(model: Path, folder: Path, only: list[str] | None = None) 
 
 
 def write_gguf(model: Path, folder: Path) -> dict[str, Path]:
-    """Writes a file for F32 and each of GGUF_FORMATS. Returns the files by name."""
+    """Writes a file for F32 and each of GGUF_FORMATS and OWN_GGUF_FORMATS. Returns the files by name."""
     import gguf
     import gguf_files
     import torch
     from transformers import AutoModelForCausalLM
 
-    written = {name: folder / f"{name}.gguf" for name in ["F32", *GGUF_FORMATS]}
+    written = {name: folder / f"{name}.gguf" for name in ["F32", *GGUF_FORMATS, *OWN_GGUF_FORMATS]}
     plain = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
-    gguf_files.write(plain, written["F32"], lambda *_: gguf.GGMLQuantizationType.F32, (model, "gpt2", "gpt-2"))
+    for name in ["F32", *OWN_GGUF_FORMATS]:
+        table = gguf.GGMLQuantizationType["F32" if name == "F32" else "Q8_0"]
+        matrices = gguf.GGMLQuantizationType[name]
+        gguf_files.write(plain, written[name], lambda tensor, _: table if tensor.startswith("token_embd") else matrices,
+                         (model, "gpt2", "gpt-2"))
     for name in GGUF_FORMATS:
         gguf_files.requantize(written["F32"], written[name], name)
     return written

@@ -25,7 +25,10 @@ SCALES_AT = {  # offsets of the f16 numbers in a block
     "IQ1_M": [],  # the upper halves of the last bytes with odd offsets form the number
     "TQ1_0": [52],
     "TQ2_0": [64],
+    "Q1_0": [0],
 }
+FLOAT4_SCALES = {"MXFP4": 1, "NVFP4": 4}  # number of bytes at the start of a block that are scales
+NVFP4_MAX = 6 * 448  # largest number in NVFP4 without a scale of the tensor
 
 
 def set_scales(blocks, name, numbers):
@@ -52,3 +55,36 @@ def blocks_like(data, name):
     spread = gguf.quants.dequantize(rows, gguf.GGMLQuantizationType[name]).std()
     set_scales(blocks, name, lambda count: np.full(count, data.std() / spread, np.float16))
     return rows
+
+
+def quantize_q1_0(data):
+    """Rounds numbers to their sign times the mean magnitude of 128 numbers."""
+    blocks = data.reshape(-1, 128)
+    scales = np.abs(blocks).mean(-1, keepdims=True).astype(np.float16)
+    return np.hstack([scales.view(np.uint8), np.packbits(blocks >= 0, axis=-1, bitorder="little")])
+
+
+def quantize_nvfp4(data):
+    """Rounds numbers to the nearest e2m1 numbers, with e4m3 scales that map the largest of 16 to 6."""
+    form, parts = gguf.quants.NVFP4, data.reshape(-1, 4, 16)
+    scales = form.fp32_to_ue4m3(np.abs(parts).max(-1) / 6)
+    values = form.ue4m3_to_fp32(scales)[..., None] * np.array(form.kvalues, np.float32)
+    codes = np.abs(parts[..., None] - values[:, :, None]).argmin(-1).astype(np.uint8)
+    return np.hstack([scales, (codes[..., :8] | codes[..., 8:] << 4).reshape(-1, 32)])
+
+
+def quantize(data, kind):
+    """Returns the rows' blocks. They are random for formats that have no quantisation here or in the gguf package."""
+    if kind.name.startswith(("IQ", "TQ")):
+        return blocks_like(data, kind.name)
+    own = {"Q1_0": quantize_q1_0, "NVFP4": quantize_nvfp4}.get(kind.name)
+    return own(data).reshape(*data.shape[:-1], -1) if own else gguf.quants.quantize(data, kind)
+
+
+def dequantize(rows, kind):
+    """Reads blocks as the gguf package does, and Q1_0, which it lacks, by its definition: a set bit is +scale."""
+    if kind.name != "Q1_0":
+        return gguf.quants.dequantize(rows, kind)
+    blocks = rows.reshape(-1, 18)
+    signs = np.unpackbits(blocks[:, 2:], axis=-1, bitorder="little").astype(np.float32) * 2 - 1
+    return (blocks[:, :2].copy().view(np.float16).astype(np.float32) * signs).reshape(*rows.shape[:-1], -1)

@@ -786,11 +786,21 @@ def unstacked(state, config):
     return state
 
 
-def encode(data, kind):
-    """Returns the blocks of a matrix. They are random if the gguf package cannot quantise to this format."""
-    if kind.name.startswith(("IQ", "TQ")):
-        return gguf_blocks.blocks_like(data, kind.name)
-    return gguf.quants.quantize(data, kind)
+def add_nvfp4(writer, name, data):
+    """Adds NVFP4 matrices with their scales, as the conversion of ModelOpt's checkpoints does."""
+    scale = np.abs(data).max((-2, -1), keepdims=True) / gguf_blocks.NVFP4_MAX
+    kind = gguf.GGMLQuantizationType.NVFP4
+    writer.add_tensor(name, gguf_blocks.quantize(data / scale, kind), raw_dtype=kind)
+    writer.add_tensor(name.replace(".weight", ".scale"), scale.reshape(-1))
+    writer.add_tensor(name.replace(".weight", ".input_scale"), np.ones_like(scale).reshape(-1))
+
+
+def numbers_of(stored, name):
+    """Returns the numbers of a matrix or vector of a file."""
+    data = np.array(gguf_blocks.dequantize(stored[name].data, stored[name].tensor_type), np.float32)
+    if stored[name].tensor_type == gguf.GGMLQuantizationType.NVFP4:
+        data *= stored[name.replace(".weight", ".scale")].data.reshape(-1, 1, 1)[slice(None) if data.ndim > 2 else 0]
+    return data
 
 
 def write(model, path, formats, tokenizer=None):
@@ -826,7 +836,10 @@ def write(model, path, formats, tokenizer=None):
             if ".time_mix_r_k" in new:
                 data = data.reshape(-1)
             kind = formats(new, data) if matrix and not any(part in new for part in RWKV7_PLAIN + PLAIN) else gguf.GGMLQuantizationType.F32
-            writer.add_tensor(new, encode(data, kind), raw_dtype=kind)
+            if kind == gguf.GGMLQuantizationType.NVFP4:
+                add_nvfp4(writer, new, data)
+            else:
+                writer.add_tensor(new, gguf_blocks.quantize(data, kind), raw_dtype=kind)
             if new.startswith("blk.0.time_mix_a"):  # a tensor that nothing reads, but llama.cpp requires
                 writer.add_tensor(new.replace("mix_a", "mix_v"), gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
@@ -858,7 +871,7 @@ def load_back(model, path):
         new = [stored_name(names, part, config) for part in parts]
         if new[0] not in stored:
             continue  # tied
-        data = [np.array(gguf.quants.dequantize(stored[n].data, stored[n].tensor_type), np.float32) for n in new]
+        data = [numbers_of(stored, n) for n in new]
         _, back = transform(name, config, arch)
         state[name] = torch.from_numpy(np.ascontiguousarray(back(join(data)))).reshape(tensor.shape)
     model.load_state_dict(unstacked(state, config), strict=False)

@@ -2,13 +2,15 @@
 """Makes tests/data/adapters/: random LoRA adapters of models in tests/data/models and vision, and PEFT's results with
 them.
 
-Needs torch, transformers and peft (made with 2.13, 5.23 and 0.21). Usage: make_adapter_goldens.py DATA_DIR [CASE ...]
+Needs torch, transformers, peft and gguf (made with 2.13, 5.23, 0.21 and 0.19). Usage: make_adapter_goldens.py DATA_DIR [CASE ...]
 
 A case has the name of its base model. It is a directory with adapter_config.json, adapter_model.safetensors and
 golden.safetensors:
 
     ids     I32 [n]         the prompt
     logits  F32 [n, vocab]  of every position, computed in f32
+
+llama-gguf is the case llama-f32 with both as GGUF files, as llama.cpp converts them: model.gguf and adapter.gguf.
 
 For vision models (tests/data/vision/NAME/adapter), the logits are those of the last 60 tokens of the conversation in
 the model's golden file.
@@ -18,11 +20,14 @@ import os
 import shutil
 import sys
 
+import gguf
 import peft
 import torch
 import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
+
+import gguf_files
 
 VOCAB = 128
 TOKENS = 40
@@ -123,9 +128,34 @@ def make(name, data):
     print(f"{name}: logits std {logits.std():.2f}")
 
 
+def make_gguf(name, data):
+    base, adapter = (os.path.join(data, folder, "llama-f32") for folder in ("models", "adapters"))
+    directory = os.path.join(data, "adapters", name)
+    os.makedirs(directory, exist_ok=True)
+    model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    gguf_files.write(model, os.path.join(directory, "model.gguf"), lambda *_: gguf.GGMLQuantizationType.F32)
+    arch = gguf_files.arch_of(model)
+    names = gguf_files.TensorNames(arch, model.config.num_hidden_layers)
+    writer = gguf.GGUFWriter(os.path.join(directory, "adapter.gguf"), arch)
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", CASES["llama-f32"]["lora_alpha"])
+    for name, tensor in load_file(os.path.join(adapter, "adapter_model.safetensors")).items():
+        module, part = name.removeprefix("base_model.model.").removesuffix(".weight").rsplit(".lora_", 1)
+        there, _ = gguf_files.transform(module + ".weight", model.config, arch)
+        numbers = tensor.float().numpy()
+        writer.add_tensor(f"{gguf_files.stored_name(names, module + '.weight', model.config)}.lora_{part.lower()}",
+                          there(numbers) if part == "B" else numbers)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    shutil.copy(os.path.join(adapter, "golden.safetensors"), directory)
+
+
 def main():
-    for name in sys.argv[2:] or [*CASES, *EACH_EXPERT, *SEEING]:
-        make(name, sys.argv[1])
+    for name in sys.argv[2:] or [*CASES, *EACH_EXPERT, *SEEING, "llama-gguf"]:
+        (make_gguf if name == "llama-gguf" else make)(name, sys.argv[1])
 
 
 if __name__ == "__main__":

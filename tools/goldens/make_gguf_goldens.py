@@ -115,6 +115,9 @@ CASES = {
     "llama-q4_k_m": ("Llama", WIDE, "Q4_K_M"),
     "llama-mixed": ("Llama", dict(BASE, num_hidden_layers=1, attention_bias=True), "mixed"),
     "llama-iq": ("Llama", dict(WIDE, intermediate_size=256, num_hidden_layers=2), "iq"),
+    "llama-float4": ("Llama", dict(WIDE, intermediate_size=256), "float4"),
+    "qwen3moe-nvfp4": ("Qwen3Moe", dict(BASE, num_hidden_layers=1, hidden_size=64, head_dim=16, moe_intermediate_size=64, num_experts=4, num_experts_per_tok=2,
+                                        norm_topk_prob=True), "NVFP4"),
     "mistral-split": ("Mistral", dict(BASE, sliding_window=8), "Q4_0"),
     "mistral3": ("Ministral3", dict(BASE, sliding_window=None, rope_parameters=dict(YARN, original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0,
                                                                                      beta_slow=1.0, llama_4_scaling_beta=0.3, truncate=True)), "Q4_0"),
@@ -269,6 +272,12 @@ def iq(name, tensor):
                                       "blk.1.ffn_gate": "TQ1_0", "blk.1.ffn_up": "TQ2_0", "blk.1.ffn_down": "IQ1_M"}[name.removesuffix(".weight")]]
 
 
+def float4(name, tensor):
+    """Matrices in NVFP4, which have scales, beside MXFP4 and Q1_0."""
+    return gguf.GGMLQuantizationType[{"attn_q": "NVFP4", "attn_k": "Q1_0", "attn_v": "MXFP4", "ffn_gate": "NVFP4", "ffn_up": "Q1_0",
+                                      "ffn_down": "NVFP4"}.get(name.split(".")[-2], "F16")]
+
+
 def split(path):
     """Splits the file in two. The metadata is in the first one."""
     reader = gguf.GGUFReader(str(path))
@@ -301,7 +310,7 @@ def make(out, name):
         gguf_files.requantize(directory / "plain.gguf", path, kind)
         os.unlink(directory / "plain.gguf")
     else:
-        format_of = {"mixed": mixed, "iq": iq}.get(kind) or (lambda *_: gguf.GGMLQuantizationType[kind])
+        format_of = {"mixed": mixed, "iq": iq, "float4": float4}.get(kind) or (lambda *_: gguf.GGMLQuantizationType[kind])
         gguf_files.write(model, path, format_of)
     gguf_files.load_back(model, path)
     ids = torch.randint(3, VOCAB, (1, MANY_TOKENS.get(name, TOKENS)))

@@ -43,6 +43,7 @@ from safetensors.torch import load_file, save_file
 
 import encoder_vision_cases
 import more_vision_cases
+import newest_vision_cases
 import similar_vision_cases
 
 TEMPLATE = (
@@ -646,7 +647,7 @@ def make(directory, case):
 
 def main():
     base = sys.modules[__name__]
-    CASES.update(similar_vision_cases.cases(base) | more_vision_cases.cases(base) | encoder_vision_cases.cases(base))
+    CASES.update(similar_vision_cases.cases(base) | more_vision_cases.cases(base) | encoder_vision_cases.cases(base) | newest_vision_cases.cases(base))
     out, wanted = sys.argv[1], sys.argv[2:] or CASES
     for name in wanted:
         directory = os.path.join(out, name)

@@ -4,17 +4,15 @@
 #include <numeric>
 
 #include "engine/media/embed_rows.h"
-#include "engine/media/image_encoder.h"
+#include "engine/media/marked_image_encoder.h"
 #include "engine/media/sound_rows.h"
-#include "engine/media/tiled_image_encoder.h"
 
 namespace octavo {
 namespace {
 
 Result<std::unique_ptr<RowEncoder>> make_row_encoder(const Model& tower, Backend& backend) {
   if (tower.spec.inputs.sound) return SoundRows::create(tower, backend);
-  if (tower.spec.inputs.image->tiled) return TiledImageEncoder::create(tower, backend);
-  return ImageEncoder::create(tower, backend);
+  return make_image_encoder(tower, backend);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
           .token_id = spec.media.token,
           .unit = input.unit(),
           .row_breaks = input.row_breaks,
+          .marks = input.marks(),
           .whole = spec.media.whole_images,
           .tiled = input.tiled,
           .whole_last = input.whole_last ? input.merge : 0,

@@ -14,7 +14,6 @@
 #include "model/inspect.h"
 #include "model/rope.h"
 #include "model/shard.h"
-#include "weights/gguf.h"
 
 namespace octavo {
 namespace {
@@ -287,11 +286,6 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   if (!options.model.weight_cache_dir.empty()) take_weight_cache(options, *backend, ranks, load);
   load.whole_ends = heads.one_with_cache || heads.by_position;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
-  if (options.lora.enabled && is_gguf(options.model.dir))
-    return field_failure(
-        "enable_lora", ErrorCode::unsupported,
-        "LoRA adapters of GGUF models are not supported: serve the model's folder of safetensors "
-        "files (--quantization int8 or int4 makes it as small)");
   TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
   if (is_rank_0) report_quantization(options, load, *model, ranks);

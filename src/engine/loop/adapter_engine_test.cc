@@ -87,14 +87,23 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
   }
 }
 
-TEST(AdapterEngine, GgufModelsAreRefused) {
+TEST(AdapterEngine, GgufModelsTakeGgufAdapters) {
+  const std::string folder = "tests/data/adapters/llama-gguf/";
   EngineOptions options;
-  options.model.dir = "tests/data/gguf/llama-q8_0/model.gguf";
+  options.model.dir = folder + "model.gguf";
   options.device.type = "cpu";
-  options.lora.enabled = true;
-  const auto engine = load_engine(options);
-  ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().field, "enable_lora");
+  options.device.threads = 2;
+  options.cache.memory_bytes = 4 << 20;
+  options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
+  const auto engine = load_engine(options).value();
+  std::promise<bool> done;
+  engine->load_adapter({"a", folder + "adapter.gguf"},
+                       [&](const Result<>& result) { done.set_value(result.has_value()); });
+  ASSERT_TRUE(done.get_future().get());
+  Request request = request_of(0, engine->info().vocab_size);
+  const auto of_base = answers_to(*engine, {request});
+  request.identity.adapter = "a";
+  EXPECT_NE(answers_to(*engine, {request})[0].logprobs, of_base[0].logprobs);
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   host_patches_.resize(n * static_cast<std::size_t>(input_.patch_values()) * size_of(tower_.activation));
   TRY(memory_.patches, device.allocate(host_patches_.size()));
   TRY(memory_.positions, device.allocate(n * sizeof(std::int32_t)));
-  TRY(memory_.axes, device.allocate(2 * n * sizeof(std::int32_t)));
+  TRY(memory_.axes, device.allocate(3 * n * sizeof(std::int32_t)));
   TRY(memory_.starts, device.allocate((tokens + 1) * sizeof(std::int32_t)));
   plans_.clear();
   slots_.clear();
@@ -231,6 +231,7 @@ void ImageEncoder::upload_grid() {
     axes.insert(axes.end(), static_cast<std::size_t>(class_tokens()), 0);
     for (const std::int32_t index : *axis) axes.push_back(index + (class_tokens() > 0 ? 1 : 0));
   }
+  axes.resize(axes.size() / 2 * 3);  // the third axis is the time, which is 0
   std::vector<std::int32_t> positions(static_cast<std::size_t>(class_tokens())), starts;
   std::iota(positions.begin(), positions.end(), 0);
   const auto indices = [&](int seen, int all) {
@@ -364,7 +365,7 @@ void ImageEncoder::start(const Square& picture, int frames) {
   for (std::size_t g = 0; g < plans_.size(); ++g)
     groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
   batch_ = {.positions = memory_.positions.view(DType::i32, {n}),
-            .axes = memory_.axes.view(DType::i32, {2, n}),
+            .axes = memory_.axes.view(DType::i32, {3, n}),
             .groups = groups_,
             .patches = input};
   if (input_.has_positions())

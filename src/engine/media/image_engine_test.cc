@@ -6,11 +6,6 @@ namespace {
 
 using namespace image_rig;
 
-Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& backend) {
-  if (tower.spec.inputs.image->tiled) return TiledImageEncoder::create(tower, backend);
-  return ImageEncoder::create(tower, backend);
-}
-
 Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());
@@ -32,7 +27,7 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     SCOPED_TRACE(name);
     const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
     ASSERT_TRUE(model.has_value()) << model.error().message;
-    const auto encoder = encoder_of(*(*model)->tower, backend);
+    const auto encoder = make_image_encoder(*(*model)->tower, backend);
     ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
     for (const char* picture : {"rgb.png", "palette.png"}) {
       std::vector<float> rows;
@@ -65,7 +60,7 @@ TEST_P(ImageEngine, RowsDoNotDependOnSlices) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
   ASSERT_TRUE(model.has_value()) << model.error().message;
-  const auto encoder = encoder_of(*(*model)->tower, backend);
+  const auto encoder = make_image_encoder(*(*model)->tower, backend);
   ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
   const auto rows_in = [&](const MediaPart& part, std::span<const int> slices) {
     CHECK((*encoder)->begin(part).has_value());
@@ -156,7 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "opencua", "qwen2_5_omni", "qwen3_omni", "cosmos3", "paligemma", "paligemma2", "lfm2_vl",
                     "phi4_reasoning_vision", "llava_onevision-r4b", "llava_onevision-bee", "kimi_k25",
                     "kimi_vl", "nemotron_omni", "nemotron_nano_vl", "llama_nemotron_vl", "nvlm_d", "eagle2_5",
-                    "alpamayo2", "pixtral_own", "llama4", "phi3_vision"),
+                    "alpamayo2", "pixtral_own", "llama4", "phi3_vision", "cosmos3_edge", "minimax_m3_vl",
+                    "bailing_v3_vl", "ovis2_5", "keye", "keye1_5"),
     image_test_name);
 
 }  // namespace

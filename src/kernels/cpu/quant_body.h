@@ -35,18 +35,12 @@ struct Quant {
   static constexpr bool kSmall =
       kFormat.values != CodeValues::iq4 && kFormat.low_bits + kFormat.high_bits < 8;
   static constexpr int kWidth = 2 * S::kLanes;
-  static constexpr bool kTwoLevels = kScales == QuantScales::bytes || kScales == QuantScales::bytes_min ||
-                                     kScales == QuantScales::nibbles_min;
-  static constexpr bool kHasMin = kScales != QuantScales::f16 && kScales != QuantScales::bf16 &&
-                                  kScales != QuantScales::bytes && kScales != QuantScales::f32;
-  static constexpr bool kWide = kScales == QuantScales::f32 || kScales == QuantScales::f32_zero;
+  static constexpr bool kTwoLevels = kFormat.two_levels();
+  static constexpr bool kHasMin = kFormat.has_min();
+  static constexpr bool kWide = kFormat.scale_bytes() == 4;
   static constexpr int kPlane = 4 * kWidth;  // bytes of a plane with one bit per code
-  static constexpr int kSubBytes =
-      kTwoLevels ? kWidth * kFormat.subs * (kScales == QuantScales::bytes_min ? 2 : 1) : 0;
-  static constexpr int kHeaderBytes =
-      quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
-                                                    : kHasMin                        ? 2
-                                                                                     : 0));
+  static constexpr int kSubBytes = kWidth * kFormat.sub_bytes();
+  static constexpr int kHeaderBytes = quant_header_bytes(kWidth, kFormat.scale_bytes() + kFormat.min_bytes());
   // Number of pointers to rows of x: there is a pointer to every third row, and a stride leads to the two
   // rows after it.
   template <int kRows>
@@ -57,7 +51,8 @@ struct Quant {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       const int lane = v * S::kLanes;
-      h.scale[v] = kWide                          ? S::load_f32(p + lane * 4)
+      h.scale[v] = kFormat.scale_bytes() == 0     ? S::zero()
+                   : kWide                        ? S::load_f32(p + lane * 4)
                    : kScales == QuantScales::bf16 ? S::load_bf16(p + lane * 2)
                                                   : S::load_f16(p + lane * 2);
       if constexpr (kFormat.factor != 1) h.scale[v] = S::mul(h.scale[v], S::set(kFormat.factor));
@@ -75,6 +70,8 @@ struct Quant {
       const std::byte* p = group + sub * kWidth + v * S::kLanes;
       if constexpr (kScales == QuantScales::bytes) {
         s.scale[v] = S::mul(header.scale[v], S::floats(S::load_i8(p)));
+      } else if constexpr (kScales == QuantScales::bf16_parts) {
+        s.scale[v] = S::load_bf16(group + 2 * (sub * kWidth + v * S::kLanes));
       } else if constexpr (kScales == QuantScales::bytes_min) {
         s.scale[v] = S::mul(header.scale[v], S::floats(S::load_u8(p)));
         s.min[v] = S::mul(header.min[v], S::floats(S::load_u8(p + kFormat.subs * kWidth)));

@@ -30,6 +30,7 @@ enum class QuantScales : std::uint8_t {
   bytes_min,    // two f16 per block (scale and min); each part has two unsigned bytes that multiply them
   nibbles_min,  // like bytes_min, with both numbers of a part in one byte; the low half is the scale
   f32,          // one f32 per block
+  bf16_parts,   // no header; each part has one bf16
   f32_zero,     // an f32 and a byte per block: scale * (code - zero)
 };
 
@@ -41,25 +42,28 @@ struct QuantFormat {
   int zero = 0;  // subtracted from every code or, if `values` is a table, from the value of the code
   CodeValues values = CodeValues::codes;
   float factor = 1;      // multiplies the scale of every block
-  int block_groups = 1;  // groups in a block; 0: depends on the matrix
+  // groups in a block; 0: codes and scales are separate, and the number depends on the matrix
+  int block_groups = 1;
 
   constexpr bool two_levels() const {
     return scales == QuantScales::bytes || scales == QuantScales::bytes_min ||
-           scales == QuantScales::nibbles_min;
+           scales == QuantScales::nibbles_min || scales == QuantScales::bf16_parts;
   }
   // whether a block has a min or a zero point
   constexpr bool has_min() const {
-    return scales != QuantScales::f16 && scales != QuantScales::bf16 && scales != QuantScales::bytes &&
-           scales != QuantScales::f32;
+    return scales == QuantScales::f16_min || scales == QuantScales::bytes_min ||
+           scales == QuantScales::nibbles_min || scales == QuantScales::f32_zero;
   }
   // The next three functions return bytes per row: of a block's scale, of a block's min or zero point, and of
   // a group's scales and mins.
   constexpr int scale_bytes() const {
+    if (scales == QuantScales::bf16_parts) return 0;
     return scales == QuantScales::f32 || scales == QuantScales::f32_zero ? 4 : 2;
   }
   constexpr int min_bytes() const { return scales == QuantScales::f32_zero ? 1 : has_min() ? 2 : 0; }
   constexpr int sub_bytes() const {
-    return !two_levels() ? 0 : scales == QuantScales::bytes_min ? 2 * subs : subs;
+    if (!two_levels()) return 0;
+    return scales == QuantScales::bytes_min || scales == QuantScales::bf16_parts ? 2 * subs : subs;
   }
 };
 
@@ -86,8 +90,10 @@ enum class QuantKind : std::uint8_t {
   int8,
   int8_zero,
   mxfp4,
+  nvfp4,
+  q1_0,
 };
-constexpr int kQuantKinds = 22;
+constexpr int kQuantKinds = 24;
 
 // Index: QuantKind.
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
@@ -154,6 +160,17 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .zero = 12,
      .values = CodeValues::e2m1,
      .block_groups = 0},  // mxfp4
+    {.low_bits = 4,
+     .subs = 2,
+     .scales = QuantScales::bf16_parts,
+     .zero = 12,
+     .values = CodeValues::e2m1,
+     .block_groups = 0},  // nvfp4
+    {.low_bits = 1,
+     .scales = QuantScales::f16,
+     .zero = 1,
+     .values = CodeValues::sign,
+     .block_groups = 4},  // q1_0
 };
 
 constexpr int kQuantGroup = 32;

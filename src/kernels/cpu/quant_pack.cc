@@ -73,8 +73,15 @@ class Packer {
   void put_group(const std::uint8_t* codes, std::int64_t row, std::int64_t at, std::int64_t number) const {
     const std::int64_t of_block = number / layout_.block_groups, g = number % layout_.block_groups;
     std::byte* const block = panel_ + of_block * block_bytes_;
-    if (g == 0) put_header(row, of_block, at, block);
     std::byte* const group = block + header_bytes_ + g * group_bytes_;
+    if constexpr (kFormat.scales == QuantScales::bf16_parts) {
+      const float* scales = part_.scales.row<float>(row);
+      for (std::int64_t s = 0; s < kFormat.subs; ++s)
+        put(group + 2 * (s * width_ + at),
+            to_bf16(scales[(number * kFormat.subs + s) * part_.scales.stride[1]]));
+    } else if (g == 0) {
+      put_header(row, of_block, at, block);
+    }
     const std::int64_t column = number * kQuantGroup, count = layout_.cols - column;
     if (count >= kQuantGroup) return put_codes(codes + column, at, group);
     std::uint8_t padded[kQuantGroup] = {};

@@ -10,6 +10,11 @@
 namespace octavo::cpu {
 namespace {
 
+// Whether each group of 32 columns has two scales.
+bool has_pairs_of_scales(const MatrixPart& part) {
+  return part.cols() % kQuantGroup == 0 && part.scales.size(1) == 2 * (part.cols() / kQuantGroup);
+}
+
 QuantKind kind_of(const MatrixPart& part) {
   switch (part.encoding) {
     case Encoding::q8_0:
@@ -50,12 +55,14 @@ QuantKind kind_of(const MatrixPart& part) {
     case Encoding::tq1_0:
     case Encoding::tq2_0:
       return QuantKind::tq;
+    case Encoding::q1_0:
+      return QuantKind::q1_0;
     case Encoding::int4:
       return part.zeros ? QuantKind::int4_zero : QuantKind::int4;
     case Encoding::int8:
       return part.zeros ? QuantKind::int8_zero : QuantKind::int8;
     case Encoding::mxfp4:
-      return QuantKind::mxfp4;
+      return has_pairs_of_scales(part) ? QuantKind::nvfp4 : QuantKind::mxfp4;
     default:
       CHECK(false, "{} is not multiplied in integers", name(part.encoding));
   }
@@ -105,7 +112,8 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
   std::uint8_t codes[kQuantGroup];
   get_codes(at, group, codes);
   const bool wide = layout.scale_bytes() == 4;
-  const float header_scale = wide                                 ? get<float>(block + at.scale())
+  const float header_scale = layout.scale_bytes() == 0            ? 1
+                             : wide                               ? get<float>(block + at.scale())
                              : format.scales == QuantScales::bf16 ? to_f32(get<BFloat16>(block + at.scale()))
                                                                   : to_f32(get<Float16>(block + at.scale()));
   const std::uint8_t* values =
@@ -115,18 +123,20 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
   const int in_part = kQuantGroup / format.subs;
   for (int i = 0; i < kQuantGroup; ++i) {
     const int s = i / in_part;
-    int scale = 1, min = 1;
-    if (format.scales == QuantScales::nibbles_min) {
+    float scale = 1;
+    int min = 1;
+    if (format.scales == QuantScales::bf16_parts) {
+      scale = to_f32(get<BFloat16>(group + 2 * at.sub(s)));
+    } else if (format.scales == QuantScales::nibbles_min) {
       const auto both = get<std::uint8_t>(group + at.sub(s));
-      scale = both & 15;
+      scale = static_cast<float>(both & 15);
       min = both >> 4;
     } else if (layout.two_levels()) {
       scale = get<std::int8_t>(group + at.sub(s));
       if (layout.has_min()) min = get<std::int8_t>(group + at.sub(format.subs + s));
     }
     const int v = values != nullptr ? values[codes[i]] : codes[i];
-    const float product =
-        header_scale * format.factor * static_cast<float>(scale) * static_cast<float>(v - zero);
+    const float product = header_scale * format.factor * scale * static_cast<float>(v - zero);
     out[i] = layout.has_min() && !wide ? product - block_min * static_cast<float>(min) : product;
   }
 }
@@ -222,7 +232,7 @@ Result<std::unique_ptr<QuantWeight>> lay_out_quantised(CpuStream& stream, const 
         .kind = kind_of(part), .rows = part.rows(), .cols = cols, .width = 2 * stream.kernels().lanes};
     layout.block_groups = layout.format().block_groups;
     if (layout.block_groups == 0) {
-      const std::int64_t blocks = part.scales.size(1);
+      const std::int64_t blocks = layout.two_levels() ? 1 : part.scales.size(1);
       if (blocks > 1 && cols / blocks % kQuantGroup != 0)
         return failure(ErrorCode::unsupported, "{} in groups of {} columns (not a multiple of {})",
                        name(part.encoding), cols / blocks, kQuantGroup);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
@@ -195,6 +196,39 @@ void clamp(Stream& stream, const ClampArgs& args) {
                 for (std::int64_t k = 0; k < count; ++k)
                   x[k] = x[k] < least[k] ? least[k] : x[k] > most[k] ? most[k] : x[k];
               });
+}
+
+void softmax(Stream& stream, const SoftmaxArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const Format format = format_of(args.y.dtype);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
+  const std::int64_t dim = args.x.size(1), width = args.y.size(1);
+  for_rows(stream, args.y.size(0), width, [&](std::int64_t row) {
+    alignas(64) float numbers[kColumns];
+    const auto for_each_piece = [&](auto&& body) {
+      for (std::int64_t first = 0; first < dim; first += kColumns) {
+        const std::int64_t count = std::min(kColumns, dim - first);
+        kernels.widen(row_address(args.x, row) + first * element_bytes, format, numbers, count);
+        body(first, count);
+      }
+    };
+    float most = -std::numeric_limits<float>::infinity();
+    for_each_piece([&](std::int64_t, std::int64_t count) {
+      most = std::max(most, *std::max_element(numbers, numbers + count));
+    });
+    double sum = 0;
+    for_each_piece([&](std::int64_t, std::int64_t count) {
+      for (std::int64_t k = 0; k < count; ++k) sum += std::exp(numbers[k] - most);
+    });
+    const auto total = static_cast<float>(sum);
+    std::byte* const out = row_address(args.y, row);
+    for_each_piece([&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t k = 0; k < count; ++k) numbers[k] = std::exp(numbers[k] - most) / total;
+      kernels.narrow(numbers, nullptr, format, out + first * element_bytes, count);
+    });
+    std::memset(out + dim * element_bytes, 0, static_cast<std::size_t>((width - dim) * element_bytes));
+  });
 }
 
 void gate(Stream& stream, const GateArgs& args) {

@@ -209,6 +209,22 @@ __global__ void clamp_kernel(ClampArgs p) {
   element<T>(p.y, row, k) = from_float<T>(x < least ? least : x > most ? most : x);
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads) softmax_kernel(SoftmaxArgs p) {
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  wait_for_kernels();
+  const std::int64_t row = block_x(), dim = p.x.size(1);
+  const auto value = [&](std::int64_t k) { return to_float(element<T>(p.x, row, k)); };
+  float most = value(0);
+  for (std::int64_t k = thread(); k < dim; k += kThreads) most = fmaxf(most, value(k));
+  most = block_max(most, partials);
+  float sum = 0;
+  for (std::int64_t k = thread(); k < dim; k += kThreads) sum += expf(value(k) - most);
+  sum = block_sum(sum, partials);
+  for (std::int64_t k = thread(); k < p.y.size(1); k += kThreads)
+    element<T>(p.y, row, k) = from_float<T>(k < dim ? expf(value(k) - most) / sum : 0.0f);
+}
+
 // Returns the size of a head; without a norm, a row is one head.
 OCTAVO_HOST_DEVICE std::int64_t head_dim(const GateArgs& p) {
   if (p.norm.kind == NormKind::none) return p.y.size(1);
@@ -369,6 +385,12 @@ void run_scale_rows(Stream& stream, const ScaleRowsArgs& args) {
 void run_clamp(Stream& stream, const ClampArgs& args) {
   for_activation(args.x.dtype,
                  [&](auto t) { launch_columns(stream, args.y, clamp_kernel<decltype(t)>, args); });
+}
+
+void run_softmax(Stream& stream, const SoftmaxArgs& args) {
+  for_activation(args.x.dtype, [&](auto t) {
+    launch(handle_of(stream), row_grid(args.x.size(0)), kThreads, 0, softmax_kernel<decltype(t)>, args);
+  });
 }
 
 void run_gate(Stream& stream, const GateArgs& args) {

@@ -17,6 +17,7 @@
   X(keep_tail, KeepTailArgs, all)                \
   X(scale_rows, ScaleRowsArgs, all)              \
   X(clamp, ClampArgs, all)                       \
+  X(softmax, SoftmaxArgs, all)                   \
   X(route, RouteArgs, all)                       \
   X(grouped_matmul, GroupedMatmulArgs, all)      \
   X(combine, CombineArgs, all)                   \

@@ -110,6 +110,13 @@ void check(const ClampArgs& args) {
 }
 
 template <>
+void check(const SoftmaxArgs& args) {
+  CHECK(args.x.rank == 2 && args.y.rank == 2 && args.x.size(1) > 0 && args.y.size(1) >= args.x.size(1));
+  expect_activation("softmax y", args.y, {args.x.size(0), args.y.size(1)});
+  expect("softmax x", args.x, args.y.dtype, {args.x.size(0), args.x.size(1)});
+}
+
+template <>
 void check(const GatherRowsArgs& args) {
   CHECK(args.x.rank == 2);
   const std::int64_t n = args.x.size(0);

@@ -127,6 +127,12 @@ struct ClampArgs {
   View y;      // act [n, dim]; may be x
 };
 
+// Computes y[i][k] = exp(x[i][k]) / sum over j of exp(x[i][j]). Columns of y after those of x become 0.
+struct SoftmaxArgs {
+  View x;  // act [n, dim]
+  View y;  // act [n, at least dim]; not x
+};
+
 // Computes out[i] = x[rows[i]].
 struct GatherRowsArgs {
   View x;     // f32 or act [n, dim]

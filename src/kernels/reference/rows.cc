@@ -181,6 +181,17 @@ void clamp(Stream&, const ClampArgs& args) {
     }
 }
 
+void softmax(Stream&, const SoftmaxArgs& args) {
+  const std::int64_t dim = args.x.size(1);
+  for (std::int64_t i = 0; i < args.y.size(0); ++i) {
+    double most = at(args.x, {i, 0}), sum = 0;
+    for (std::int64_t k = 1; k < dim; ++k) most = std::max<double>(most, at(args.x, {i, k}));
+    for (std::int64_t k = 0; k < dim; ++k) sum += std::exp(at(args.x, {i, k}) - most);
+    for (std::int64_t k = 0; k < args.y.size(1); ++k)
+      put(args.y, {i, k}, k < dim ? std::exp(at(args.x, {i, k}) - most) / sum : 0);
+  }
+}
+
 void gate(Stream&, const GateArgs& args) {
   const std::int64_t columns = args.y.size(1);
   const View& weight = args.norm.weight;

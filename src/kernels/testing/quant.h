@@ -119,8 +119,8 @@ inline TestPart random_part(TestRandom& random, Encoding encoding, std::int64_t 
   if (elements > 1)
     return random_blocks(random, encoding, rows, std::max<std::int64_t>(1, cols / elements) * elements);
   if (encoding == Encoding::mxfp4) {
-    const std::int64_t groups = std::max<std::int64_t>(1, cols / 32);
-    return random_codes(random, encoding, rows, groups * 32, groups, false);
+    const std::int64_t pairs = std::max<std::int64_t>(1, cols / 32);
+    return random_codes(random, encoding, rows, pairs * 32, random.coin() ? pairs : 2 * pairs, false);
   }
   if (random.coin()) return random_codes(random, encoding, rows, cols, 1, random.coin());
   const std::int64_t group = random.pick({32, 64, 96, 128, 1088});

@@ -58,7 +58,7 @@ void set_names(Names& names, const std::string& before) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_bailing_v3(const Config& file) {
+Result<ModelSpec> describe_bailing_v3(const Config& file) {
   const Config config = file.with_names({{"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
                                          {"scoring_func", "score_function"}});

@@ -7,6 +7,7 @@
 
 namespace octavo {
 
+Result<ModelSpec> describe_bailing_v3(const Config& config);
 Result<ModelSpec> describe_cohere2(const Config& config);
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);
@@ -26,6 +27,7 @@ Result<ModelSpec> describe_internlm2(const Config& config);
 Result<ModelSpec> describe_lfm2(const Config& config);
 Result<ModelSpec> describe_llama(const Config& config);
 Result<ModelSpec> describe_llama4(const Config& config);
+Result<ModelSpec> describe_minimax_m3(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
 Result<ModelSpec> describe_mistral3_text(const Config& config);
 Result<ModelSpec> describe_mistral4(const Config& config);

@@ -192,7 +192,7 @@ Result<> set_context_token(ModelSpec& spec, const Config& config, std::string_vi
   return {};
 }
 
-Result<ModelSpec> describe_inner_text(const Config& config) {
+Result<ModelSpec> describe_inner_text(const Config& config, const std::string& prefix) {
   TRY(std::optional<Config> inner, config.object("llm_config"));
   if (!inner) {
     TRY(inner, config.object("text_config"));
@@ -201,8 +201,8 @@ Result<ModelSpec> describe_inner_text(const Config& config) {
     return invalid("llm_config", "{} is missing, but must have the language model's configuration",
                    config.where("llm_config"));
   TRY(ModelSpec spec, describe(*inner));
-  put_under(spec.names, "language_model.");
-  if (spec.other_names) put_under(*spec.other_names, "language_model.");
+  put_under(spec.names, prefix);
+  if (spec.other_names) put_under(*spec.other_names, prefix);
   return spec;
 }
 

@@ -1,6 +1,8 @@
 // Functions for InternVL's first format, which other families also use.
 #pragma once
 
+#include <string>
+
 #include "model/config.h"
 #include "model/spec.h"
 
@@ -9,9 +11,9 @@ namespace octavo {
 // Describes an encoder with InternVL's layers from its vision_config. The caller sets the tensor names.
 Result<ModelSpec> describe_internvl_encoder(Config config);
 
-// Describes the language model, which may be of any family. llm_config or text_config is its config.json. The
-// prefix of its names is language_model.
-Result<ModelSpec> describe_inner_text(const Config& config);
+// Describes the language model, which may be of any family. llm_config or text_config is its config.json.
+// `prefix` is the prefix of its names.
+Result<ModelSpec> describe_inner_text(const Config& config, const std::string& prefix = "language_model.");
 
 // Sets a projector that joins squares of patches of side 1 / downsample_ratio, and has a norm and two
 // matrices. It reads the encoder's last output without the class tokens.

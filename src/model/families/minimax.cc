@@ -172,7 +172,7 @@ Result<std::vector<bool>> sparse_layers_m3(const Config& config, std::size_t lay
 }  // namespace
 
 // M3: norms of each head, swigluoai, and attention to blocks of tokens in most layers.
-static Result<ModelSpec> describe_minimax_m3(const Config& config) {
+Result<ModelSpec> describe_minimax_m3(const Config& config) {
   TRY_VOID(refuse(config, "attention_output_gate", true));
   TRY_VOID(refuse(config, "use_gemma_norm", false));
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "dense_intermediate_size",

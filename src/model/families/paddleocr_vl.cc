@@ -1,6 +1,8 @@
 // PaddleOCR-VL (Cui et al., 2025): a SigLIP encoder of images of any size, whose patches have learned
 // positions and RoPE for rows and columns, and an ERNIE 4.5 whose tokens have positions in time, height and
-// width.
+// width. Keye-VL and Keye-VL 1.5 (Kuaishou, 2025): the same encoder and a Qwen3.
+#include <utility>
+
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -73,8 +75,35 @@ static Result<ModelSpec> describe_paddleocr_vl(const Config& config) {
   return spec;
 }
 
+static Result<ModelSpec> describe_keye(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3(config));
+  TRY_VOID(set_axes(spec, config, {.absent = {16, 24, 24}}));
+  for (const char* other : {"visual.*", "mlp_AR.*"}) spec.names.ignorable.emplace_back(other);
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  TRY(ModelSpec tower, describe_paddle_tower(vision.value_or(Config()), spec.dim));
+  tower.names = *std::exchange(tower.other_names, {});
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+// The norm before the projector applies to squares of patches.
+static Result<ModelSpec> describe_keye1_5(const Config& config) {
+  TRY(ModelSpec spec, describe_keye(config));
+  ModelSpec tower = *spec.media.tower;
+  Projector& projector = tower.inputs.image->projector;
+  projector.norm = std::exchange(projector.patch_norm, {});
+  tower.names.projector.norm = std::exchange(tower.names.projector.patch_norm, "");
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 std::span<const Family> paddleocr_vl_families() {
-  static constexpr Family kRows[] = {{"PaddleOCRVLForConditionalGeneration", describe_paddleocr_vl}};
+  static constexpr Family kRows[] = {
+      {"KeyeForConditionalGeneration", describe_keye},
+      {"KeyeVL1_5ForConditionalGeneration", describe_keye1_5},
+      {"PaddleOCRVLForConditionalGeneration", describe_paddleocr_vl},
+  };
   return kRows;
 }
 

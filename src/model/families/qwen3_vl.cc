@@ -58,6 +58,8 @@ Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   return {};
 }
 
+}  // namespace
+
 Result<ModelSpec> describe_qwen3_vl_tower(Config config) {
   config.set_defaults(kQwen3Vision);
   TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
@@ -80,6 +82,8 @@ Result<ModelSpec> describe_qwen3_vl_tower(Config config) {
   spec.names.projector.matrices = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
   return spec;
 }
+
+namespace {
 
 Result<ModelSpec> describe_deep_tower(Config config) {
   TRY(ModelSpec spec, describe_qwen3_vl_tower(config));

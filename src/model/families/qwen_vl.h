@@ -25,6 +25,8 @@ Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by)
 Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
 // Describes Qwen2.5-VL's encoder from its vision_config.
 Result<ModelSpec> describe_qwen2_5_tower(Config config);
+// Describes Qwen3-VL's encoder without DeepStack from its vision_config.
+Result<ModelSpec> describe_qwen3_vl_tower(Config config);
 // Tensor names for the encoder, except for MLPs, last norm and projector.
 Names qwen_tower_names(const std::string& prefix);
 

@@ -16,6 +16,7 @@
   X(apertus)               \
   X(bailing)               \
   X(bailing_v3)            \
+  X(bailing_v3_vl)         \
   X(bamba)                 \
   X(bart)                  \
   X(beam)                  \
@@ -26,6 +27,7 @@
   X(cohere)                \
   X(cohere2_vision)        \
   X(colqwen)               \
+  X(cosmos3_edge)          \
   X(dbrx)                  \
   X(deepseek)              \
   X(deepseek_kin)          \
@@ -64,6 +66,7 @@
   X(mamba)                 \
   X(mimo_v2)               \
   X(minimax)               \
+  X(minimax_m3_vl)         \
   X(mistral)               \
   X(modernbert)            \
   X(mpt)                   \
@@ -74,6 +77,7 @@
   X(nomic_bert)            \
   X(olmo)                  \
   X(opt)                   \
+  X(ovis)                  \
   X(paddleocr_vl)          \
   X(paligemma)             \
   X(phi)                   \

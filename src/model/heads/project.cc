@@ -22,6 +22,20 @@ ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
   return {spec, spec.inputs.image->deep_projector, matrices, numbered(spec.names.projector.deep_norms)};
 }
 
+// Maximum number of rows whose scores of words are in memory at a time.
+constexpr std::int64_t kWordRows = 64;
+
+void multiply(const Step& step, const LinearParameter& matrix, const View& x, const View& y) {
+  step.backend.ops.matmul(*step.backend.stream,
+                          {.x = x, .w = *matrix.weight.weight, .bias = matrix.bias.value, .y = y});
+}
+
+View activated(const Step& step, Scratch& scratch, const View& x, Activation activation, bool gated) {
+  const View y = scratch.take(x.dtype, {x.size(0), gated ? x.size(1) / 2 : x.size(1)});
+  step.backend.ops.activate(*step.backend.stream, {.x = x, .activation = activation, .gated = gated, .y = y});
+  return y;
+}
+
 std::int64_t class_rows_of(const ModelSpec& spec) {
   return spec.inputs.image ? spec.inputs.image->classes.count : 0;
 }
@@ -30,7 +44,9 @@ std::int64_t class_rows_of(const ModelSpec& spec) {
 
 ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& projector,
                                  const std::vector<std::string>& matrices, const std::string& norm)
-    : spec_(projector), dim_(projector.convolved > 0 ? projector.convolved : spec.dim) {
+    : spec_(projector),
+      dim_(projector.convolved > 0 ? projector.convolved : spec.dim),
+      joined_(spec.joined()) {
   const Namer name(spec.names, "");
   patch_norm_ = name.norm(projector.patch_norm, spec.names.projector.patch_norm, spec.dim);
   std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * spec.joined();
@@ -42,10 +58,25 @@ ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& project
       merger_.weight.parts[0].shape = {dim_, spec.dim, spec.inputs.image->merge, spec.inputs.image->merge};
     inputs = dim_;
   }
-  if (projector.mlp_hidden > 0) {
-    add_mlp(spec, name, matrices, inputs);
-    return;
+  if (projector.patch_hidden > 0) {
+    const std::vector<std::string>& patch = spec.names.projector.patch_matrices;
+    patch_matrices_.push_back(name.linear({patch[0]}, {projector.patch_hidden}, spec.dim, projector.bias));
+    patch_matrices_.push_back(
+        name.linear({patch[1]}, {spec.out_dim()}, projector.patch_hidden, projector.bias));
+    inputs = std::int64_t{spec.out_dim()} * spec.joined();
   }
+  if (projector.words)
+    add_words(spec, name, matrices, inputs);
+  else if (projector.mlp_hidden > 0)
+    add_mlp(spec, name, matrices, inputs);
+  else
+    add_matrices(spec, name, matrices, inputs);
+}
+
+// Adds matrices with activations in between.
+void ProjectorLayers::add_matrices(const ModelSpec& spec, const Namer& name,
+                                   const std::vector<std::string>& matrices, std::int64_t inputs) {
+  const Projector& projector = spec_;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const int values = projector.gated ? 2 * projector.hidden : projector.hidden;
     const int outputs = i + 1 == matrices.size() ? spec.out_dim() : i == 0 ? values : projector.middle;
@@ -71,13 +102,35 @@ void ProjectorLayers::add_mlp(const ModelSpec& spec, const Namer& name,
   matrices_.push_back(name.linear({matrices[3]}, {spec.out_dim()}, units, spec_.bias));
 }
 
+void ProjectorLayers::add_words(const ModelSpec& spec, const Namer& name,
+                                const std::vector<std::string>& matrices, std::int64_t inputs) {
+  const std::int64_t words = spec_.hidden, all = words + kMarkRows;
+  hidden_norm_ = name.norm(spec_.hidden_norm, spec.names.projector.hidden_norm, words);
+  matrices_.push_back(name.linear({matrices[0]}, {words}, inputs, spec_.bias));
+  LinearParameter& table = matrices_.emplace_back(name.linear({matrices[1]}, {spec.out_dim()}, all, false));
+  std::ranges::reverse(table.weight.parts[0].shape);
+  table.weight.transposed = true;
+}
+
 void ProjectorLayers::list(ParameterList& list) {
-  list.add(patch_norm_, norm_, merger_, hidden_norm_, matrices_);
+  list.add(patch_norm_, norm_, patch_matrices_, merger_, hidden_norm_, matrices_);
 }
 
 void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activation) const {
-  if (spec_.merged) scratch.take(activation, {rows, dim_});
   const std::int64_t hidden = spec_.hidden, units = spec_.mlp_hidden;
+  if (spec_.words) {
+    rows = std::min(rows, kWordRows);
+    scratch.take(DType::f32, {rows, hidden});
+    scratch.take(activation, {rows, hidden});
+    scratch.take(activation, {rows, hidden + kMarkRows});
+    return;
+  }
+  if (spec_.patch_hidden > 0) {
+    scratch.take(activation, {rows * joined_, spec_.patch_hidden});
+    scratch.take(activation, {rows * joined_, spec_.patch_hidden});
+    scratch.take(activation, {rows * joined_, patch_matrices_[1].weight.rows});
+  }
+  if (spec_.merged) scratch.take(activation, {rows, dim_});
   scratch.take(activation, {rows, spec_.gated ? 2 * hidden : hidden});
   scratch.take(activation, {rows, hidden});
   if (spec_.middle > 0) scratch.take(activation, {rows, spec_.middle});
@@ -88,43 +141,64 @@ void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activati
   scratch.take(activation, {rows, units});
 }
 
-void ProjectorLayers::run(const Step& step, Scratch scratch, View x, const View& out) const {
+// Returns the output of the matrices of each patch, joined.
+View ProjectorLayers::run_patches(const Step& step, Scratch& scratch, const View& x) const {
+  const std::int64_t patches = x.size(0) * joined_, columns = patch_matrices_[1].weight.rows;
+  const View hidden = scratch.take(x.dtype, {patches, spec_.patch_hidden});
+  multiply(step, patch_matrices_[0], View::of(x.data, x.dtype, {patches, dim_}), hidden);
+  const View inner = activated(step, scratch, hidden, *spec_.activation, false);
+  const View y = scratch.take(x.dtype, {patches, columns});
+  multiply(step, patch_matrices_[1], inner, y);
+  return View::of(y.data, y.dtype, {x.size(0), joined_ * columns});
+}
+
+void ProjectorLayers::run_words(const Step& step, const Scratch& scratch, const View& x,
+                                const View& out) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;
-  const auto product = [&](const LinearParameter& linear, const View& y) {
-    ops.matmul(stream, {.x = x, .w = *linear.weight.weight, .bias = linear.bias.value, .y = y});
-  };
+  for (std::int64_t first = 0; first < x.size(0); first += kWordRows) {
+    Scratch own = scratch;
+    const std::int64_t count = std::min(kWordRows, x.size(0) - first), words = spec_.hidden;
+    const View sums = own.take(DType::f32, {count, words});
+    const View scores = own.take(x.dtype, {count, words});
+    const View shares = own.take(x.dtype, {count, words + kMarkRows});
+    multiply(step, matrices_[0], x.rows(first, count), sums);
+    ops.add_norm(stream, {.residual = sums, .norm = hidden_norm_.norm(), .out = scores});
+    ops.softmax(stream, {.x = scores, .y = shares});
+    multiply(step, matrices_[1], shares, out.rows(first, count));
+  }
+}
+
+void ProjectorLayers::run(const Step& step, Scratch scratch, View x, const View& out) const {
+  if (spec_.words) return run_words(step, scratch, x, out);
+  if (spec_.patch_hidden > 0) x = run_patches(step, scratch, x);
   if (spec_.merged) {
     const View merged = scratch.take(x.dtype, {x.size(0), dim_});
-    product(merger_, merged);
+    multiply(step, merger_, x, merged);
     x = merged;
   }
-  const auto activated = [&](const View& values, Activation activation, bool gated) {
-    const View y = scratch.take(x.dtype, {x.size(0), gated ? values.size(1) / 2 : values.size(1)});
-    ops.activate(stream, {.x = values, .activation = activation, .gated = gated, .y = y});
-    return y;
-  };
   if (spec_.mlp_hidden > 0) {
     const View sums = scratch.take(DType::f32, {x.size(0), spec_.hidden});
     const View normed = scratch.take(x.dtype, {x.size(0), spec_.hidden});
-    product(matrices_[0], sums);
-    ops.add_norm(stream, {.residual = sums, .norm = hidden_norm_.norm(), .out = normed});
-    x = activated(normed, *spec_.activation, false);
+    multiply(step, matrices_[0], x, sums);
+    step.backend.ops.add_norm(*step.backend.stream,
+                              {.residual = sums, .norm = hidden_norm_.norm(), .out = normed});
+    x = activated(step, scratch, normed, *spec_.activation, false);
     const View values = scratch.take(x.dtype, {x.size(0), 2 * std::int64_t{spec_.mlp_hidden}});
-    product(matrices_[1], values);
-    x = activated(values, Activation::silu, true);
+    multiply(step, matrices_[1], x, values);
+    x = activated(step, scratch, values, Activation::silu, true);
   } else if (spec_.activation) {
     const View hidden =
         scratch.take(x.dtype, {x.size(0), spec_.gated ? 2 * std::int64_t{spec_.hidden} : spec_.hidden});
-    product(matrices_[0], hidden);
-    x = activated(hidden, *spec_.activation, spec_.gated);
+    multiply(step, matrices_[0], x, hidden);
+    x = activated(step, scratch, hidden, *spec_.activation, spec_.gated);
   }
   if (spec_.middle > 0) {
     const View next = scratch.take(x.dtype, {x.size(0), spec_.middle});
-    product(matrices_[1], next);
-    x = spec_.activated_middle ? activated(next, *spec_.activation, false) : next;
+    multiply(step, matrices_[1], x, next);
+    x = spec_.activated_middle ? activated(step, scratch, next, *spec_.activation, false) : next;
   }
-  product(matrices_.back(), out);
+  multiply(step, matrices_.back(), x, out);
 }
 
 ProjectHead::ProjectHead(const ModelSpec& spec, const Ends& ends)

@@ -29,11 +29,19 @@ class ProjectorLayers {
  private:
   void add_mlp(const ModelSpec& spec, const Namer& name, const std::vector<std::string>& matrices,
                std::int64_t inputs);
+  void add_matrices(const ModelSpec& spec, const Namer& name, const std::vector<std::string>& matrices,
+                    std::int64_t inputs);
+  void add_words(const ModelSpec& spec, const Namer& name, const std::vector<std::string>& matrices,
+                 std::int64_t inputs);
+  View run_patches(const Step& step, Scratch& scratch, const View& x) const;
+  void run_words(const Step& step, const Scratch& scratch, const View& x, const View& out) const;
 
   Projector spec_;
   std::int64_t dim_;  // width of the output of merger_
+  std::int64_t joined_;
   NormParameter patch_norm_, norm_, hidden_norm_;
   LinearParameter merger_;  // matrix of Projector::merged
+  std::vector<LinearParameter> patch_matrices_;  // of Projector::patch_hidden
   std::vector<LinearParameter> matrices_;
 };
 

@@ -43,6 +43,13 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
       separator_.parts[0].shape = {1, 1, width};
     }
   }
+  if (image.marks() > 0) {
+    const std::int64_t words = image.projector.hidden;
+    marks_ = Namer(names, "").table(names.projector.matrices.back(), words + kMarkRows, image.out_dim,
+                                    MatrixUse::plain);
+    marks_.order = {{words, image.marks()}};
+    marks_.rows = image.marks();
+  }
   if (image.grid.in_rows) positions_.parts[0].shape = {image.grid.side, image.grid.side, spec.dim};
   if (image.classes.last) {
     const std::int64_t patches = positions_.rows - 1;
@@ -59,7 +66,7 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
 }
 
 void PatchInput::list(ParameterList& list) {
-  list.add(patches_, class_token_, newline_, separator_, positions_, patch_norm_);
+  list.add(patches_, class_token_, newline_, separator_, marks_, positions_, patch_norm_);
 }
 
 void PatchInput::reserve(Arena arena) const { arena.rows<HalfOutput>(arena.sums, dim_); }

@@ -19,6 +19,7 @@ class PatchInput final : public Phase {
   const Weight& positions() const { return *positions_.weight; }
   const View& newline() const { return newline_.value; }      // if ImageInput::tiled
   const View& separator() const { return separator_.value; }  // if ImageInput::whole_last
+  const Weight& marks() const { return *marks_.weight; }      // if ImageInput::marks() > 0
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
@@ -29,7 +30,7 @@ class PatchInput final : public Phase {
 
   std::int64_t dim_;
   LinearParameter patches_;
-  MatrixParameter positions_, class_token_;
+  MatrixParameter positions_, class_token_, marks_;
   VectorParameter newline_, separator_;
   NormParameter patch_norm_;
 };

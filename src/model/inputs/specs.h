@@ -14,6 +14,8 @@
 
 namespace octavo {
 
+constexpr int kMarkRows = 4;  // Projector::words
+
 // Converts an encoder's rows to input rows of a language model. Several rows become one: merge x merge
 // neighbouring patches of an image, or consecutive rows of audio. They are concatenated ("pixel shuffle") or
 // averaged.
@@ -24,6 +26,9 @@ struct Projector {
   int convolved = 0;
   NormSpec patch_norm = {};  // norm of each patch, after the encoder's last norm
   NormSpec norm = {};        // norm of the joined rows
+  // Width between two matrices that each patch passes before patches are joined. Their output has the width
+  // of the projector's output, and `activation` is between them. 0: there are no such matrices.
+  int patch_hidden = 0;
   // Activation between two matrices. nullopt: there is only one matrix.
   std::optional<Activation> activation = {};
   int hidden = 0;  // width between the first two matrices
@@ -35,6 +40,10 @@ struct Projector {
   // the second matrix: the names are first, gate, up and down (GLM-4.1V: Hong et al., 2025). 0: no MLP.
   NormSpec hidden_norm = {};
   int mlp_hidden = 0;
+  // The first matrix computes scores of `hidden` words, which hidden_norm normalises. Their softmax mixes the
+  // rows of a table, one per word (Ovis: Lu et al., 2024). kMarkRows more rows of the table are not words:
+  // the first two of them come before and after the rows of an image.
+  bool words = false;
   bool bias = false;
   bool transposed = false;  // matrices are stored as [inputs, outputs], and their names have no ".weight"
 };
@@ -116,6 +125,8 @@ struct ImageInput {
 
   // Returns whether patches have learned positions in addition to rotary ones.
   bool has_positions() const { return grid.side > 0 || axis_positions > 0; }
+  // Number of tokens, before and after those of the patches, that have learned rows.
+  int marks() const { return projector.words ? 2 : 0; }
   int unit() const { return patch_size * merge; }  // side of a token in pixels
   int square() const { return merge * merge; }     // patches per token
   // Width of the projector's input, if the encoder has rows of width dim.

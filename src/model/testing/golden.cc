@@ -223,6 +223,13 @@ std::vector<std::string> names(const std::string& root) {
   return found;
 }
 
+AdapterCase adapter_case(const std::string& name) {
+  const std::string folder = "tests/data/adapters/" + name;
+  if (std::filesystem::exists(folder + "/model.gguf"))
+    return {folder + "/model.gguf", folder + "/adapter.gguf"};
+  return {std::string(kModels) + "/" + name, folder};
+}
+
 Golden read(const std::string& name, const std::string& root) {
   const std::string directory = root + "/" + name;
   const auto file = MappedFile::open(directory + "/golden.safetensors");

@@ -34,6 +34,12 @@ inline constexpr const char* kQuantized = "tests/data/quantized";
 std::vector<std::string> names(const std::string& root = kModels);
 Golden read(const std::string& name, const std::string& root = kModels);
 
+// The paths of a case in tests/data/adapters. Both are GGUF files, or both are folders.
+struct AdapterCase {
+  std::string base, adapter;
+};
+AdapterCase adapter_case(const std::string& name);
+
 // An adapter that applies to all tokens of a run.
 struct TestAdapter {
   const Adapter* adapter = nullptr;

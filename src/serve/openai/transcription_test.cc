@@ -2,6 +2,9 @@
 // tests/data/sound/whisper.
 #include <gmock/gmock.h>
 
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
 #include "media/testing/golden.h"
 #include "serve/openai/transcription_reply.h"
 #include "serve/serve_fixture.h"
@@ -306,6 +309,18 @@ TEST_F(TranscriptionTest, OtherModelsDoNotHear) {
 TEST(CompressionRatio, IsThatOfPythonsZlib) {
   EXPECT_DOUBLE_EQ(openai::compression_ratio("abababababababababab"), 20.0 / 12);
   EXPECT_DOUBLE_EQ(openai::compression_ratio(""), 0);
+}
+
+// OpenAI's checkpoints on the Hub had such tokenizers until September 2023.
+TEST(SoundRules, TokenizersMayLackTheTokensOfTimes) {
+  boost::json::value file =
+      boost::json::parse(media::file_bytes(std::string(media::kSoundRoot) + "whisper/tokenizer.json"));
+  boost::json::array& added = file.at("added_tokens").as_array();
+  const auto id_of = [](const boost::json::value& token) { return token.at("id").as_int64(); };
+  added.erase(std::ranges::find(added, kTimes, id_of), added.end());
+  const Tokenizer tokenizer = Tokenizer::parse(boost::json::serialize(file)).value();
+  EXPECT_EQ(tokenizer.id_of("<|0.00|>"), std::nullopt);
+  EXPECT_EQ(sound_rules(tokenizer, {.mels = 80, .seconds = 2}, false).value().first_time, kTimes);
 }
 
 }  // namespace
