@@ -39,9 +39,9 @@ struct Conversation {
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name.starts_with("pixtral");
     constexpr std::string_view kAnySize[] = {
-        "qwen", "gemma4",   "glm",           "paddleocr", "exaone",  "hyperclovax",
-        "dots", "lighton",  "opencua",       "cosmos",    "lfm2",    "phi4_reasoning",
-        "kimi", "alpamayo", "nemotron_omni", "minimax",   "bailing", "ovis", "keye"};
+        "qwen",    "gemma4", "glm",  "paddleocr",      "exaone", "hyperclovax", "dots",          "lighton",
+        "opencua", "cosmos", "lfm2", "phi4_reasoning", "kimi",   "alpamayo",    "nemotron_omni", "minimax",
+        "bailing", "ovis",   "keye"};
     any_size =
         row_breaks || std::ranges::any_of(kAnySize, [&](auto begin) { return name.starts_with(begin); });
     padded = name.starts_with("phi4_m") || name == "phi3_vision";
