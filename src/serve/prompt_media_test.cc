@@ -224,6 +224,21 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
   expect("", "must be a string or an object with a url");
 }
 
+// The address is refused only when the server fetches it.
+TEST_F(ImagesTest, RoutesThatCountTokensFetchThem) {
+  serve_images();
+  const std::string url = "https://127.0.0.1/cat.png";
+  const json::object asked = user(json::array{image(url)});
+  const json::object item = user(json::array{json::object{{"type", "input_image"}, {"image_url", url}}});
+  const json::object block{{"type", "image"}, {"source", {{"type", "url"}, {"url", url}}}};
+  for (const auto& [path, body] : std::initializer_list<std::pair<std::string, json::object>>{
+           {"/tokenize", json::object{{"messages", json::array{asked}}}},
+           {"/v1/responses/input_tokens", json::object{{"model", "demo"}, {"input", json::array{item}}}},
+           {"/v1/messages/count_tokens",
+            json::object{{"model", "demo"}, {"messages", json::array{user(json::array{block})}}}}})
+    EXPECT_THAT(post(path, json::serialize(body)).body, HasSubstr("127.0.0.1 has no public address")) << path;
+}
+
 TEST_F(ImagesTest, AnErrorNamesTheTokenThatTheTokenizerLacks) {
   token_ = "<|vision_pad|>";
   serve_images();

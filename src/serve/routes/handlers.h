@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -85,6 +86,11 @@ Result<> read_headers(const http::Request& request, openai::GenerationRequest& g
 // must own the media. If `go_on` returns an error, the error becomes the response.
 Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
+// Fetches the media of a conversation, renders and tokenises it, and passes the token ids to `go_on`.
+Result<> with_chat_tokens(const ServicePtr&, const ExchangePtr&, openai::ChatPrompt prompt,
+                          bool add_special_tokens, std::size_t bytes_max,
+                          http::Response (*error_response)(const Error&),
+                          std::function<void(std::vector<TokenId>)> go_on);
 // Reads vLLM's header X-data-parallel-rank, which selects an engine by index.
 Result<std::optional<int>> chosen_engine(const http::Request& request);
 // Starts the generation on the engine that the request's headers select.

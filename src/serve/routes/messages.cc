@@ -28,12 +28,12 @@ Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
 
 Result<> count_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
-  TRY(const openai::ChatRequest request, anthropic::parse_count_tokens_request(body, service->options.rules));
-  TRY(const ChatTokens tokens,
-      chat_tokens(*service, request.prompt, request.generation.prompt.add_special_tokens,
-                  prompt_bytes_max(*service, true)));
-  exchange->respond({.body = json::serialize(json::object{{"input_tokens", tokens.ids.size()}})});
-  return {};
+  TRY(openai::ChatRequest request, anthropic::parse_count_tokens_request(body, service->options.rules));
+  return with_chat_tokens(
+      service, exchange, std::move(request.prompt), request.generation.prompt.add_special_tokens,
+      prompt_bytes_max(*service, true), anthropic::error_response, [=](const std::vector<TokenId>& ids) {
+        exchange->respond({.body = json::serialize(json::object{{"input_tokens", ids.size()}})});
+      });
 }
 
 }  // namespace octavo::routes

@@ -145,14 +145,14 @@ Result<> compact_response(const ServicePtr& service, const ExchangePtr& exchange
 
 Result<> count_response_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
-  TRY(const openai::ResponsesRequest request,
+  TRY(openai::ResponsesRequest request,
       openai::parse_responses_request(body, service->options.rules, service->responses));
-  const openai::ChatRequest& chat = request.chat;
-  TRY(const ChatTokens tokens, chat_tokens(*service, chat.prompt, chat.generation.prompt.add_special_tokens,
-                                           prompt_bytes_max(*service, true)));
-  exchange->respond({.body = json::serialize(json::object{{"object", "response.input_tokens"},
-                                                          {"input_tokens", tokens.ids.size()}})});
-  return {};
+  return with_chat_tokens(
+      service, exchange, std::move(request.chat.prompt), request.chat.generation.prompt.add_special_tokens,
+      prompt_bytes_max(*service, true), openai::error_response, [=](const std::vector<TokenId>& ids) {
+        exchange->respond({.body = json::serialize(json::object{{"object", "response.input_tokens"},
+                                                                {"input_tokens", ids.size()}})});
+      });
 }
 
 Result<> stored_responses(const ServicePtr& service, const ExchangePtr& exchange) {

@@ -17,7 +17,32 @@ namespace {
 
 constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // maximum number of token ids per request
 
+void respond_tokens(const Service& service, http::Exchange& exchange, const std::vector<TokenId>& ids,
+                    bool return_token_strs) {
+  json::object out{{"count", ids.size()}, {"max_model_len", service.options.rules.max_model_len}};
+  out["tokens"] = json::value_from(ids);
+  out["token_strs"] = nullptr;
+  if (return_token_strs) {
+    json::array strings;
+    for (const TokenId id : ids) strings.emplace_back(service.tokenizer.token(id).value_or(""));
+    out["token_strs"] = std::move(strings);
+  }
+  exchange.respond({.body = json::serialize(out)});
+}
+
 }  // namespace
+
+Result<> with_chat_tokens(const ServicePtr& service, const ExchangePtr& exchange, openai::ChatPrompt prompt,
+                          bool add_special_tokens, std::size_t bytes_max,
+                          http::Response (*error_response)(const Error&),
+                          std::function<void(std::vector<TokenId>)> go_on) {
+  const auto waiting = std::make_shared<openai::ChatPrompt>(std::move(prompt));
+  return with_media(service, exchange, waiting->media, error_response, [=]() -> Result<> {
+    TRY(ChatTokens tokens, chat_tokens(*service, *waiting, add_special_tokens, bytes_max));
+    go_on(std::move(tokens.ids));
+    return {};
+  });
+}
 
 Result<> tokenize(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
@@ -28,26 +53,18 @@ Result<> tokenize(const ServicePtr& service, const ExchangePtr& exchange) {
   bool return_token_strs = false;
   TRY_VOID(fields.boolean("add_special_tokens", add_special_tokens));
   TRY_VOID(fields.boolean("return_token_strs", return_token_strs));
-  std::vector<TokenId> ids;
   if (chat) {
-    TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, service->options.rules));
-    TRY(ChatTokens tokens, chat_tokens(*service, prompt, add_special_tokens, kEncodeBytesMax));
-    ids = std::move(tokens.ids);
-  } else {
-    std::string prompt;
-    if (!fields.any("prompt")) return invalid("prompt", "is missing");
-    TRY_VOID(fields.text("prompt", prompt));
-    TRY(ids, service->tokenizer.encode(prompt, add_special_tokens));
+    TRY(openai::ChatPrompt prompt, openai::read_chat_prompt(fields, service->options.rules));
+    return with_chat_tokens(service, exchange, std::move(prompt), add_special_tokens, kEncodeBytesMax,
+                            openai::error_response, [=](const std::vector<TokenId>& ids) {
+                              respond_tokens(*service, *exchange, ids, return_token_strs);
+                            });
   }
-  json::object out{{"count", ids.size()}, {"max_model_len", service->options.rules.max_model_len}};
-  out["tokens"] = json::value_from(ids);
-  out["token_strs"] = nullptr;
-  if (return_token_strs) {
-    json::array strings;
-    for (const TokenId id : ids) strings.emplace_back(service->tokenizer.token(id).value_or(""));
-    out["token_strs"] = std::move(strings);
-  }
-  exchange->respond({.body = json::serialize(out)});
+  std::string prompt;
+  if (!fields.any("prompt")) return invalid("prompt", "is missing");
+  TRY_VOID(fields.text("prompt", prompt));
+  TRY(const std::vector<TokenId> ids, service->tokenizer.encode(prompt, add_special_tokens));
+  respond_tokens(*service, *exchange, ids, return_token_strs);
   return {};
 }
 
