@@ -57,7 +57,8 @@ TEST_F(ImagesTest, OfDocumentsAreEmbeddedForScores) {
   EXPECT_EQ(broken.status, 400);
   EXPECT_THAT(broken.body, HasSubstr("documents[1].content[0].image_url"));
   serve_images(true, 30, Task::embed);
-  EXPECT_THAT(post("/score", body(picture)).body, HasSubstr("documents.content[0].image_url"));
+  EXPECT_THAT(post("/score", body(picture)).body,
+              HasSubstr("documents: a text has 39 tokens, but the model accepts at most 30"));
 }
 
 TEST_F(ImagesTest, OfBothAreInThePromptOfAPair) {
