@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <ranges>
+#include <utility>
 
 #include "base/log.h"
 #include "fleet/observe/server_load.h"
@@ -44,7 +45,7 @@ std::string ProcessConnector::Server::url() const { return fmt::format("http://1
 
 void ProcessConnector::tick(int replicas, std::int64_t now_us) {
   for (Server& server : servers_) look_after(server, now_us);
-  std::erase_if(servers_, [](Server& server) { return !server.process.running(); });
+  std::erase_if(servers_, [](const Server& server) { return server.phase == Phase::ended; });
   const auto wanted = std::ranges::count_if(
       servers_, [](const Server& s) { return s.phase == Phase::starting || s.phase == Phase::serving; });
   for (auto existing = wanted; existing < replicas && now_us >= next_us_; ++existing) add(now_us);
@@ -63,10 +64,11 @@ bool ProcessConnector::end(std::int64_t now_us) {
 
 void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (!server.process.running()) {
-    if (server.phase == Phase::ending) return log_info("{} has exited", server.url());
+    const Phase last = std::exchange(server.phase, Phase::ended);
+    if (last == Phase::ending) return log_info("{} has exited", server.url());
     log_warning("{}: the server {}", server.url(), server.process.fate());
     // If the removal fails, the router's health checks notice that the server has ended.
-    if (server.phase == Phase::serving) (void)server.entry->remove();
+    if (last == Phase::serving) (void)server.entry->remove();
     next_us_ = now_us + options_.restart_us;
     return;
   }

@@ -42,6 +42,7 @@ class ProcessConnector final : public Connector {
     serving,
     draining,  // removed from the router, but requests are still running
     ending,
+    ended,  // the process is gone, and this tick forgets it
   };
   struct Server {
     int port;
