@@ -166,7 +166,8 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
       send(Woken{result ? std::nullopt : std::optional(result.error())});
     });
   } else if (const auto* pause = std::get_if<Pause>(&message)) {
-    engine.pause(pause->mode, [this, id = pause->id](const Result<>& result) {
+    engine.pause(pause->mode, [this, &engine, id = pause->id](const Result<>& result) {
+      send_steps(engine, /*with_stats=*/true);  // so that metrics read after the pause count all its tokens
       send(Paused{id, result ? std::nullopt : std::optional(result.error())});
     });
   } else if (std::holds_alternative<Resume>(message)) {

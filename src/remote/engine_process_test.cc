@@ -179,6 +179,7 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_TRUE(engine->stats()[0].condition.paused);
   ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 20), waiting).has_value());
   const std::size_t count = running->record().tokens.size();
+  EXPECT_EQ(engine->stats()[0].tokens.generation, count) << "metrics are as new as the pause";
   for (int deaths = 0; deaths < 3; ++deaths) {
     kill_engine(*engine, SIGKILL);
     EXPECT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); })) << "the new one, again";

@@ -68,9 +68,10 @@ def beside(base, pool):
 @pytest.mark.parametrize("mode, reason", [("keep", "length"), ("wait", "length"), ("abort", "abort")])
 def test_what_runs_and_what_comes(base, whole, mode, reason):
     def in_the_middle():
-        """Returns whether the stream was unfinished when the server paused. With mode wait, it always ends before."""
+        """Returns whether the stream was unfinished when the server paused; with mode wait, when the pause was requested."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
             running = beside(base, pool)
+            begun = not running.done()
             with paused(base, f"mode={mode}"):
                 assert pauses(base)
                 waiting = pool.submit(ask, base, max_tokens=8)
@@ -83,7 +84,7 @@ def test_what_runs_and_what_comes(base, whole, mode, reason):
             assert finish_reason in (reason, "length") and whole.startswith(text)
             assert finish_reason == "abort" or text == whole
             assert whole.startswith(waiting.result(timeout=PATIENCE).text)
-            return kept if mode == "keep" else finish_reason == reason
+            return {"keep": kept, "wait": begun, "abort": finish_reason == reason}[mode]
 
     assert eventually(in_the_middle), "all streams ended before the pause"
 

@@ -178,8 +178,8 @@ void Engine::thread_main() {
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!waiting_.sleeps.empty()) fall_asleep();
-    if (!waiting_.pauses.empty()) end_pauses_once_still(mail.frozen);
     publish_stats(ran.has_value());
+    if (!waiting_.pauses.empty()) end_pauses_once_still(mail.frozen);  // with the stats of the last step
     if (mail.look_at_prefixes) publish_prefixes();
     if (mail.log_state) write_state(LogLevel::info);
     publish_events();
