@@ -115,16 +115,14 @@ Result<> set_task(const Service& service, Task usual, bool any_task, openai::Emb
   const EngineInfo& info = service.engine_info;
   const Task requested = request.task.value_or(usual);
   request.task = requested;
-  const auto is_requested = [&](Task task) { return task == requested; };
+  const std::string_view name = task_name(requested);
   if (!any_task && requested != usual)
-    return invalid("task", "{} is not supported by {} models on this route: use POST /pooling",
-                   task_names(is_requested), info.architecture);
+    return invalid("task", "\"{}\" is not supported by {} models on this route: use POST /pooling", name,
+                   info.architecture);
   if (info.tasks.does(requested)) return {};
-  std::string name = task_names(is_requested);
-  std::ranges::replace(name, '"', '\'');
   return failure(ErrorCode::invalid_argument,  // vLLM's words
-                 "Unsupported task: {} is not a task of {} models: task must be {}", name, info.architecture,
-                 pooling_tasks(info));
+                 "Unsupported task: '{}' is not a task of {} models: task must be {}", name,
+                 info.architecture, pooling_tasks(info));
 }
 
 // any_task: see set_task(). whole: writes the reply; null: the reply is a PoolingFrame.
@@ -179,7 +177,7 @@ Result<PoolingPlan> plan_vectors(const Service& service, openai::EmbeddingReques
                          const std::vector<float>& vector) {
     return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data_text(s, done, vector));
   };
-  return for_each_text(service, std::move(request), id, "pool-", item,
+  return for_each_text(service, std::move(request), id, "pooling-", item,
                        service.options.pooling.task.value_or(usual), true);
 }
 
