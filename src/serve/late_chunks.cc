@@ -23,7 +23,8 @@ std::string LateChunks::json() const {
                                        ? pair_text(static_cast<std::size_t>(chunk.characters->begin),
                                                    static_cast<std::size_t>(chunk.characters->end))
                                        : "null";
-    return fmt::format(R"({{"token_range":{},"char_range":{}}})", pair_text(chunk.begin, chunk.end), characters);
+    return fmt::format(R"({{"token_range":{},"char_range":{}}})", pair_text(chunk.begin, chunk.end),
+                       characters);
   });
   return fmt::format(R"({{"chunk_size":{},"input_tokens":{},"chunks":[{}],"strategy":"fixed_tokens"}})", size,
                      chunks.back().end, items);
@@ -43,9 +44,10 @@ std::vector<float> LateChunks::means(const std::vector<float>& vectors, std::siz
 Result<> check_late_chunking(const Service& service, const openai::EmbeddingRequest& request, Task task) {
   if (!request.late_chunk_size) return {};
   if (task != Task::token_embed)
-    return invalid(kField,
-                   "needs the task \"token_embed\": start the server with --pooler-config.task token_embed, or "
-                   "send POST /pooling with this task");
+    return invalid(
+        kField,
+        "needs the task \"token_embed\": start the server with --pooler-config.task token_embed, or "
+        "send POST /pooling with this task");
   const auto is_text = [](const openai::TextOrTokens& input) {
     const auto* text = std::get_if<std::string>(&input);
     return text != nullptr && !text->empty();

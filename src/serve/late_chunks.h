@@ -17,7 +17,7 @@ namespace octavo {
 // The chunks of one text.
 struct LateChunks {
   struct Chunk {
-    std::size_t begin = 0, end = 0;            // tokens [begin, end)
+    std::size_t begin = 0, end = 0;                // tokens [begin, end)
     std::optional<Tokenizer::Range> characters{};  // nullopt: the chunk has only special tokens
   };
   std::int64_t size = 0;  // number of tokens of each chunk but the last

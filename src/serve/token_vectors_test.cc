@@ -60,8 +60,9 @@ TEST_F(TokenVectorsTest, AreListsOfVectors) {
 TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   serve_tokens(Task::token_embed);
   EXPECT_EQ(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data").as_array().size(), 2U);
-  EXPECT_THAT(refusal("/pooling", R"({"input":"ab","task":"embed"})"),
-              StartsWith(R"(Unsupported task: 'embed' is not a task of Tokens models: task must be "token_embed")"));
+  EXPECT_THAT(
+      refusal("/pooling", R"({"input":"ab","task":"embed"})"),
+      StartsWith(R"(Unsupported task: 'embed' is not a task of Tokens models: task must be "token_embed")"));
   EXPECT_THAT(refusal("/pooling", R"({"input":"ab","task":"plugin"})"),
               StartsWith("No IOProcessor plugin installed."));
   EXPECT_THAT(refusal("/classify", R"({"input":"ab"})", 404), HasSubstr(R"(with the task "token_embed")"));
@@ -233,10 +234,9 @@ TEST_F(TokenVectorsTest, LateChunksAreMeansOfTheirTokens) {
 TEST_F(TokenVectorsTest, LateChunksNeedWholePlainTexts) {
   serve_tokens(Task::embed, {}, {.task = Task::token_embed});
   const std::string chunked = R"("late_chunking_params":{"chunk_size":2})";
-  for (const std::string& fields :
-       {R"("input":[97,98],)" + chunked, R"("input":"",)" + chunked,
-        R"("input":"ab","truncate_prompt_tokens":1,)" + chunked,
-        R"("input":"ab","task":"embed",)" + chunked}) {
+  for (const std::string& fields : {R"("input":[97,98],)" + chunked, R"("input":"",)" + chunked,
+                                    R"("input":"ab","truncate_prompt_tokens":1,)" + chunked,
+                                    R"("input":"ab","task":"embed",)" + chunked}) {
     EXPECT_THAT(refusal("/pooling", "{" + fields + "}"), HasSubstr("late_chunking_params")) << fields;
   }
   for (const char* value : {R"({"chunk_size":0})", R"({"chunk_size":18446744073709551616})", "{}", "7",

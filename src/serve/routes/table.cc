@@ -291,10 +291,12 @@ http::Response transcribes_only(const Route& route, const ServeOptions& options)
                                 "model"});
 }
 
-// vLLM's server lacks these routes if the model does not generate text.
+// vLLM's server lacks these routes if the model does not generate text. /invocations serves all models.
 std::optional<http::Response> pools_only(const Route& route, const EngineInfo& info) {
   const bool ollama = openai::protocol_of(route.path) == openai::Protocol::ollama;
-  if (info.tasks.default_task == Task::generate || ollama || !generates_text(route)) return std::nullopt;
+  if (info.tasks.default_task == Task::generate || ollama || !generates_text(route) ||
+      route.post == routes::invocations)
+    return std::nullopt;
   return error_response(
       route, {ErrorCode::not_found,
               fmt::format("{} models do not generate text, so {} does not exist: send POST /pooling",
