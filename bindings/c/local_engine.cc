@@ -54,8 +54,7 @@ LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime, bool sleep_mode)
                           {"vocab_size", engine.vocab_size},
                           {"num_blocks", engine.num_blocks},
                           {"eos_token_ids", boost::json::value_from(serve.eos_ids)},
-                          {"default_sampling_params",
-                           sampling_defaults(serve.rules.defaults)}});
+                          {"default_sampling_params", sampling_defaults(serve.rules.defaults)}});
 }
 
 Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::object& fields) {

@@ -20,7 +20,7 @@ class LateChunkingParams:
 @dataclass
 class LateChunk:
     token_range: tuple[int, int]
-    char_range: Optional[tuple[int, int]]  # None: the chunk has only special tokens
+    char_range: Optional[tuple[int, int]]  # null if the chunk has only special tokens
 
 
 @dataclass
