@@ -8,26 +8,33 @@ import struct
 import pytest
 
 from conftest import http_client, serve
-from test_embeddings import close, folder_of, golden, ids_of, tensors
+from test_embeddings import close, folder_of, golden, ids_of
 
 TEXTS = ["the quick brown fox", "a b c", "x"]
 
 
-def write_tensors(path, found):
-    """Writes F32 tensors, {name: (shape, numbers)}."""
+def read_file(path):
+    """Returns the tensors of a safetensors file: {name: (description, bytes)}."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    return {name: (one, body[slice(*one["data_offsets"])]) for name, one in header.items() if name != "__metadata__"}
+
+
+def write_file(path, found):
     header, body = {}, b""
-    for name, (shape, numbers) in found.items():
-        data = struct.pack(f"<{len(numbers)}f", *numbers)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+    for name, (one, data) in found.items():
+        header[name] = {**one, "data_offsets": [len(body), len(body) + len(data)]}
         body += data
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
-def shapes(path):
-    data = path.read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    return {name: tensor["shape"] for name, tensor in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
+def numbers(tensor):
+    """Returns the numbers of a BF16 tensor, whose bytes are the upper half of those of a float."""
+    one, data = tensor
+    assert one["dtype"] == "BF16"
+    return [struct.unpack("<f", bytes([0, 0, *data[i:i + 2]]))[0] for i in range(0, len(data), 2)]
 
 
 def pooled(base, task, **fields):
@@ -39,7 +46,7 @@ def pooled(base, task, **fields):
 def test_a_classifier_scores_each_token(tmp_path):
     """The reference: the last layer applied to the token vectors of the same encoder."""
     folder = folder_of("bert-classifier", tmp_path / "classifier")
-    weights, sizes = tensors(folder / "model.safetensors"), shapes(folder / "model.safetensors")
+    weights = read_file(folder / "model.safetensors")
     with serve("--model", str(folder), "--dtype", "float32") as base:
         rows = pooled(base, "token_classify", use_activation=False)
         shares = pooled(base, "token_classify")
@@ -47,13 +54,13 @@ def test_a_classifier_scores_each_token(tmp_path):
         refused = http_client.post(base + "/pooling", json={"input": "x", "task": "embed"})
         assert refused.status_code == 400
         assert refused.json()["error"]["message"].startswith("Unsupported task: 'embed'")
-    write_tensors(folder / "model.safetensors", {name: (sizes[name], values) for name, values in weights.items()
-                                                 if not name.startswith(("classifier.", "bert.pooler."))})
+    write_file(folder / "model.safetensors", {name: tensor for name, tensor in weights.items()
+                                              if not name.startswith(("classifier.", "bert.pooler."))})
     config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertForMaskedLM"]}
     (folder / "config.json").write_text(json.dumps(config))
     with serve("--model", str(folder), "--dtype", "float32") as base:
         vectors = pooled(base, "token_embed", use_activation=False)
-    matrix, bias = weights["classifier.weight"], weights["classifier.bias"]
+    matrix, bias = numbers(weights["classifier.weight"]), numbers(weights["classifier.bias"])
     for text, scores, states in zip(rows, whole, vectors, strict=True):
         assert len(text) == len(states) and not close(text[0], scores), "the pooler is not part of token scores"
         for row, state in zip(text, states):
