@@ -46,14 +46,15 @@ std::string details_of(const OwnedOutput& output) {
 LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime, bool sleep_mode)
     : runtime_(std::move(runtime)), sleep_mode_(sleep_mode) {
   const EngineInfo engine = runtime_->engine->info();
+  const ServeOptions& serve = runtime_->service->options;
   info_ = boost::json::serialize(
-      boost::json::object{{"model", runtime_->service->options.rules.model_names.front()},
+      boost::json::object{{"model", serve.rules.model_names.front()},
+                          {"pooling_task", task_name(serve.pooling.task.value_or(engine.tasks.default_task))},
                           {"max_model_len", engine.max_model_len},
                           {"vocab_size", engine.vocab_size},
                           {"num_blocks", engine.num_blocks},
-                          {"eos_token_ids", boost::json::value_from(runtime_->service->options.eos_ids)},
-                          {"default_sampling_params",
-                           sampling_defaults(runtime_->service->options.rules.defaults)}});
+                          {"eos_token_ids", boost::json::value_from(serve.eos_ids)},
+                          {"default_sampling_params", sampling_defaults(serve.rules.defaults)}});
 }
 
 Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::object& fields) {

@@ -62,7 +62,9 @@ std::string error_json(int status, std::string_view message, std::string_view pa
   boost::json::object error{
       {"message", message}, {"type", type_of(status)}, {"param", nullptr}, {"code", status}};
   if (!param.empty()) error["param"] = param;
-  return boost::json::serialize(boost::json::object{{"error", std::move(error)}});
+  boost::json::object body{{"error", std::move(error)}};
+  if (status == 404) body["detail"] = "Not Found";  // clients of vLLM look for FastAPI's field
+  return boost::json::serialize(body);
 }
 
 std::string error_json(const Error& error) {

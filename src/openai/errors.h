@@ -1,4 +1,5 @@
-// Errors in OpenAI's format: {"error": {"message", "type", "param", "code"}}.
+// Errors in OpenAI's format: {"error": {"message", "type", "param", "code"}}. With status 404, `detail`
+// follows `error`, as in vLLM for routes that the model does not have.
 #pragma once
 
 #include <string>

@@ -40,10 +40,12 @@ struct TaskRules {
     const TokenHead* head = token_head(of);
     return head != nullptr ? static_cast<int>(head - token_heads.data()) + 1 : 0;
   }
-  // Returns whether requests can have this task. An embedding model also supports token_embed.
+  // Returns whether requests can have this task. An embedding model also supports token_embed, and a
+  // classifier of texts also supports token_classify.
   bool does(Task of) const {
     return of == default_task || token_head(of) != nullptr ||
-           (of == Task::token_embed && default_task == Task::embed);
+           (of == Task::token_embed && default_task == Task::embed) ||
+           (of == Task::token_classify && default_task == Task::classify);
   }
   // Returns the number of elements of Output::pooled for this task, per text or per token.
   int size_for(Task of) const {

@@ -23,6 +23,12 @@ std::optional<Task> task_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view task_name(Task task) {
+  for (const auto& [name, known] : kTasks)
+    if (known == task) return name;
+  return "";
+}
+
 std::string task_names(const std::function<bool(Task)>& is_listed) {
   std::string names;
   for (const auto& [name, task] : kTasks)

@@ -19,6 +19,8 @@ constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || tas
 
 // Returns the task with this name in vLLM's API, or nullopt if no task has the name.
 std::optional<Task> task_named(std::string_view name);
+// Returns the name of a pooling task; "" for Task::generate.
+std::string_view task_name(Task task);
 // Returns the quoted names of the tasks for which the function returns true, such as "embed" or
 // "token_embed".
 std::string task_names(const std::function<bool(Task)>& is_listed);

@@ -99,7 +99,7 @@ TEST_F(PoolingTest, VectorsHaveTheFormatOfTheRequest) {
   EXPECT_EQ(metadata.at("data").at(0),
             json::parse(R"({"index":0,"embed_dtype":"float16","endianness":"native",
                                                        "start":0,"end":6,"shape":[3]})"));
-  for (const char* field : {R"("embed_dtype":"int8")", R"("endianness":"middle")",
+  for (const char* field : {R"("embed_dtype":"int8")", R"("endianness":"middle")", R"("padding":"longest")",
                             R"("padding":"max_length")", R"("encoding_format":"")"}) {
     const std::string name(field + 1, std::string_view(field).find('"', 1) - 1);
     EXPECT_THAT(refusal("/pooling", fmt::format(R"({{"input":"ab",{}}})", field)), HasSubstr(name));

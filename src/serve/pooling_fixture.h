@@ -52,9 +52,9 @@ class PoolingTest : public ServeTest {
                                             .score_activation = ScoreActivation::sigmoid}};
           });
   }
-  std::string refusal(const std::string& path, const std::string& body) {
+  std::string refusal(const std::string& path, const std::string& body, int status = 400) {
     const http::Response response = post(path, body);
-    EXPECT_EQ(response.status, 400) << response.body;
+    EXPECT_EQ(response.status, status) << response.body;
     return std::string(json::parse(response.body).at("error").at("message").as_string());
   }
   static std::vector<double> numbers(const json::value& list) {

@@ -38,6 +38,31 @@ TEST_F(ImagesTest, AreEmbeddedAsPartsOfAConversation) {
   EXPECT_THAT(broken.body, HasSubstr("messages[0].content[0].image_url"));
 }
 
+// Cohere's /v2/embed: each image is one input, or part of one.
+TEST_F(ImagesTest, AreInputsOfCohere) {
+  serve_images(true, 400, Task::embed);
+  const json::object words{{"content", {text("Waves")}}};
+  const json::object both{{"content", {text("Waves"), image(url_of("rgb.png"))}}};
+  const auto vectors = [&](const char* field, json::array items) {
+    const json::object answer = reply("/v2/embed", json::serialize(json::object{{field, std::move(items)}}));
+    EXPECT_FALSE(answer.contains("texts"));
+    EXPECT_EQ(answer.at("meta").at("billed_units").at("input_tokens"), 0);
+    EXPECT_GT(answer.at("meta").at("billed_units").at("image_tokens").to_number<int>(), 0);
+    return answer.at("embeddings").at("float").as_array();
+  };
+  const json::array images = vectors("images", {url_of("rgb.png"), url_of("rgb.png")});
+  ASSERT_EQ(images.size(), 2U);
+  EXPECT_EQ(images[0], images[1]);
+  EXPECT_GT(images[0].at(1).to_number<double>(), 0) << "the prompt has media";
+  const json::array mixed = vectors("inputs", {words, both});
+  ASSERT_EQ(mixed.size(), 2U);
+  EXPECT_EQ(mixed[0].at(1).to_number<double>(), 0);
+  EXPECT_GT(mixed[1].at(1).to_number<double>(), 0);
+  const http::Response broken = post("/v2/embed", R"({"inputs":[{"content":[{"type":"audio"}]}]})");
+  EXPECT_EQ(broken.status, 400);
+  EXPECT_THAT(broken.body, HasSubstr("inputs[0].content[0]"));
+}
+
 TEST_F(ImagesTest, OfDocumentsAreEmbeddedForScores) {
   serve_images(true, 400, Task::embed);
   const auto body = [&](json::value documents) {

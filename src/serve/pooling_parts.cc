@@ -27,7 +27,32 @@ std::unexpected<Error> no_pooling(const Service& service, std::string_view what)
   const std::string tasks = pooling_tasks(service.engine_info);
   const std::string advice = tasks.empty() ? "use another model, or start the server with --runner pooling"
                                            : fmt::format("send POST /pooling with the task {}", tasks);
-  return invalid("model", "{} models do not {}: {}", service.engine_info.architecture, what, advice);
+  return field_failure("model", ErrorCode::not_found, "{} models do not {}: {}",
+                       service.engine_info.architecture, what, advice);
+}
+
+Task vectors_task(const Service& service) {
+  const TaskRules& tasks = service.engine_info.tasks;
+  const std::optional<Task> chosen = service.options.pooling.task;
+  const bool makes_vectors = chosen == Task::embed || chosen == Task::token_embed;
+  return makes_vectors && tasks.does(*chosen) ? *chosen : tasks.default_task;
+}
+
+void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
+  const PoolingRules& rules = service.options.pooling;
+  const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);
+  if (!rules.step_tag && rules.returned.empty() && head == nullptr) return;
+  const auto size = static_cast<std::size_t>(service.engine_info.tasks.size_for(task));
+  std::vector<float> chosen;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (rules.step_tag && ids[i] != *rules.step_tag) continue;
+    if (head != nullptr && i == 0 && ids[i] == head->left_out_first) continue;
+    if (head != nullptr && i + 1 == ids.size() && ids[i] == head->left_out_last) continue;
+    const std::span<const float> vector = std::span(vectors).subspan(i * size, size);
+    if (rules.returned.empty()) chosen.insert(chosen.end(), vector.begin(), vector.end());
+    for (const int index : rules.returned) chosen.push_back(vector[static_cast<std::size_t>(index)]);
+  }
+  vectors = std::move(chosen);
 }
 
 BegunPooling begin_pooling(const Service& service, openai::PoolingFields fields, std::string_view id,

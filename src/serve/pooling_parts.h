@@ -33,8 +33,15 @@ BegunPooling begin_pooling(const Service& service, openai::PoolingFields fields,
 
 // Returns the names of the tasks that requests to /pooling can have; "" if there are none.
 std::string pooling_tasks(const EngineInfo& info);
-// Returns the error of a route that the model does not support. what: what the model does not do.
+// Returns the error of a route that the model does not support: not_found, because vLLM's server lacks the
+// route. what: what the model does not do.
 std::unexpected<Error> no_pooling(const Service& service, std::string_view what);
+
+// Returns the task of the routes that compare or return vectors: --pooler-config can choose between one
+// vector for each text and one for each token. Otherwise, the model's default task.
+Task vectors_task(const Service& service);
+// Keeps the token vectors and components that PoolingRules and the model's TokenHead select. ids: the tokens.
+void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors);
 
 // Returns the number of components of a vector in a reply.
 int vector_size(const Service& service, Task task);

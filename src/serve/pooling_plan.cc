@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
+#include "serve/late_chunks.h"
 #include "serve/openai/pooling_request.h"
 #include "serve/pooling_parts.h"
 #include "serve/pooling_texts.h"
@@ -14,23 +16,6 @@
 
 namespace octavo {
 namespace {
-
-// Keeps the token vectors and components that PoolingRules and the model's TokenHead select.
-void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
-  const PoolingRules& rules = service.options.pooling;
-  const TaskRules::TokenHead* head = service.engine_info.tasks.token_head(task);
-  const auto size = static_cast<std::size_t>(service.engine_info.tasks.size_for(task));
-  std::vector<float> chosen;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (rules.step_tag && ids[i] != *rules.step_tag) continue;
-    if (head != nullptr && i == 0 && ids[i] == head->left_out_first) continue;
-    if (head != nullptr && i + 1 == ids.size() && ids[i] == head->left_out_last) continue;
-    const std::span<const float> vector = std::span(vectors).subspan(i * size, size);
-    if (rules.returned.empty()) chosen.insert(chosen.end(), vector.begin(), vector.end());
-    for (const int index : rules.returned) chosen.push_back(vector[static_cast<std::size_t>(index)]);
-  }
-  vectors = std::move(chosen);
-}
 
 Result<int> kept_of(const Service& service, Task task, std::optional<int> requested, std::string_view field) {
   const int size = vector_size(service, task);
@@ -57,8 +42,9 @@ Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
 // Returns whether the reply has several vectors for one text. Weights of tokens are one list of numbers, as
 // in vLLM.
 bool is_list_of_vectors(const Service& service, const openai::EmbeddingRequest& request) {
-  const bool weights =
-      *request.dimensions == 1 && service.engine_info.tasks.token_head(*request.task) != nullptr;
+  const TaskRules& tasks = service.engine_info.tasks;
+  const bool weights = *request.dimensions == 1 && tasks.default_task == Task::embed &&
+                       tasks.token_head(*request.task) != nullptr;
   return is_of_tokens(*request.task) && !weights;
 }
 
@@ -88,78 +74,111 @@ http::Response binary_reply(const Service& service, const openai::EmbeddingReque
   return response;
 }
 
-// any_task: whether the request may choose any task of the model. whole: writes the reply; null: the reply is
-// a PoolingFrame.
-Result<PoolingPlan> for_each_text(const Service& service, openai::EmbeddingRequest request,
-                                  std::string_view id, std::string_view prefix, Writer write,
-                                  bool any_task = false, VectorsReply whole = nullptr) {
-  const EngineInfo& info = service.engine_info;
-  const Task usual =
-      any_task ? service.options.pooling.task.value_or(info.tasks.default_task) : info.tasks.default_task;
-  const Task requested = request.task.value_or(usual);
-  if (any_task ? !info.tasks.does(requested) : requested != info.tasks.default_task)
-    return invalid("task", "{} is not supported by {} models on this route: {}",
-                   task_names([&](Task task) { return task == requested; }), info.architecture,
-                   any_task ? "must be " + pooling_tasks(info) : "use POST /pooling");
-  request.task = requested;
-  TRY(request.dimensions, kept_of(service, requested, request.dimensions, "dimensions"));
-  const std::size_t longest = longest_text(service, requested);
+// The texts of a request as tokens.
+struct ReadTexts {
   TextChunks texts;
+  std::vector<std::vector<MediaPart>> media;
+  std::vector<LateChunks> late;  // chunks of each text; empty without late chunking
+};
+
+// Tokenises the inputs or the chat of the request, and removes them from the request.
+Result<ReadTexts> read_texts(const Service& service, openai::EmbeddingRequest& request) {
+  ReadTexts read;
+  const std::size_t longest = longest_text(service, *request.task);
   const auto add = [&](Tokenizer::Texts text) {
-    texts.add(std::move(text), static_cast<std::size_t>(service.engine_info.max_model_len));
+    read.texts.add(std::move(text), static_cast<std::size_t>(service.engine_info.max_model_len));
   };
   const std::string_view prompt = prompt_for(service, request.input_type);
   for (openai::TextOrTokens& input : request.input) {
-    if (auto* const text = std::get_if<std::string>(&input)) text->insert(0, prompt);
-    TRY(Tokenizer::Texts text, tokens_of(service, input, request.fields, longest));
-    add(std::move(text));
+    auto* const text = std::get_if<std::string>(&input);
+    if (text != nullptr) text->insert(0, prompt);
+    TRY(Tokenizer::Texts tokens, tokens_of(service, input, request.fields, longest));
+    if (request.late_chunk_size) {
+      TRY(read.late.emplace_back(), late_chunks_of(service, *text, request.fields.add_special_tokens,
+                                                   tokens.ids.size(), *request.late_chunk_size));
+    }
+    add(std::move(tokens));
   }
-  std::vector<std::vector<MediaPart>> media;
   if (request.chat) {
     TRY(ChatTokens tokens, tokens_of_chat(service, *request.chat, request.fields, longest));
-    media.push_back(std::move(tokens.images));
+    read.media.push_back(std::move(tokens.images));
     add({.ids = std::move(tokens.ids), .second = std::nullopt});
   }
   request.input.clear();
   request.chat.reset();
-  // Tokens of each text, for choose(). Empty if the vectors of all tokens are returned.
-  std::vector<std::vector<TokenId>> read;
-  if (const PoolingRules& rules = service.options.pooling;
-      is_of_tokens(requested) &&
-      (rules.step_tag || !rules.returned.empty() || info.tasks.token_head(requested) != nullptr))
-    for (const Tokenizer::Texts& text : texts.chunks) read.push_back(text.ids);
-  BegunPooling begun = begin_pooling(service, request.fields, id, prefix, std::move(texts.chunks));
-  begun.plan.task = requested;
-  begun.plan.media = std::move(media);
+  return read;
+}
+
+// Sets the request's task. usual: the task of a request that names none. any_task: whether the request may
+// choose any task of the model.
+Result<> set_task(const Service& service, Task usual, bool any_task, openai::EmbeddingRequest& request) {
+  const EngineInfo& info = service.engine_info;
+  const Task requested = request.task.value_or(usual);
+  request.task = requested;
+  const std::string_view name = task_name(requested);
+  if (!any_task && requested != usual)
+    return invalid("task", "\"{}\" is not supported by {} models on this route: use POST /pooling", name,
+                   info.architecture);
+  if (info.tasks.does(requested)) return {};
+  return failure(ErrorCode::invalid_argument,  // vLLM's words
+                 "Unsupported task: '{}' is not a task of {} models: task must be {}", name,
+                 info.architecture, pooling_tasks(info));
+}
+
+// any_task: see set_task(). whole: writes the reply; null: the reply is a PoolingFrame.
+Result<PoolingPlan> for_each_text(const Service& service, openai::EmbeddingRequest request,
+                                  std::string_view id, std::string_view prefix, Writer write, Task usual,
+                                  bool any_task = false, VectorsReply whole = nullptr) {
+  TRY_VOID(set_task(service, usual, any_task, request));
+  const Task task = *request.task;
+  TRY(request.dimensions, kept_of(service, task, request.dimensions, "dimensions"));
+  TRY_VOID(check_late_chunking(service, request, task));
+  TRY(ReadTexts read, read_texts(service, request));
+  // Tokens of each text, for choose().
+  std::vector<std::vector<TokenId>> tokens;
+  if (is_of_tokens(task) && read.late.empty())
+    for (const Tokenizer::Texts& text : read.texts.chunks) tokens.push_back(text.ids);
+  BegunPooling begun = begin_pooling(service, request.fields, id, prefix, std::move(read.texts.chunks));
+  begun.plan.task = task;
+  begun.plan.media = std::move(read.media);
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
-                      lengths = std::move(texts.lengths), read = std::move(read), write,
-                      whole](Vectors&& chunks) {
-    for (std::size_t i = 0; i < read.size(); ++i) choose(service, *request.task, read[i], chunks[i]);
+                      lengths = std::move(read.texts.lengths), late = std::move(read.late),
+                      tokens = std::move(tokens), write, whole](Vectors&& chunks) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) choose(service, *request.task, tokens[i], chunks[i]);
+    for (std::size_t i = 0; i < late.size(); ++i)
+      chunks[i] = late[i].means(chunks[i],
+                                static_cast<std::size_t>(service.engine_info.tasks.size_for(*request.task)));
     const Vectors vectors = of_texts(service, *request.task, is_activated(service, request.fields),
                                      *request.dimensions, lengths, std::move(chunks));
     if (request.format.is_binary()) return binary_reply(service, request, frame, vectors);
-    const std::string data =
-        joined(vectors.size(), [&](std::size_t i) { return write(service, request, i, vectors[i]); });
+    const std::string data = joined(vectors.size(), [&](std::size_t i) {
+      std::string item = write(service, request, i, vectors[i]);
+      if (!late.empty()) item.insert(item.size() - 1, fmt::format(R"(,"late_chunking":{})", late[i].json()));
+      return item;
+    });
     return http::Response{.body = whole ? whole(frame.model, frame.tokens, data) : frame(data)};
   };
   return std::move(begun.plan);
 }
 
+// Returns the vectors of a text in the format of the request.
+std::string data_text(const Service& service, const openai::EmbeddingRequest& request,
+                      const std::vector<float>& vector) {
+  if (request.format.form == openai::VectorFormat::Form::base64) return base64(vector, request.format);
+  return is_list_of_vectors(service, request) ? lists(vector, static_cast<std::size_t>(*request.dimensions))
+                                              : numbers(vector);
+}
+
 Result<PoolingPlan> plan_vectors(const Service& service, openai::EmbeddingRequest request,
                                  std::string_view id) {
-  if (service.engine_info.tasks.default_task == Task::generate)
-    return no_pooling(service, "make vectors of texts");
-  return for_each_text(
-      service, std::move(request), id, "pool-",
-      [](const Service& s, const openai::EmbeddingRequest& done, std::size_t i,
-         const std::vector<float>& vector) {
-        const std::string data =
-            done.format.form == openai::VectorFormat::Form::base64 ? base64(vector, done.format)
-            : is_list_of_vectors(s, done) ? lists(vector, static_cast<std::size_t>(*done.dimensions))
-                                          : numbers(vector);
-        return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data);
-      },
-      true);
+  const Task usual = service.engine_info.tasks.default_task;
+  if (usual == Task::generate) return no_pooling(service, "make vectors of texts");
+  const Writer item = [](const Service& s, const openai::EmbeddingRequest& done, std::size_t i,
+                         const std::vector<float>& vector) {
+    return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data_text(s, done, vector));
+  };
+  return for_each_text(service, std::move(request), id, "pooling-", item,
+                       service.options.pooling.task.value_or(usual), true);
 }
 
 Result<PoolingPlan> plan_classes(const Service& service, openai::EmbeddingRequest request,
@@ -173,29 +192,65 @@ Result<PoolingPlan> plan_classes(const Service& service, openai::EmbeddingReques
         return fmt::format(R"({{"index":{},"label":{},"probs":{},"num_classes":{}}})", i,
                            json_text(s.engine_info.tasks.labels[static_cast<std::size_t>(best)]),
                            numbers(scores), scores.size());
-      });
+      },
+      Task::classify);
+}
+
+Result<> check_tokens_max(const openai::EmbedByTypeRequest& request, std::size_t tokens) {
+  if (!request.tokens_max || std::cmp_less_equal(tokens, *request.tokens_max)) return {};
+  return invalid("max_tokens",
+                 "is {}, but a text has {} tokens: set truncate to END or START, or shorten the text",
+                 *request.tokens_max, tokens);
+}
+
+// Tokenises the conversations, or the texts if the model has no chat template.
+Result<ReadTexts> read_inputs(const Service& service, openai::EmbedByTypeRequest& request) {
+  ReadTexts read;
+  const std::size_t longest = longest_text(service, Task::embed);
+  const std::string_view prompt = prompt_for(service, request.input_type);
+  const auto add = [&](Tokenizer::Texts text, std::vector<MediaPart> media) -> Result<> {
+    TRY_VOID(check_tokens_max(request, text.ids.size()));
+    const std::size_t first = read.texts.chunks.size();
+    read.texts.add(std::move(text), static_cast<std::size_t>(service.engine_info.max_model_len));
+    read.media.resize(read.texts.chunks.size());
+    read.media[first] = std::move(media);
+    return {};
+  };
+  if (!request.chats.empty() && (service.templates.plain != nullptr || !request.media.empty())) {
+    auto next = request.media.begin();
+    openai::PoolingFields fields = request.fields;
+    fields.add_special_tokens = false;  // the template writes them
+    for (openai::ChatPrompt& chat : request.chats) {
+      for (openai::ChatPrompt::Media& one : chat.media) one = std::move(*next++);
+      if (!prompt.empty())
+        chat.messages.insert(1, fmt::format(R"({{"role":"system","content":{}}},)", json_text(prompt)));
+      TRY(ChatTokens tokens, tokens_of_chat(service, chat, fields, longest));
+      TRY_VOID(add({.ids = std::move(tokens.ids), .second = std::nullopt}, std::move(tokens.images)));
+    }
+    return read;
+  }
+  for (const std::string& text : request.texts) {
+    TRY(Tokenizer::Texts tokens,
+        tokens_of(service, fmt::format("{}{}", prompt, text), request.fields, longest, "texts"));
+    TRY_VOID(add(std::move(tokens), {}));
+  }
+  return read;
 }
 
 Result<PoolingPlan> plan_embed_by_type(const Service& service, openai::EmbedByTypeRequest request,
                                        std::string_view id) {
-  if (service.engine_info.tasks.default_task != Task::embed)
-    return no_pooling(service, "make vectors of texts");
+  if (vectors_task(service) != Task::embed) return no_pooling(service, "make vectors of texts");
   TRY(const int kept, kept_of(service, Task::embed, request.dimensions, "output_dimension"));
   TRY_VOID(check_input_type(service, request));
-  const std::string_view prompt = prompt_for(service, request.input_type);
-  TextChunks texts;
-  for (const std::string& text : request.texts) {
-    TRY(Tokenizer::Texts tokens, tokens_of(service, fmt::format("{}{}", prompt, text), request.fields,
-                                           longest_text(service, Task::embed), "texts"));
-    if (request.tokens_max && std::ssize(tokens.ids) > *request.tokens_max)
-      return invalid("max_tokens",
-                     "is {}, but a text has {} tokens: set truncate to END or START, or shorten the text",
-                     *request.tokens_max, tokens.ids.size());
-    texts.add(std::move(tokens), static_cast<std::size_t>(service.engine_info.max_model_len));
-  }
-  BegunPooling begun = begin_pooling(service, request.fields, id, "embd-", std::move(texts.chunks));
-  begun.plan.reply = [&service, kept, request = std::move(request), frame = std::move(begun.frame),
-                      lengths = std::move(texts.lengths)](Vectors&& chunks) {
+  TRY(ReadTexts read, read_inputs(service, request));
+  const bool images = !request.media.empty();
+  request.chats.clear();
+  request.media.clear();
+  BegunPooling begun = begin_pooling(service, request.fields, id, "embd-", std::move(read.texts.chunks));
+  begun.plan.task = Task::embed;
+  begun.plan.media = std::move(read.media);
+  begun.plan.reply = [&service, kept, images, request = std::move(request), frame = std::move(begun.frame),
+                      lengths = std::move(read.texts.lengths)](Vectors&& chunks) {
     const Vectors vectors = of_texts(service, Task::embed, is_activated(service, request.fields), kept,
                                      lengths, std::move(chunks));
     const std::string embeddings = joined(request.types.size(), [&](std::size_t t) {
@@ -204,14 +259,15 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, openai::EmbedByTy
                            return vector_text(type, vectors[i]);
                          }));
     });
+    const std::string texts =
+        joined(request.texts.size(), [&](std::size_t i) { return json_text(request.texts[i]); });
     return http::Response{
         .body = fmt::format(
-            R"({{"id":{},"embeddings":{{{}}},"texts":[{}],"response_type":"embeddings_by_type",)"
-            R"("meta":{{"api_version":{{"version":"2"}},"billed_units":{{"input_tokens":{},"image_tokens":0}},)"
+            R"({{"id":{},"embeddings":{{{}}},{}"response_type":"embeddings_by_type",)"
+            R"("meta":{{"api_version":{{"version":"2"}},"billed_units":{{"input_tokens":{},"image_tokens":{}}},)"
             R"("tokens":{{"input_tokens":{}}}}}}})",
-            json_text(frame.id), embeddings,
-            joined(request.texts.size(), [&](std::size_t i) { return json_text(request.texts[i]); }),
-            frame.tokens, frame.tokens)};
+            json_text(frame.id), embeddings, texts.empty() ? "" : fmt::format(R"("texts":[{}],)", texts),
+            images ? 0 : frame.tokens, images ? frame.tokens : 0, frame.tokens)};
   };
   return std::move(begun.plan);
 }
@@ -232,17 +288,17 @@ Request PoolingPlan::take_request(std::size_t text) {
 
 Result<PoolingPlan> plan_embeddings(const Service& service, openai::EmbeddingRequest request,
                                     std::string_view id, VectorsReply whole) {
-  if (service.engine_info.tasks.default_task != Task::embed)
+  const Task task = vectors_task(service);
+  if (task != Task::embed && (task != Task::token_embed || whole != nullptr))
     return no_pooling(service, "make vectors of texts");
   const Writer list = [](const Service&, const openai::EmbeddingRequest&, std::size_t,
                          const std::vector<float>& vector) { return numbers(vector); };
-  const Writer item = [](const Service&, const openai::EmbeddingRequest& done, std::size_t i,
+  const Writer item = [](const Service& s, const openai::EmbeddingRequest& done, std::size_t i,
                          const std::vector<float>& vector) {
     return fmt::format(R"({{"index":{},"object":"embedding","embedding":{}}})", i,
-                       done.format.form == openai::VectorFormat::Form::base64 ? base64(vector, done.format)
-                                                                              : numbers(vector));
+                       data_text(s, done, vector));
   };
-  return for_each_text(service, std::move(request), id, "embd-", whole ? list : item, false, whole);
+  return for_each_text(service, std::move(request), id, "embd-", whole ? list : item, task, false, whole);
 }
 
 std::optional<PoolingRoute> pooling_route(std::string_view path) {

@@ -19,6 +19,15 @@ void cut_to(std::vector<TokenId>& ids, std::size_t most, bool keep_last) {
     ids.resize(ids.size() - cut);
 }
 
+// Appends padding tokens up to the model's maximum, as vLLM does: the model reads them like other tokens.
+Result<> pad(const Service& service, std::vector<TokenId>& ids) {
+  const std::string_view token = service.tokenizer.config().special_token("pad_token");
+  const std::optional<TokenId> id = service.tokenizer.id_of(token);
+  if (!id) return invalid("padding", "\"max_length\" needs a tokenizer with a pad_token: use \"do_not_pad\"");
+  ids.resize(std::max(ids.size(), static_cast<std::size_t>(service.engine_info.max_model_len)), *id);
+  return {};
+}
+
 // Returns at most `most` tokens: the special tokens that enclose a text, and between them the last tokens of
 // the text.
 Result<std::vector<TokenId>> last_tokens(const Service& service, const std::string& text, std::size_t most) {
@@ -83,6 +92,7 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
   }
   cut_to(texts.ids, most, fields.keep_last);
   TRY_VOID(check_length(texts.ids.size(), longest, field));
+  if (fields.pad) TRY_VOID(pad(service, texts.ids));
   return texts;
 }
 
@@ -110,6 +120,7 @@ Result<ChatTokens> tokens_of_chat(const Service& service, const openai::ChatProm
                    tokens.ids.size(), std::min(most, max_model_len_of(service)));
   cut_to(tokens.ids, most, fields.keep_last);
   TRY_VOID(check_length(tokens.ids.size(), longest, "messages"));
+  if (fields.pad) TRY_VOID(pad(service, tokens.ids));
   return tokens;
 }
 

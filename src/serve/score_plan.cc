@@ -130,7 +130,7 @@ Result<Tokenizer::Texts> tokens_of_pair(const Service& service, MarkedText first
 std::vector<float> scores_of(const Service& service, bool wanted, std::size_t queries, std::size_t documents,
                              Vectors&& vectors) {
   std::vector<float> scores;
-  const Task task = service.engine_info.tasks.default_task;
+  const Task task = vectors_task(service);
   if (task == Task::classify) {
     for (std::vector<float>& vector : vectors) {
       activate_vector(service, task, wanted, vector);
@@ -138,7 +138,7 @@ std::vector<float> scores_of(const Service& service, bool wanted, std::size_t qu
     }
     return scores;
   }
-  const auto size = static_cast<std::size_t>(service.engine_info.tasks.pooled_size);
+  const auto size = static_cast<std::size_t>(vector_size(service, task));
   const bool of_tokens = task == Task::token_embed;
   for (std::vector<float>& vector : vectors)
     if (of_tokens) activate_each(service, task, wanted, size, vector);
@@ -154,9 +154,9 @@ std::vector<float> scores_of(const Service& service, bool wanted, std::size_t qu
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
-  if (info.tasks.default_task == Task::generate || info.tasks.default_task == Task::token_classify)
-    return no_pooling(service, "score texts");
-  const bool reads_pairs = info.tasks.default_task == Task::classify;
+  const Task task = vectors_task(service);
+  if (task == Task::generate || task == Task::token_classify) return no_pooling(service, "score texts");
+  const bool reads_pairs = task == Task::classify;
   // vLLM does not have the route for such a model.
   if (reads_pairs && info.tasks.pooled_size != 1)
     return field_failure("model", ErrorCode::not_found,
@@ -183,10 +183,16 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
     for (const MarkedText& text : *list)
       if (!reads_pairs) TRY_VOID(add(text, nullptr));
   const bool wanted = is_activated(service, request.fields);
+  std::vector<std::vector<TokenId>> tokens;  // of each text, for choose()
+  for (const Tokenizer::Texts& text : texts)
+    if (task == Task::token_embed) tokens.push_back(text.ids);
   BegunPooling begun = begin_pooling(service, std::move(request.fields), id, prefix, std::move(texts));
+  begun.plan.task = task;
   begun.plan.media = std::move(parts);
-  begun.plan.reply = [&service, frame = std::move(begun.frame), reply = std::move(reply), wanted,
+  begun.plan.reply = [&service, frame = std::move(begun.frame), reply = std::move(reply), wanted, task,
+                      tokens = std::move(tokens),
                       counts = std::pair(queries.size(), documents.size())](Vectors&& vectors) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) choose(service, task, tokens[i], vectors[i]);
     return http::Response{
         .body = reply(frame, scores_of(service, wanted, counts.first, counts.second, std::move(vectors)))};
   };

@@ -58,6 +58,8 @@ Status octavo_tokenizer_encode(const TokenizerHandle* handle, Slice text, bool a
                                Bytes* out);
 Status octavo_tokenizer_encode_texts(const TokenizerHandle* handle, Slice first, const Slice* second,
                                      std::size_t most, std::int64_t* second_begins, Bytes* out);
+Status octavo_tokenizer_offsets(const TokenizerHandle* handle, Slice text, bool add_special_tokens,
+                                Bytes* out);
 Status octavo_tokenizer_decode(const TokenizerHandle* handle, const std::uint32_t* ids, std::size_t count,
                                bool skip_special_tokens, bool continues, Bytes* out);
 std::uint32_t octavo_tokenizer_vocab_size(const TokenizerHandle* handle);

@@ -101,6 +101,19 @@ Result<Tokenizer::Texts> Tokenizer::encode_texts(std::string_view first,
   return Texts{ids_of(bytes), begins < 0 ? std::nullopt : std::optional(static_cast<int>(begins))};
 }
 
+Result<std::vector<Tokenizer::Range>> Tokenizer::offsets(std::string_view text,
+                                                         bool add_special_tokens) const {
+  TRY_VOID(check_text(text, kEncodeBytesMax));
+  bridge::Bytes out;
+  const auto status =
+      bridge::octavo_tokenizer_offsets(handle_.get(), bridge::slice(text), add_special_tokens, &out);
+  TRY(const std::string bytes, bridge::take(status, out, "prompt"));
+  const std::vector<std::int32_t> numbers = ids_of(bytes);
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) ranges.push_back({numbers[i], numbers[i + 1]});
+  return ranges;
+}
+
 Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
   return decode(ids, skip_special_tokens, false);
 }

@@ -51,6 +51,14 @@ class Tokenizer {
   Result<Texts> encode_texts(std::string_view first, std::optional<std::string_view> second,
                              std::size_t most = kEncodeBytesMax) const;
 
+  // Returns for each token of encode() the range of characters [begin, end) of the text that it comes from.
+  // An added special token has the range [0, 0). Returns the errors of encode(), and an error for a tokenizer
+  // that does not know these ranges.
+  struct Range {
+    std::int32_t begin = 0, end = 0;
+  };
+  Result<std::vector<Range>> offsets(std::string_view text, bool add_special_tokens) const;
+
   // Invalid UTF-8 becomes U+FFFD. Unknown ids are skipped as in transformers, because models have more
   // logits than tokens. Returns invalid_argument for a negative id.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;

@@ -120,6 +120,47 @@ TEST(Tokenizer, ByteLevelAlphabetCoversEveryByte) {
   EXPECT_THAT(seen, testing::Each(1));
 }
 
+// The ranges are those of Python's `tokenizers`.
+TEST(Tokenizer, OffsetsAreCharactersOfTheText) {
+  const std::string text = "Größe 你 😀 e\u0301 x";
+  using Ranges = std::vector<std::pair<int, int>>;
+  const auto ranges = [&](const std::string& name) {
+    Ranges all;
+    const auto found = fixtures::tokenizer(name).offsets(text, true);
+    for (const auto [begin, end] : *found) all.emplace_back(begin, end);
+    return all;
+  };
+  EXPECT_EQ(ranges("bert"), (Ranges{{0, 0}, {0, 3}, {3, 5}, {6, 7}, {8, 9}, {10, 11}, {13, 14}, {0, 0}}));
+  EXPECT_EQ(ranges("gpt2"), (Ranges{{0, 2},
+                                    {2, 4},
+                                    {3, 5},
+                                    {5, 6},
+                                    {6, 7},
+                                    {7, 9},
+                                    {8, 9},
+                                    {8, 9},
+                                    {9, 11},
+                                    {11, 12},
+                                    {11, 12},
+                                    {12, 14}}));
+  EXPECT_EQ(ranges("xlmr"), (Ranges{{0, 0},
+                                    {0, 1},
+                                    {0, 1},
+                                    {1, 2},
+                                    {2, 3},
+                                    {3, 5},
+                                    {6, 7},
+                                    {6, 7},
+                                    {8, 9},
+                                    {8, 9},
+                                    {10, 11},
+                                    {10, 11},
+                                    {13, 14},
+                                    {13, 14},
+                                    {0, 0}}));
+  EXPECT_EQ(fixtures::tokenizer("plamo2").offsets(text, true).error().field, "prompt");
+}
+
 TEST(Tokenizer, RefusesBadText) {
   const Tokenizer gpt2 = fixtures::tokenizer("gpt2");
   const auto broken = gpt2.encode("ok\xE2\x82", true);

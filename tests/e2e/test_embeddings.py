@@ -128,7 +128,7 @@ def test_texts_are_framed_and_cut(embedder):
     assert vector("x " * 400, truncate_prompt_tokens=9) == vector("x " * 7)  # special tokens remain
     with pytest.raises(openai.BadRequestError, match="a text has 402 tokens, but the model accepts at most 318"):
         vector("x " * 400)
-    with pytest.raises(openai.BadRequestError, match="make vectors of texts"):
+    with pytest.raises(openai.NotFoundError, match="do not generate text"):
         client.completions.create(model="tiny", prompt="x")
 
 
@@ -170,8 +170,10 @@ def test_each_token_has_a_vector(tmp_path):
         assert results[0]["index"] == 1
         # the best match of each token is the token itself
         assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)
-        refusal = http_client.post(base + "/v1/embeddings", json={"input": "x"})
-        assert refusal.status_code == 400 and "do not make vectors of texts" in refusal.text
+        embedded = http_client.post(base + "/v1/embeddings", json={"input": texts}).json()["data"]
+        assert [item["embedding"] for item in embedded] == [item["data"] for item in data]
+        refusal = http_client.post(base + "/classify", json={"input": "x"})
+        assert refusal.status_code == 404 and refusal.json()["detail"] == "Not Found" and "do not classify texts" in refusal.text
 
 
 def test_bge_m3_gives_vectors_and_weights_of_tokens(tmp_path):

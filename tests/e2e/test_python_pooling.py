@@ -17,6 +17,8 @@ os.environ.setdefault("OCTAVO_GRAMMAR_LIBRARY", str(ROOT / "build/release/liboct
 sys.path.insert(0, str(ROOT / "bindings/python"))
 
 from octavo import LLM, PoolingParams, SamplingParams  # noqa: E402
+from octavo.config import PoolerConfig  # noqa: E402
+from octavo.pooling_params import LateChunkingParams  # noqa: E402
 
 
 def load(case, tmp_path_factory, **options):
@@ -88,6 +90,20 @@ def test_classify(tmp_path_factory):
             assert all(0 <= p <= 1 for p in output.outputs.probs) and output.outputs.label
         (probs,), (encoded,) = llm.classify("a"), llm.encode("a")
         assert encoded.outputs.data == pytest.approx(probs.outputs.probs)
+
+
+def test_tokens_have_rows_and_chunks_have_places(tmp_path_factory):
+    text = "the quick brown fox"
+    with load("roberta", tmp_path_factory, pooler_config=PoolerConfig(task="token_embed")) as llm:
+        tokens, = llm.encode(text, pooling_params=PoolingParams(use_activation=False))
+        assert tokens.outputs.data.shape == (len(ids_of(text)), 64) and tokens.late_chunking is None
+        chunks, = llm.embed(text, pooling_params=PoolingParams(use_activation=False,
+                                                               late_chunking_params=LateChunkingParams(chunk_size=6)))
+        assert chunks.outputs.data.shape == (3, 64)
+        assert close(chunks.outputs.data[0], [sum(column) / 6 for column in zip(*tokens.outputs.data[:6])])
+        first, *_, last = chunks.late_chunking.chunks
+        assert first.token_range == (0, 6) and text[slice(*first.char_range)] == "the qu"
+        assert last.token_range[1] == len(tokens.prompt_token_ids) and last.char_range[1] == len(text)
 
 
 def test_cross_encoders_read_pairs(tmp_path_factory):

@@ -13,8 +13,8 @@ from octavo.engine_args import EngineArgs, engine_options
 from octavo.adapters import Adapters, LoRARequest
 from octavo.metrics import Metric, read_metrics
 from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body, tokenization
-from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
-                            Reading, ScoringOutput, classification, embedding, pooled, scoring)
+from octavo.pooling import (ClassificationOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
+                            Reading, ScoringOutput, classification, embedding, pooled, rows, scoring)
 from octavo.refused import refuses
 from octavo.sampling_params import SamplingParams
 
@@ -214,18 +214,22 @@ class LLM:
     def encode(self, prompts: Any, pooling_params: PoolingParamsForEach = None, *, use_tqdm: Any = True,
                lora_request: LoraForEach = None, pooling_task: Optional[str] = None,
                tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[PoolingOutput]]:
-        """Returns the output of the model's head for each prompt. pooling_task: "embed" or "classify"; default: the
-        model's task."""
-        return self._read("/pooling", _listed(prompts), pooling_params, pooled, use_tqdm, lora_request,
+        """Returns the output of the model's head for each prompt. pooling_task: "embed", "classify", "token_embed" or
+        "token_classify"; default: the model's task."""
+        of_tokens = (pooling_task or self._engine.info["pooling_task"]).startswith("token_")
+        return self._read("/pooling", _listed(prompts), pooling_params, rows if of_tokens else pooled, use_tqdm,
+                          lora_request,
                           {**tokenization(tokenization_kwargs), **({"task": pooling_task} if pooling_task else {})})
 
     def embed(self, prompts: Any, *, use_tqdm: Any = True, pooling_params: PoolingParamsForEach = None,
               lora_request: LoraForEach = None,
-              tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[EmbeddingOutput]]:
+              tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[Any]]:
         """Returns the embedding of each prompt, from an embedding model. prompts: as in generate(). pooling_params,
-        lora_request: one for all prompts, or one for each."""
-        return self._read("/v1/embeddings", _listed(prompts), pooling_params, embedding, use_tqdm, lora_request,
-                          tokenization(tokenization_kwargs))
+        lora_request: one for all prompts, or one for each. Each output is an EmbeddingOutput. If the model's task is
+        "token_embed", it is a PoolingOutput with a vector for each token or chunk."""
+        of_tokens = self._engine.info["pooling_task"] == "token_embed"
+        return self._read("/v1/embeddings", _listed(prompts), pooling_params, rows if of_tokens else embedding,
+                          use_tqdm, lora_request, tokenization(tokenization_kwargs))
 
     def classify(self, prompts: Any, *, use_tqdm: Any = True, pooling_params: PoolingParamsForEach = None,
                  lora_request: LoraForEach = None,
@@ -352,7 +356,8 @@ class LLM:
     def _read(self, route: str, prompts: list[Any], params: PoolingParamsForEach, read: Callable[[dict], Any],
               use_tqdm: Any, lora: LoraForEach, more: dict) -> list[PoolingRequestOutput]:
         each = _for_each("pooling_params", params, len(prompts))
-        fields = {**({} if route == "/classify" else {"encoding_format": "base64"}), **more}
+        # Lists keep the number of rows; base64 is faster.
+        fields = {**({} if route == "/classify" or read is rows else {"encoding_format": "base64"}), **more}
         return self._submit_texts(route, [{"input": prompt_of(prompt)[0], **fields, **(p.body() if p else {})}
                                           for prompt, p in zip(prompts, each)], read, use_tqdm, lora)
 

@@ -3,12 +3,32 @@
 import array
 import base64
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, Optional, TypeVar
 
 from octavo._library import OctavoError, Piece
 
 Data = TypeVar("Data")
+
+
+@dataclass
+class LateChunkingParams:
+    """The output has the mean of the token vectors of each chunk."""
+    chunk_size: int  # number of tokens of a chunk
+
+
+@dataclass
+class LateChunk:
+    token_range: tuple[int, int]
+    char_range: Optional[tuple[int, int]]  # null if the chunk has only special tokens
+
+
+@dataclass
+class LateChunkingMetadata:
+    chunk_size: int
+    input_tokens: int
+    chunks: list[LateChunk]
+    strategy: str = "fixed_tokens"
 
 
 @dataclass
@@ -19,9 +39,10 @@ class PoolingParams:
     dimensions: Optional[int] = None  # keep only the first dimensions of the embedding
     # None: True; normalises embeddings, turns scores into probabilities
     use_activation: Optional[bool] = None
+    late_chunking_params: Optional[LateChunkingParams] = None  # for the task "token_embed"
 
     def body(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Numbers(list):
@@ -70,6 +91,7 @@ class PoolingRequestOutput(Generic[Data]):
     outputs: Data
     prompt_token_ids: list[int]
     finished: bool = True
+    late_chunking: Optional[LateChunkingMetadata] = None  # chunks of the outputs' rows
 
 
 def _vector(encoded: str) -> list[float]:
@@ -80,6 +102,20 @@ def _vector(encoded: str) -> list[float]:
 
 def pooled(item: dict[str, Any]) -> PoolingOutput:
     return PoolingOutput(Numbers(_vector(item["data"])))
+
+
+def rows(item: dict[str, Any]) -> PoolingOutput:
+    """Reads a list with a vector or a number for each token, or for each chunk."""
+    return PoolingOutput(Numbers(item["data"] if "data" in item else item["embedding"]))
+
+
+def _chunks(item: dict[str, Any]) -> Optional[LateChunkingMetadata]:
+    found = item.get("late_chunking")
+    if found is None:
+        return None
+    chunks = [LateChunk(tuple(chunk["token_range"]), chunk["char_range"] and tuple(chunk["char_range"]))
+              for chunk in found["chunks"]]
+    return LateChunkingMetadata(**{**found, "chunks": chunks})
 
 
 def embedding(item: dict[str, Any]) -> EmbeddingOutput:
@@ -105,7 +141,8 @@ class Reading:
         if piece.finish_reason != "stop":
             raise OctavoError(piece.error or "the request ended before the whole text was read")
         (item,) = json.loads(piece.text)["data"]
-        return PoolingRequestOutput(self._request_id, self._read(item), piece.prompt_token_ids or [])
+        return PoolingRequestOutput(self._request_id, self._read(item), piece.prompt_token_ids or [],
+                                    late_chunking=_chunks(item))
 
 
 EmbeddingRequestOutput = PoolingRequestOutput[EmbeddingOutput]

@@ -116,6 +116,7 @@ static Result<ModelSpec> describe_bert_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY(spec.head, read_classifier(config));
   set_layers(*spec.head, spec.dim, "bert.pooler.dense", "classifier");
+  score_each_token(spec);
   return spec;
 }
 

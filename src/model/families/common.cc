@@ -293,6 +293,14 @@ Result<Head> read_classifier(const Config& config) {
   return head;
 }
 
+void score_each_token(ModelSpec& spec) {
+  const Head& of_texts = *spec.head;
+  spec.token_heads.push_back({.each_token = true,
+                              .layers = {of_texts.layers.back()},
+                              .labels = of_texts.labels,
+                              .label_activation = of_texts.label_activation});
+}
+
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding) {
   TRY(const std::vector<std::string> types, config.texts("layer_types"));
   const bool any_slides = std::ranges::count(types, "sliding_attention") > 0;

@@ -63,6 +63,9 @@ Result<float> read_clip(const Config& config);
 // Reads the head of a sequence classifier: its labels, and the activation of their scores, as in vLLM and
 // Sentence Transformers. The family adds the layers.
 Result<Head> read_classifier(const Config& config);
+// Adds a head that scores each token: the last layer of the classifier, without the layers before it, which
+// read only pooled texts. vLLM computes token_classify so.
+void score_each_token(ModelSpec& spec);
 
 // Reads the rotary embedding of the model, or of one layer type ("full_attention", "sliding_attention"), from
 // rope_parameters, or from the older rope_scaling and the dialect's fields. Scaling that is not given per

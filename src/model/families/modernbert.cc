@@ -134,6 +134,7 @@ static Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
                          "{} is \"{}\", which is not supported: must be cls or mean",
                          config.where("classifier_pooling"), pooling);
   spec.head->pool = pooling == "cls" ? Pool::first : Pool::mean;
+  score_each_token(spec);
   return spec;
 }
 

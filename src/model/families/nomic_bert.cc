@@ -189,6 +189,7 @@ static Result<ModelSpec> describe_gte_classifier(const Config& config) {
   TRY(spec.head, read_classifier(config));
   spec.head->layers = {{.name = "new.pooler.dense", .outputs = spec.dim, .activation = Activation::tanh},
                        {.name = "classifier", .outputs = static_cast<int>(spec.head->labels.size())}};
+  score_each_token(spec);
   return spec;
 }
 

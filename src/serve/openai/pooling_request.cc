@@ -14,6 +14,19 @@ namespace json = boost::json;
 
 namespace {
 
+// Sets `out` if the text field is one of the names.
+template <class Value, std::size_t kCount>
+Result<> read_name(Fields& f, std::string_view field, const std::string_view (&names)[kCount], Value& out) {
+  if (f.any(field) == nullptr) return {};
+  std::string name;
+  TRY_VOID(f.text(field, name));
+  const auto found = std::ranges::find(names, name);
+  if (found == std::end(names))
+    return invalid(field, "must be one of {}; got \"{}\"", fmt::join(names, ", "), name.substr(0, 100));
+  out = static_cast<Value>(found - std::begin(names));
+  return {};
+}
+
 Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields& out) {
   TRY(out.adapter, read_model(f, rules));
   TRY_VOID(f.text("request_id", out.request_id));
@@ -32,7 +45,8 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  TRY_VOID(f.refuse("padding", "is not supported: texts have no padding", "do_not_pad"));
+  constexpr std::string_view kPaddings[] = {"do_not_pad", "max_length"};
+  TRY_VOID(read_name(f, "padding", kPaddings, out.pad));
   // Accepts fields that identify the client or concern a cache. They have no effect here.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
@@ -47,8 +61,9 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
 }
 
 // For pairs of texts, refuses to keep the last tokens: the pair as a whole must fit the model, and the
-// tokenizer decides which text is truncated.
-Result<> refuse_keep_last(const PoolingFields& fields) {
+// tokenizer decides which text is truncated. Also refuses padding.
+Result<> check_pair_fields(const PoolingFields& fields) {
+  if (fields.pad) return invalid("padding", "must be \"do_not_pad\" for pairs of texts");
   if (!fields.keep_last) return {};
   return invalid("truncation_side", "must be \"right\" for pairs of texts");
 }
@@ -130,19 +145,6 @@ Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std
   return texts;
 }
 
-// Sets `out` if the text field is one of the names.
-template <class Value, std::size_t kCount>
-Result<> read_name(Fields& f, std::string_view field, const std::string_view (&names)[kCount], Value& out) {
-  if (f.any(field) == nullptr) return {};
-  std::string name;
-  TRY_VOID(f.text(field, name));
-  const auto found = std::ranges::find(names, name);
-  if (found == std::end(names))
-    return invalid(field, "must be one of {}; got \"{}\"", fmt::join(names, ", "), name.substr(0, 100));
-  out = static_cast<Value>(found - std::begin(names));
-  return {};
-}
-
 Result<VectorFormat> read_format(Fields& f) {
   VectorFormat format;
   TRY_VOID(read_name(f, "embedding_type", VectorFormat::kForms, format.form));  // Jina's name
@@ -150,6 +152,20 @@ Result<VectorFormat> read_format(Fields& f) {
   TRY_VOID(read_name(f, "embed_dtype", VectorFormat::kNumbers, format.number));
   TRY_VOID(read_name(f, "endianness", VectorFormat::kOrders, format.order));
   return format;
+}
+
+// Reads late_chunking_params, {"chunk_size": tokens}.
+Result<> read_late_chunking(Fields& f, std::optional<std::int64_t>& size) {
+  TRY(const json::object* given, f.object("late_chunking_params"));
+  if (given == nullptr) return {};
+  Fields fields(*given, "late_chunking_params.");
+  TRY_VOID(fields.integer64("chunk_size", size));
+  if (size.value_or(0) < 1)
+    return invalid("late_chunking_params.chunk_size", "must be at least 1, got {}", size.value_or(0));
+  if (const auto unread = fields.unread(); !unread.empty())
+    return invalid("late_chunking_params", "has the unknown field {}: it has only chunk_size",
+                   unread.front());
+  return {};
 }
 
 constexpr std::array<std::string_view, 5> kJinaTasks{"retrieval.query", "retrieval.passage", "text-matching",
@@ -224,21 +240,68 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
   return types;
 }
 
-// Returns the concatenated texts of {"content": [{"type": "text", "text": ..}]}.
-Result<std::string> text_of_content(const json::value& item) {
-  const json::object* object = item.if_object();
-  const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
-  if (content == nullptr || !content->is_array())
-    return invalid("inputs", "must be a list of {{\"content\": [..]}}");
+// Returns the texts of a content's parts, each on a line. Returns nullopt if a part is no text.
+std::optional<std::string> text_of_content(const json::array& content) {
   std::string text;
-  for (const json::value& part : content->get_array()) {
+  for (const json::value& part : content) {
     const json::object* fields = part.if_object();
-    const json::value* type = fields != nullptr ? fields->if_contains("type") : nullptr;
-    if (type == nullptr || *type != "text") return invalid("inputs", "must have only parts of type \"text\"");
-    TRY(const std::string more, item_text(part, "inputs"));
-    text += text.empty() ? more : "\n" + more;
+    const json::value* words = fields != nullptr ? fields->if_contains("text") : nullptr;
+    if (words == nullptr || !words->is_string()) return std::nullopt;
+    if (!text.empty()) text += '\n';
+    text += std::string_view(words->get_string());
   }
   return text;
+}
+
+// field: "images" or "inputs". content: a list of parts, as in a chat.
+Result<> add_content(std::string_view field, json::array content, const RequestRules& rules,
+                     EmbedByTypeRequest& out) {
+  constexpr std::string_view kMessage = "messages[0]";
+  const std::string name = fmt::format("{}[{}]", field, out.chats.size());
+  const auto rename = [&](std::string& path) {
+    if (path.starts_with(kMessage)) path.replace(0, kMessage.size(), name);
+  };
+  const std::optional<std::string> text = text_of_content(content);
+  if (text) out.texts.push_back(*text);
+  const json::object body{
+      {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(content)}}}}};
+  Fields chat(body);
+  Result<ChatPrompt> prompt = read_chat_prompt(chat, rules, false);
+  if (!prompt) {
+    rename(prompt.error().field);
+    return std::unexpected(std::move(prompt.error()));
+  }
+  for (ChatPrompt::Media& one : prompt->media) {
+    rename(one.field);
+    out.media.push_back(std::move(one));
+  }
+  if (out.media.size() > kScoredMediaMax)
+    return invalid(field, "must have at most {} images, got more: send fewer inputs", kScoredMediaMax);
+  out.chats.push_back(*std::move(prompt));
+  return {};
+}
+
+// Reads `images`, a list of URLs, or `inputs`, a list of {"content": [parts]}.
+Result<> read_contents(std::string_view field, const json::value& given, const RequestRules& rules,
+                       EmbedByTypeRequest& out) {
+  const json::array* items = given.if_array();
+  if (items == nullptr || items->empty() || items->size() > static_cast<std::size_t>(kTextsMax))
+    return invalid(field, "must be a list of 1 to {}", kTextsMax);
+  for (const json::value& item : *items) {
+    if (field == "images") {
+      if (!item.is_string()) return invalid(field, "must be a list of URLs");
+      const json::object image{{"type", "image_url"}, {"image_url", json::object{{"url", item}}}};
+      TRY_VOID(add_content(field, {image}, rules, out));
+      continue;
+    }
+    const json::object* object = item.if_object();
+    const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
+    if (content == nullptr || !content->is_array() || content->get_array().empty())
+      return invalid(field, "must be a list of {{\"content\": [..]}}");
+    TRY_VOID(add_content(field, content->get_array(), rules, out));
+  }
+  if (!out.media.empty()) out.texts.clear();
+  return {};
 }
 
 }  // namespace
@@ -258,11 +321,16 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   }
   TRY(request.format, read_format(f));
   TRY_VOID(f.integer("dimensions", request.dimensions, 1));
+  TRY_VOID(read_late_chunking(f, request.late_chunk_size));
   std::string task;
   TRY_VOID(f.text("task", task));
   request.task = task_named(task);
   if (std::ranges::find(kJinaTasks, task) != kJinaTasks.end())
     request.input_type = task;
+  else if (task == "plugin")  // vLLM's words
+    return failure(ErrorCode::invalid_argument,
+                   "No IOProcessor plugin installed. The task \"plugin\" is not supported: task must be {}",
+                   kTaskNames);
   else if (!task.empty() && !request.task)
     return invalid("task", "must be {}, or one of Jina's: {}", kTaskNames, fmt::join(kJinaTasks, ", "));
   TRY_VOID(take_adapter_of(request.input_type, rules, request.fields));
@@ -274,14 +342,12 @@ Result<EmbedByTypeRequest> parse_embed_by_type_request(const json::object& body,
   EmbedByTypeRequest request;
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
-  TRY_VOID(f.refuse("images", "is not supported: send texts"));
-  if (const json::value* inputs = f.any("inputs")) {
-    if (!inputs->is_array() || inputs->get_array().empty() ||
-        inputs->get_array().size() > static_cast<std::size_t>(kTextsMax))
-      return invalid("inputs", "must be a list of 1 to {}", kTextsMax);
-    for (const json::value& item : inputs->get_array()) {
-      TRY(request.texts.emplace_back(), text_of_content(item));
-    }
+  const json::value *const images = f.any("images"), *const inputs = f.any("inputs");
+  if ((images != nullptr) + (inputs != nullptr) + (f.any("texts") != nullptr) > 1)
+    return invalid("texts", "only one of texts, images and inputs may be in a request");
+  if (images != nullptr || inputs != nullptr) {
+    TRY_VOID(read_contents(images != nullptr ? "images" : "inputs", images != nullptr ? *images : *inputs,
+                           rules, request));
   } else {
     TRY(request.texts, read_texts(f, {"texts"}));
   }
@@ -306,7 +372,7 @@ Result<ScoreRequest> parse_score_request(const json::object& body, const Request
   ScoreRequest request;
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
-  TRY_VOID(refuse_keep_last(request.fields));
+  TRY_VOID(check_pair_fields(request.fields));
   TRY_VOID(read_pair_options(f, rules, request.pairs));
   TRY(request.queries, read_score_inputs(f, {"text_1", "queries", "data_1"}, rules, request.media));
   TRY(request.documents,
@@ -324,7 +390,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   ScoreRequest& scored = request.scored;
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, scored.fields));
-  TRY_VOID(refuse_keep_last(scored.fields));
+  TRY_VOID(check_pair_fields(scored.fields));
   const json::value* query = f.any("query");
   if (!query) return invalid("query", "is missing");
   TRY(scored.queries.emplace_back(), read_score_input(*query, "query", rules, scored.media));

@@ -26,6 +26,7 @@ struct PoolingFields {
   // longer texts are truncated to this number of tokens; -1: the model's maximum; nullopt: they are an error
   std::optional<int> truncate;
   bool keep_last = false;  // whether truncation keeps the last tokens instead of the first ones
+  bool pad = false;        // whether the text is padded to the model's maximum
   bool add_special_tokens = true;
   // whether vectors are normalised and scores become probabilities; nullopt: the server's default
   std::optional<bool> activated;
@@ -58,6 +59,8 @@ struct EmbeddingRequest {
                                   // is cut off
   std::optional<Task> task;       // nullopt: the server's default task
   std::string input_type;         // Jina's `task`: the type of the texts, such as "retrieval.query"
+  // late chunking: the reply has the mean of the token vectors of each chunk of so many tokens
+  std::optional<std::int64_t> late_chunk_size{};
 };
 
 // Cohere's request, whose reply contains each vector in all formats of `types`.
@@ -67,6 +70,10 @@ struct EmbedByTypeRequest {
 
   PoolingFields fields;
   std::vector<std::string> texts;
+  // Inputs with parts, each as a conversation of one message. If no input has an image, `texts` has the same
+  // inputs, for models without a chat template.
+  std::vector<ChatPrompt> chats{};
+  std::vector<ChatPrompt::Media> media{};  // images of all chats, in order; chats[i].media only counts them
   std::vector<Type> types;
   std::optional<int> dimensions;
   std::optional<int> tokens_max;  // a text with more tokens is an error

@@ -110,7 +110,7 @@ Result<> invocations(const ServicePtr& service, const ExchangePtr& exchange) {
   if (task == Task::generate) return invalid("body", "must have messages (a chat) or prompt (a completion)");
   if (!has_one(body, {"input", "messages"}))
     return invalid("body", "must have input or messages, query and documents, or text_1 and text_2");
-  if (task == Task::embed) return embeddings(service, exchange);
+  if (task == Task::embed || task == Task::token_embed) return embeddings(service, exchange);
   return task == Task::classify ? classify(service, exchange) : pooling(service, exchange);
 }
 

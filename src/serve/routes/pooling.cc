@@ -26,6 +26,7 @@ Result<> start_pooling(const ServicePtr& service, const ExchangePtr& exchange, P
 std::vector<openai::ChatPrompt::Media>* media_of(openai::PoolingRequest& request) {
   if (auto* const texts = std::get_if<openai::EmbeddingRequest>(&request))
     return texts->chat ? &texts->chat->media : nullptr;
+  if (auto* const types = std::get_if<openai::EmbedByTypeRequest>(&request)) return &types->media;
   if (auto* const pairs = std::get_if<openai::ScoreRequest>(&request)) return &pairs->media;
   if (auto* const ranks = std::get_if<openai::RerankRequest>(&request)) return &ranks->scored.media;
   return nullptr;

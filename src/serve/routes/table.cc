@@ -291,6 +291,19 @@ http::Response transcribes_only(const Route& route, const ServeOptions& options)
                                 "model"});
 }
 
+// vLLM's server lacks these routes if the model does not generate text. /invocations serves all models.
+std::optional<http::Response> pools_only(const Route& route, const EngineInfo& info) {
+  const bool ollama = openai::protocol_of(route.path) == openai::Protocol::ollama;
+  if (info.tasks.default_task == Task::generate || ollama || !generates_text(route) ||
+      route.post == routes::invocations)
+    return std::nullopt;
+  return error_response(
+      route, {ErrorCode::not_found,
+              fmt::format("{} models do not generate text, so {} does not exist: send POST /pooling",
+                          info.architecture, route.path),
+              "model"});
+}
+
 std::string new_request_id() { return fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()); }
 
 // The flags that turn on the routes of a feature.
@@ -370,6 +383,7 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
   if (auto refusal = refused_by_routes(request, service->options))
     return exchange->respond(*std::move(refusal));
   const Route& found = *find_route(path, service->options);
+  if (auto refusal = pools_only(found, service->engine_info)) return exchange->respond(*std::move(refusal));
   const std::string_view rest = path.substr(found.path.size());
   switch (handling_of(found, request.method)) {
     case Handling::get:

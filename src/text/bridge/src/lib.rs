@@ -152,6 +152,20 @@ pub unsafe extern "C" fn octavo_tokenizer_encode_texts(
     })
 }
 
+/// out: pairs of native-endian u32, one pair for each token: the range of its characters in the text.
+#[no_mangle]
+pub unsafe extern "C" fn octavo_tokenizer_offsets(
+    handle: *const Tokenizer,
+    text: Slice,
+    add_special_tokens: bool,
+    out: *mut Bytes,
+) -> Status {
+    answer(out, || {
+        let offsets = (*handle).offsets(text.text()?, add_special_tokens)?;
+        Ok(offsets.into_iter().flat_map(|(begin, end)| [begin as u32, end as u32]).flat_map(u32::to_ne_bytes).collect())
+    })
+}
+
 /// continues: the ids continue a text, so they are not decoded as its beginning.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_decode(

@@ -107,6 +107,16 @@ impl Tokenizer {
         Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().iter().position(|&kind| kind == 1)))
     }
 
+    /// Returns the range of characters of the text that each token of `encode` comes from; (0, 0) for added
+    /// special tokens.
+    pub fn offsets(&self, input: &str, add_special_tokens: bool) -> Outcome<Vec<(usize, usize)>> {
+        if self.plamo.is_some() {
+            return Err("this tokenizer does not know the places of its tokens in a text".to_string());
+        }
+        let encoding = self.inner.encode_char_offsets(input, add_special_tokens).map_err(text)?;
+        Ok(encoding.get_offsets().to_vec())
+    }
+
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {
         self.inner.decode(ids, skip_special_tokens).map_err(text)
     }
