@@ -12,12 +12,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ln -s "$PWD/src/kernels" "$work/kernels"
 
-for source in attention attention_latent attention_plain attention_wgmma choose_tokens matmul qkv_store rows sample wgmma_codes wgmma_matmul; do
+for source in attention attention_latent attention_plain attention_wgmma choose_tokens fp8_matmul matmul qkv_store rows sample wgmma_codes wgmma_fp8 wgmma_matmul; do
   for architecture in "${architectures[@]}"; do
     "$nvcc" -std=c++20 --expt-relaxed-constexpr -fmad=false -O3 -arch="$architecture" -Xptxas -v -I "$work" \
       -cubin -o "$work/out.cubin" "src/kernels/cuda/$source.cu" 2>&1 | c++filt |
       awk -v file="$source" '
-        /Compiling entry function/ { match($0, /[a-z_]+_kernel(<[^>]*>)?/); name = substr($0, RSTART, RLENGTH)
+        /Compiling entry function/ { match($0, /[a-z0-9_]+_kernel(<[^>]*>)?/); name = substr($0, RSTART, RLENGTH)
                                      gsub(/octavo::cuda::|\(int\)/, "", name) }
         /spill stores/ { for (i = 1; i <= NF; ++i) if ($(i + 2) == "spill" && $(i + 3) ~ /^stores/) spills = $i }
         /Used [0-9]+ registers/ { match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5)

@@ -13,7 +13,7 @@
 #   serve          a server with many streams
 #   ranks          ranks that share the GPU, or have a GPU each and NCCL: model goldens, and servers in every layout
 #   cards          the card, and whether the program has machine code for it
-#   numbers        products with quantised weights and KV caches in 8 bits: goldens, and their times
+#   numbers        products with quantised weights and activations, and KV caches in 8 bits: goldens, and their times
 #   refused        sleep mode; models that this backend refuses, with the reason
 #   host_experts   experts in host memory: the same answer, and the times with more and more layers there
 #   transfer       KV blocks from ranks to a store and to one rank
@@ -87,7 +87,7 @@ if [ "${1:-}" = pack ]; then
   # Copies all libraries except the C library, which belongs to the machine.
   (cd build/cuda && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
-  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,drafters,sound} |
+  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,rounded,drafters,sound} |
     tar -xf - -C "$place"
   # Copies only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
   (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32|deepseek_v4)$' | xargs rm -r)
@@ -381,7 +381,8 @@ for part in "${expanded[@]}"; do
       step card 30 bash -c card
       ;;
     numbers)
-      step number_goldens 90 bash -c "cases '$bin/model_test' '*QuantizedGolden.Cuda*:*GgufGolden*'"
+      step number_goldens 90 bash -c "cases '$bin/model_test' '*QuantizedGolden.Cuda*:*RoundedGolden.Cuda*:*GgufGolden*'"
+      step fp8_products 60 bash -c "cases '$bin/kernels_test' '*Fp8Products.*/cuda:CudaInstructions.Fp8*'"
       step number_times 120 bash -c number_times
       ;;
     refused)

@@ -17,6 +17,7 @@ struct ProductFormat {
   Encoding encoding = Encoding::plain;
   DType dtype = DType::bf16;
   std::int64_t group = 0;  // columns that share a scale; 0: the whole row
+  bool rounds = false;     // x is rounded to fp8, with a scale for each `group` columns
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"f16", Encoding::plain, DType::f16},
@@ -27,6 +28,7 @@ constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"mxfp4", Encoding::mxfp4, DType::u8, 32},
                                       {"nvfp4", Encoding::mxfp4, DType::u8, 16},
                                       {"fp8 128", Encoding::fp8, DType::f8_e4m3, 128},
+                                      {"fp8 x fp8", Encoding::fp8, DType::f8_e4m3, 128, true},
                                       {"Q8_0", Encoding::q8_0},
                                       {"Q4_0", Encoding::q4_0},
                                       {"Q4_K", Encoding::q4_k},
@@ -92,6 +94,7 @@ struct Matrix {
 
 Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& matrix,
                       const ProductFormat& format, const OpVisitor& visitor) {
+  if (format.rounds && !backend.ops.has(Need::fp8_activations)) return {};
   std::vector<WeightPtr> copies;
   for (const std::int64_t m : kBatches) {
     // Logits are computed only for the last token of a prompt.
@@ -111,7 +114,10 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
       const bool plain = format.encoding == Encoding::plain;
       const DType activation = plain ? backend.ops.activation(format.dtype) : DType::bf16;
       do {
-        auto prepared = backend.ops.prepare(*backend.device, {parts, activation});
+        auto prepared =
+            backend.ops.prepare(*backend.device, {.parts = parts,
+                                                  .activation = activation,
+                                                  .rounding = {.group = format.rounds ? format.group : 0}});
         if (!prepared && prepared.error().code == ErrorCode::unsupported) return {};
         TRY(copies.emplace_back(), std::move(prepared));
       } while (static_cast<double>(copies.size() * copies[0]->bytes()) < visitor.cold_bytes);

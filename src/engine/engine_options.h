@@ -72,7 +72,8 @@ struct ModelOptions {
   // int8 or int4: quantises unquantised matrices while loading. none: keeps them unquantised. Another
   // method's name is accepted if the checkpoint uses that method.
   std::string quantization = "none";
-  std::string hf_overrides;  // JSON object whose fields replace fields of config.json
+  bool fp8_activations = false;  // LoadOptions::fp8_activations
+  std::string hf_overrides;      // JSON object whose fields replace fields of config.json
   // maximum number of tokens of a sequence; nullopt: the limit of the model
   std::optional<int> max_model_len;
   std::string runner = "auto";  // auto, generate or pooling; auto depends on the model

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "kernels/attention_plan.h"
 #include "kernels/device.h"
+#include "kernels/fp8_rounding.h"
 #include "kernels/operators/attention.h"
 #include "kernels/operators/experts.h"
 #include "kernels/operators/grams.h"
@@ -79,6 +80,10 @@ struct MatrixSource {
   DType activation = DType::f32;
   // If set, all parts are in this file, and the backend may read them after prepare().
   std::shared_ptr<const MappedFile> file = {};
+  // How products round x. Only for fp8 matrices whose groups are multiples of kFp8Columns or whole rows, and
+  // only if the backend has Need::fp8_activations. matmul and grouped_matmul round; the matrix must have no
+  // other use.
+  Fp8Rounding rounding = {};
 };
 
 struct Ops {

@@ -1,9 +1,11 @@
 #include "model/load_matrix.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tensor/dequantize.h"
+#include "weights/packed_matrix.h"
 #include "weights/quantize.h"
 
 namespace octavo {
@@ -323,6 +325,45 @@ std::shared_ptr<const MappedFile> file_of(std::span<const MatrixPart> parts, con
   return file;
 }
 
+// Returns the checkpoint's scale of the activations of a matrix; 0: the file has none.
+Result<float> input_scale(const StoredTensor& scale) {
+  if (scale.name.empty()) return 0;
+  const bool one = scale.shape.empty() || scale.shape == std::vector<std::int64_t>{1};
+  if (!one || !scale.usable())
+    return failure(
+        ErrorCode::unsupported,
+        "tensor {} is {} of shape [{}], but with --fp8-activations it must be one F32, F16 or BF16 number",
+        scale.name, scale.format, fmt::join(scale.shape, ", "));
+  const float number = number_at(scale, 0);
+  if (!(number > 0 && std::isfinite(number)))
+    return failure(ErrorCode::corrupt, "tensor {} is {}, but a scale must be above 0 and finite", scale.name,
+                   number);
+  return number;
+}
+
+// Returns how products round x: as the checkpoint requires, unless the matrix is not in fp8, or the scales of
+// x or of the matrix change within kFp8Columns columns.
+Result<Fp8Rounding> rounding_of(std::span<const MatrixPart> parts, std::span<const StoredTensor> tensors) {
+  const std::int64_t cols = parts[0].cols();
+  const auto fits = [&](std::int64_t group) {
+    return group == cols || (group > 0 && group % kFp8Columns == 0);
+  };
+  for (const MatrixPart& part : parts)
+    if (part.encoding != Encoding::fp8 || !fits(cols / part.scales.size(1))) return Fp8Rounding();
+  Fp8Rounding rounding{.group = cols};
+  for (const StoredTensor& tensor : tensors) {
+    const PackedMatrix& packed = *tensor.packed;
+    if (packed.activations == ActivationScheme::none) return Fp8Rounding();
+    if (packed.activations == ActivationScheme::block) rounding.group = packed.activation_cols;
+    if (packed.activations != ActivationScheme::stored) continue;
+    // Fused matrices have the same x, so the largest of their scales is used. If all are missing, each row of
+    // x gets a scale.
+    TRY(const float scale, input_scale(packed.input_scale));
+    rounding.scale = std::max(rounding.scale, scale);
+  }
+  return fits(rounding.group) ? rounding : Fp8Rounding();
+}
+
 }  // namespace
 
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
@@ -353,10 +394,15 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
     for (MatrixPart& part : parts) transpose(part.values);
   std::vector<std::byte> memory;
   if (parameter.difference) parts = {difference_of(parts, formats.activation, memory)};
+  Fp8Rounding rounding;
+  if (formats.fp8_activations && parameter.use == MatrixUse::layer) {
+    TRY(rounding, rounding_of(parts, tensors));
+  }
   TRY(WeightPtr weight,
       backend.ops.prepare(*backend.device, {.parts = parts,
                                             .activation = formats.activation,
-                                            .file = formats.late ? file_of(parts, checkpoint) : nullptr}));
+                                            .file = formats.late ? file_of(parts, checkpoint) : nullptr,
+                                            .rounding = rounding}));
   for (const StoredTensor& tensor : tensors) checkpoint.release(tensor);
   return weight;
 }

@@ -12,6 +12,7 @@ struct MatrixFormats {
   Encoding quantization = Encoding::plain;
   DType activation = DType::f32;
   bool late = false;  // LoadOptions::late
+  bool fp8_activations = false;  // LoadOptions::fp8_activations
 };
 
 // Checks and prepares the matrix, then releases its pages of the file. Quantised tensors keep their encoding,

@@ -69,6 +69,7 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   // Options of the KV cache concern only the language model's cache, so encoders get the defaults.
   plain.block_size = LoadOptions().block_size;
   plain.cache_dtype = {};
+  plain.fp8_activations = false;
   TRY_VOID(load_weights(checkpoint, backend, plain, *tower, cache));
   model.weight_bytes += tower->weight_bytes;
   model.tower = std::move(tower);
@@ -278,9 +279,9 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
   TRY(model.spec, spec_to_load(path, options));
   model.spec.shard = options.shard;
   TRY_VOID(check_shard(model.spec));
-  if (options.stages > 1) {
-    TRY(const std::vector<Stage> stages, divide_layers(model.spec, options.stages));
-    model.spec.stage = stages[static_cast<std::size_t>(options.stage)];
+  if (options.pipeline.stages > 1) {
+    TRY(const std::vector<Stage> stages, divide_layers(model.spec, options.pipeline.stages));
+    model.spec.stage = stages[static_cast<std::size_t>(options.pipeline.stage)];
   }
   TRY(model.max_model_len, checked_length(model.spec, options.max_model_len));
   TRY(Checkpoint checkpoint, options.dummy ? dummy_weights(path, options, model.spec)

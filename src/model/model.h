@@ -46,6 +46,12 @@ struct Reading {
   boost::json::object overrides = {};  // replace fields of config.json
 };
 
+// Pipeline stage to load: its index, in [0, stages), and the number of stages.
+struct PipelineStage {
+  int stage = 0;
+  int stages = 1;
+};
+
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
   // int8 or int4 quantise plain matrices while they are loaded (weights/quantize.h); embedding and output
@@ -53,6 +59,9 @@ struct LoadOptions {
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // tokens; nullopt: the model's limit
   Reading reading = {};
+  // Products with fp8 matrices round activations to fp8, as the checkpoint's quantization_config says.
+  // Matrices whose scales change within kFp8Columns columns are excluded.
+  bool fp8_activations = false;
   bool dummy = false;  // weights are random numbers, and no weight files are read (weights/dummy.h)
   // Directory or GGUF file with the tensors. If empty, the model's files are used.
   std::string weights = {};
@@ -65,8 +74,7 @@ struct LoadOptions {
   HostWeights host_weights = {};  // only for devices with separate memory
   Shard shard = {};               // tensor and expert parallelism: the part of the model to load
   bool whole_ends = false;  // load Model::ends
-  int stage = 0;            // pipeline stage to load, in [0, stages)
-  int stages = 1;
+  PipelineStage pipeline = {};
   // Lets the backend convert matrices in GGUF blocks after load(), while the model is in use. If a file is
   // shortened in the meantime, the process ends.
   bool late = false;

@@ -64,6 +64,19 @@ Result<> read_blocks(const Config& config, std::string_view field, PackedFormat&
   return {};
 }
 
+// Reads input_activations of a config group with fp8 weights.
+Result<ActivationScheme> activation_scheme(const Config& group) {
+  TRY(const std::optional<Config> activations, group.object("input_activations"));
+  if (!activations) return ActivationScheme::none;
+  TRY(const int bits, four_or_eight(*activations, "num_bits"));
+  TRY(const std::string type, one_of(*activations, "type", "int", {"int", "float"}));
+  if (bits != 8 || type != "float") return ActivationScheme::none;
+  TRY(const bool dynamic, activations->boolean("dynamic", false));
+  TRY(const std::string strategy, one_of(*activations, "strategy", "tensor", {"tensor", "token", "group"}));
+  if (!dynamic) return ActivationScheme::stored;
+  return strategy == "group" ? ActivationScheme::block : ActivationScheme::row;
+}
+
 Result<PackedFormat> compressed_tensors(const Config& config) {
   PackedFormat format{.packing = Packing::compressed_tensors};
   TRY_VOID(one_of(config, "format", "dense",
@@ -87,6 +100,9 @@ Result<PackedFormat> compressed_tensors(const Config& config) {
     }
     TRY_VOID(one_of(*weights, "strategy", "tensor", {"tensor", "channel", "group", "block"}));
     TRY_VOID(read_blocks(*weights, "block_structure", format));
+    if (type == "float") {
+      TRY(format.activations, activation_scheme(group));
+    }
   }
   return format;
 }
@@ -95,12 +111,17 @@ Result<PackedFormat> fp8(const Config& config) {
   PackedFormat format{.packing = Packing::fp8};
   TRY_VOID(one_of(config, "fmt", "e4m3", {"e4m3"}));
   TRY_VOID(read_blocks(config, "weight_block_size", format));
+  TRY(const std::string scheme, one_of(config, "activation_scheme", "dynamic", {"dynamic", "static"}));
+  format.activations = scheme == "static"      ? ActivationScheme::stored
+                       : format.block_rows > 0 ? ActivationScheme::block
+                                               : ActivationScheme::row;
   return format;
 }
 
 Result<PackedFormat> modelopt(const Config& config) {
-  TRY_VOID(one_of(config, "quant_algo", std::nullopt, {"NVFP4", "FP8"}));
-  return PackedFormat{.packing = Packing::modelopt};
+  TRY(const std::string algorithm, one_of(config, "quant_algo", std::nullopt, {"NVFP4", "FP8"}));
+  return PackedFormat{.packing = Packing::modelopt,
+                      .activations = algorithm == "FP8" ? ActivationScheme::stored : ActivationScheme::none};
 }
 
 }  // namespace

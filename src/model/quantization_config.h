@@ -8,9 +8,9 @@ namespace octavo {
 
 // Reads quantization_config (compression_config in older files). quant_method may be gptq, awq,
 // compressed-tensors, fp8, mxfp4 or modelopt. Lists of excluded modules are ignored, because the tensors show
-// which matrices are quantised. Formats of activations are ignored too: the CPU kernels quantise groups of 32
-// activations to int8 with one scale, or keep them as they are. Errors: unsupported (the message names the
-// field) for a method, a number of bits or a layout that the engine cannot load.
+// which matrices are quantised. Formats of activations are ignored too, except fp8 with fp8 matrices. Errors:
+// unsupported (the message names the field) for a method, a number of bits or a layout that the engine cannot
+// load.
 Result<PackedFormat> packed_format(const Config& config);
 
 // Returns the name in quant_method, or "none".

@@ -46,6 +46,35 @@ TEST(QuantizationConfig, Blocks) {
   EXPECT_EQ(other->block_cols, 32);
 }
 
+// How activations are rounded to fp8. Activations in int8 are ignored.
+TEST(QuantizationConfig, Activations) {
+  const auto scheme = [](const std::string& quantization) {
+    const auto format = read(quantization);
+    EXPECT_TRUE(format.has_value()) << format.error().message;
+    return format ? format->activations : ActivationScheme::none;
+  };
+  EXPECT_EQ(scheme(R"({"quant_method":"fp8"})"), ActivationScheme::row);
+  EXPECT_EQ(scheme(R"({"quant_method":"fp8","activation_scheme":"static"})"), ActivationScheme::stored);
+  EXPECT_EQ(scheme(R"({"quant_method":"fp8","activation_scheme":"dynamic","weight_block_size":[128,128]})"),
+            ActivationScheme::block);
+  EXPECT_EQ(scheme(R"({"quant_method":"modelopt","quant_algo":"FP8"})"), ActivationScheme::stored);
+  EXPECT_EQ(scheme(R"({"quant_method":"modelopt","quant_algo":"NVFP4"})"), ActivationScheme::none);
+  const auto compressed = [&](const std::string& type, const std::string& activations) {
+    return scheme(
+        R"({"quant_method":"compressed-tensors","config_groups":{"g":{"weights":{"num_bits":8,"type":")" +
+        type + R"("},"input_activations":)" + activations + "}}}");
+  };
+  EXPECT_EQ(compressed("float", "null"), ActivationScheme::none);
+  EXPECT_EQ(compressed("float", R"({"num_bits":8,"type":"float","strategy":"token","dynamic":true})"),
+            ActivationScheme::row);
+  EXPECT_EQ(compressed("float", R"({"num_bits":8,"type":"float","strategy":"group","dynamic":true})"),
+            ActivationScheme::block);
+  EXPECT_EQ(compressed("float", R"({"num_bits":8,"type":"float","strategy":"tensor","dynamic":false})"),
+            ActivationScheme::stored);
+  EXPECT_EQ(compressed("int", R"({"num_bits":8,"type":"int","strategy":"token","dynamic":true})"),
+            ActivationScheme::none);
+}
+
 struct Bad {
   const char* name;
   const char* quantization;
@@ -83,6 +112,8 @@ const Bad kBad[] = {
      "format is sparse-24-bitmask"},
     {"Transform", R"({"quant_method":"compressed-tensors","transform_config":{"config_groups":{"R1":{}}}})",
      "transforms of activations"},
+    {"OtherActivations", R"({"quant_method":"fp8","activation_scheme":"later"})",
+     "activation_scheme is later, but only dynamic, static"},
     {"OtherFp8", R"({"quant_method":"fp8","fmt":"e5m2"})", "fmt is e5m2"},
     {"Block", R"({"quant_method":"fp8","weight_block_size":[128]})", "must be a list of 2 numbers"},
     {"NegativeBlock", R"({"quant_method":"fp8","weight_block_size":[128,-1]})", "must be in [1, "},

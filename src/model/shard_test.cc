@@ -77,8 +77,7 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
          .max_model_len = golden.max_model_len,
          .threads = 1,
          .shard = {layout.part(rank), layout.tensor, split.whole_experts, split.redundant_experts},
-         .stage = layout.stage(rank),
-         .stages = layout.pipeline});
+         .pipeline = {.stage = layout.stage(rank), .stages = layout.pipeline}});
     if (!model) {
       out.error = model.error();
       return;

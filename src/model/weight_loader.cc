@@ -129,6 +129,7 @@ class Loader {
 
   Result<> load() {
     TRY_VOID(check_quantization());
+    TRY_VOID(check_fp8_activations());
     choose_formats();
     TRY_VOID(check_support(
         model_.spec,
@@ -164,6 +165,23 @@ class Loader {
     return invalid("quantization",
                    "must be none, got {}, because every matrix is already quantised ({} is {})",
                    name(options_.quantization), first.name, first.format);
+  }
+
+  Result<> check_fp8_activations() const {
+    if (!options_.fp8_activations || model_.network.layers.empty()) return {};
+    if (!backend_.ops.has(Need::fp8_activations))
+      return field_failure("fp8_activations", ErrorCode::unsupported,
+                           "device {} does not round activations to fp8: leave --fp8-activations out",
+                           backend_.name);
+    for (const MatrixParameter* matrix : parameters_.matrices)
+      for (const Slot& slot : matrix->parts)
+        if (const StoredTensor& tensor = *checkpoint_.find(slot.name);
+            tensor.packed && tensor.packed->activations != ActivationScheme::none)
+          return {};
+    return field_failure(
+        "fp8_activations", ErrorCode::invalid_argument,
+        "the checkpoint has no fp8 matrix whose quantization_config rounds activations to fp8: leave "
+        "--fp8-activations out");
   }
 
   // Selects the format of all plain matrices: the requested format or, by default, the checkpoint's.
@@ -314,7 +332,8 @@ class Loader {
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),
                                 .activation = model_.activation,
-                                .late = options_.late};
+                                .late = options_.late,
+                                .fp8_activations = options_.fp8_activations};
     WeightPtr weight = cache_ != nullptr ? cache_->take(matrix) : nullptr;
     if (!weight) {
       TRY(weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));

@@ -277,7 +277,18 @@ class Joiner {
     joined.shape = m.codes.shape;
     joined.encoding = integers ? Encoding::int8 : Encoding::fp8;
     m.code_items = {.is_signed = integers, .offset = integers ? 128 : 0, .other_stride = joined.shape[1]};
+    if (!integers) TRY_VOID(read_activations(base, m));
     return scales_of_rows(base, m, joined.shape, 8);
+  }
+
+  Result<> read_activations(const std::string& base, PackedMatrix& m) {
+    m.activations = format_.activations;
+    m.activation_cols = format_.block_cols;
+    for (const char* suffix : {".input_scale", ".qscale_act"})
+      if (m.input_scale.name.empty()) {
+        TRY(m.input_scale, take(base + suffix));
+      }
+    return {};
   }
 
   // Reads the scales of a matrix that is stored as [rows, columns]. The matrix has one scale, or one per

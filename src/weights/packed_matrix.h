@@ -18,6 +18,11 @@ namespace octavo {
 
 enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4, modelopt };
 
+// Rounding of activations to fp8 in products with a checkpoint's fp8 matrices. With `row`, each row of
+// activations has a scale. With `block`, each row has a scale for each PackedFormat::block_cols columns. With
+// `stored`, the checkpoint has a scale for each matrix.
+enum class ActivationScheme : std::uint8_t { none, row, block, stored };
+
 // Description of packed matrices in config.json. Names and formats of the tensors decide which matrices are
 // packed, because a file may also have plain matrices.
 struct PackedFormat {
@@ -31,6 +36,7 @@ struct PackedFormat {
   // fp8: number of chunks of equal size in the rows of matrices called qkv_proj; 0: not in chunks. If a chunk
   // does not consist of complete blocks, its last block is smaller.
   std::int64_t qkv_chunks = 0;
+  ActivationScheme activations = ActivationScheme::none;
 };
 
 // Blocks of MXFP4 and NVFP4 in GGUF files: `parts` bytes, which are the scales of the parts, then the parts.
@@ -100,6 +106,11 @@ struct PackedMatrix {
   // it, or divided if global_divides. GGUF files may lack it.
   StoredTensor global_scale = {};
   bool global_divides = false;
+  // Only for fp8: how products round activations, the columns that share a scale (block), and the scale
+  // (stored; files may lack it).
+  ActivationScheme activations = ActivationScheme::none;
+  std::int64_t activation_cols = 0;
+  StoredTensor input_scale = {};
 
   std::int64_t scale_row(std::int64_t row) const {
     if (chunk_rows == 0) return row / scale_rows;
@@ -115,8 +126,8 @@ struct PackedMatrix {
 
 // Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such tensors, with
 // encoding int4, int8, fp8 or mxfp4 and the name of the plain matrix. Removes the scales of activations and
-// of the KV cache, because the engine computes its own. Errors: corrupt or unsupported; the message names the
-// tensor that is missing or has a wrong shape or format.
+// of the KV cache; matrices in fp8 keep the former as PackedMatrix::input_scale. Errors: corrupt or
+// unsupported; the message names the tensor that is missing or has a wrong shape or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
 // Returns the codes, scales and zero points of a packed matrix. A row has one group per scale. If groups are

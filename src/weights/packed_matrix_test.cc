@@ -142,17 +142,19 @@ TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
   EXPECT_EQ(all[65], -0x1p-7F);
 }
 
-// consolidated.safetensors has a scale for the matrix, and a scale for activations that join_packed()
-// removes.
+// consolidated.safetensors has a scale for the matrix, and a scale for activations.
 TEST(PackedMatrix, Fp8OfMistral) {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {2, 3}, std::vector<std::uint8_t>(6, 0x38));
   file.add<float>("a.qscale_weight", "F32", {}, {0.5F});
   file.add<float>("a.qscale_act", "F32", {}, {2});
-  const auto tensors = join_packed(file.tensors, {.packing = Packing::fp8});
+  const auto tensors =
+      join_packed(file.tensors, {.packing = Packing::fp8, .activations = ActivationScheme::stored});
   ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
   ASSERT_EQ(tensors->size(), 1u);
   EXPECT_THAT(numbers(tensors->front()), testing::Each(0.5F));
+  EXPECT_EQ(tensors->front().packed->activations, ActivationScheme::stored);
+  EXPECT_EQ(number_at(tensors->front().packed->input_scale, 0), 2);
 }
 
 // The shapes are not multiples of the blocks in which unpack_codes() works.

@@ -152,6 +152,18 @@ def compressed(strategy, bits=4, kind="int", symmetric=True, group=None, activat
                 ignore=list(ignore))
 
 
+def rounded_fp8(x, scale):
+    """Returns the nearest numbers scale * e4m3 of a tensor."""
+    return (x / scale).clamp(-448, 448).to(torch.float8_e4m3fn).to(torch.float32) * scale
+
+
+def rounded_rows(x, group=None):
+    """Returns rounded_fp8() with a scale for each row of a tensor and each `group` columns."""
+    g = x.unflatten(-1, (-1, group or x.shape[-1]))
+    return rounded_fp8(g, g.abs().amax(-1, keepdim=True).clamp(min=1e-10) / 448).flatten(-2)
+
+
+FP8_TOKENS = dict(num_bits=8, type="float", symmetric=True, strategy="token", dynamic=True)
 INT8_TOKENS = dict(num_bits=8, type="int", symmetric=True, strategy="token", dynamic=True)
 GPTQ = dict(quant_method="gptq", desc_act=False, sym=True, lm_head=False)
 

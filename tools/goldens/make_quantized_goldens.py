@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/data/quantized/: small random checkpoints in each format of tools/formats/packers.py, and transformers'
-results with the numbers that they represent.
+results with the numbers that they represent. Also makes tests/data/rounded/: fp8 checkpoints whose results have
+activations that are rounded to fp8, as their quantization_config says.
 
 Needs torch and transformers. Usage: make_quantized_goldens.py OUT_DIR [CASE ...]
+       make_quantized_goldens.py --rounded OUT_DIR
 
 A case is a directory with config.json, model.safetensors and golden.safetensors (ids I32 [n], logits F32 [n, vocab]),
 computed in f32. In some cases, one of three fused matrices is not quantised.
@@ -16,7 +18,7 @@ import transformers
 from safetensors.torch import save_file
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "formats"))
-from packers import formats  # noqa: E402
+from packers import FP8_TOKENS, compressed, formats, fp8, rounded_fp8, rounded_rows  # noqa: E402
 
 GROUP = 32
 TOKENS = 12
@@ -34,6 +36,58 @@ EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=32, h
 OF_EXPERTS = ("nvfp4", "nvfp4-modelopt", "gptq-4bit", "w4a16-group")
 EXPERTS_ALONE = ("w4a16-group",)  # only experts are quantised, as in Kimi K2's files
 MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # formats in which PLAIN is not quantised
+
+
+# Fused matrices, whose activations have the largest of their scales, with factors that make the scales differ.
+FUSED = dict(q_proj="qkv", k_proj="qkv", v_proj="qkv", gate_proj="gate_up", up_proj="gate_up")
+FACTORS = dict(q_proj=0.75, k_proj=1, v_proj=0.875, gate_proj=1, up_proj=0.5, o_proj=1, down_proj=1)
+
+
+def rounded_cases():
+    """Returns name: (quantization_config, packer of a matrix, rounding of activations, sizes). The rounding is None if
+    the checkpoint has the scales."""
+    block = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128])
+    return {
+        "fp8-block": (block, lambda w: fp8(w, (128, 128), name="weight_scale_inv"), lambda x: rounded_rows(x, 128),
+                      dict(SIZES, hidden_size=256, intermediate_size=128)),
+        "fp8-channel": (compressed("channel", 8, "float", form="float-quantized", activations=FP8_TOKENS),
+                        lambda w: fp8(w, (1, w.shape[1]), torch.bfloat16), rounded_rows, SIZES),
+        "fp8-tensor": (dict(quant_method="fp8", activation_scheme="static"), fp8, None, SIZES),
+    }
+
+
+def make_rounded(out, name, quantization, packer, rounding, sizes):
+    torch.manual_seed(8)
+    config = transformers.LlamaConfig(**sizes)
+    model = transformers.LlamaForCausalLM(config).eval()
+    ids = torch.randint(3, sizes["vocab_size"], (1, TOKENS))
+    tensors = {}
+    linears = {module: part for module, part in model.named_modules() if "_proj" in module}
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            p.copy_(torch.randn_like(p) * 0.1 + (1 if "norm" in key else 0))
+            p.copy_(p.to(torch.bfloat16).to(torch.float32))
+            module = key.removesuffix(".weight")
+            if module in linears:
+                packed, dequantized = packer(p.numpy())
+                tensors |= {f"{module}.{part}": t.contiguous() for part, t in packed.items()}
+                p.copy_(torch.tensor(dequantized))
+            else:
+                tensors[key] = p.to(torch.bfloat16)
+        if rounding is None:  # calibrates
+            largest = {}
+            for module, part in linears.items():
+                part.register_forward_pre_hook(lambda _, args, m=module: largest.update({m: args[0].abs().max() / 448}))
+            model(ids)
+            scales = {m: scale * FACTORS[m.rsplit(".", 1)[1]] for m, scale in largest.items()}
+            tensors |= {f"{m}.input_scale": scale.reshape(1) for m, scale in scales.items()}
+        for module, part in linears.items():
+            stem, last = module.rsplit(".", 1)
+            together = [m for m in linears if m == module or m.startswith(stem) and FUSED.get(m.rsplit(".", 1)[1], 0) == FUSED.get(last, 1)]
+            rounds = rounding or (lambda x, s=max(scales[m] for m in together): rounded_fp8(x, s))
+            part.register_forward_pre_hook(lambda _, args, rounds=rounds: rounds(args[0]))
+        logits = model(ids).logits[0]
+    write(os.path.join(out, name), config, sizes, "Llama", quantization, tensors, ids, logits)
 
 
 def matrices(key, p):
@@ -73,6 +127,10 @@ def make(out, name, quantization, packer, latent=False, experts=False):
     with torch.no_grad():
         logits = model(ids).logits[0]
     directory = os.path.join(out, "deepseek_v2-" + name if latent else "qwen3_moe-" + name if experts else name)
+    write(directory, config, sizes, kind, quantization, tensors, ids, logits)
+
+
+def write(directory, config, sizes, kind, quantization, tensors, ids, logits):
     os.makedirs(directory, exist_ok=True)
     written = config.to_dict()
     written = {k: written.get(k, sizes.get(k)) for k in [*sizes, "rms_norm_eps", "rope_parameters", "hidden_act"] if k in written or k in sizes}
@@ -85,6 +143,10 @@ def make(out, name, quantization, packer, latent=False, experts=False):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--rounded":
+        for case, parts in rounded_cases().items():
+            make_rounded(sys.argv[2], case, *parts)
+        sys.exit()
     for case, (settings, pack) in formats(GROUP).items():
         if case not in (sys.argv[2:] or [case]):
             continue

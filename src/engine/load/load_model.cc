@@ -257,6 +257,7 @@ void take_weight_cache(const EngineOptions& options, const Backend& backend, con
 
 Result<LoadOptions> load_options(const EngineOptions& options) {
   LoadOptions load{.max_model_len = options.model.max_model_len,
+                   .fp8_activations = options.model.fp8_activations,
                    .dummy = options.model.load_format == "dummy",
                    .weights = options.model.weights_dir,
                    .threads = options.device.threads,
@@ -277,8 +278,8 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   const RankHeads heads(options, is_rank_0);
   TRY(LoadOptions load, load_options(options));
   load.shard = shard_of(options, ranks);
-  load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
-  load.stages = options.parallel.pipeline_parallel_size;
+  load.pipeline = {.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
+                   .stages = options.parallel.pipeline_parallel_size};
   load.progress = hooks.progress;
   load.host_weights = host_weights(options, backend->device->shares_host_memory(), is_rank_0);
   // Draft tokens are planned by the measured times of steps, which need matrices in their final layout.

@@ -12,7 +12,7 @@ namespace octavo {
 namespace {
 
 #define OCTAVO_ROW(name, Args, backends) .name = cpu::name,
-constexpr Ops kCpuOps{.has = [](Need) { return true; },
+constexpr Ops kCpuOps{.has = [](Need need) { return need != Need::fp8_activations; },
                       .activation = cpu::activation_of,
                       .prepare = cpu::prepare,
                       .kv_block_bytes = cpu::kv_block_bytes,

@@ -48,9 +48,13 @@ __device__ void store(const AttentionParams& p, const SequenceRows& rows, int ro
   }
 }
 
+// Number of thread blocks that a multiprocessor must have room for. Without it, ptxas spills registers of the
+// kernel for wide keys.
+constexpr int blocks_for(int max_dim) { return max_dim > 256 ? 5 : 8; }
+
 // kMaxDim: maximum width of a key.
 template <class T, int kMaxDim>
-__global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
+__global__ void __launch_bounds__(kThreads, blocks_for(kMaxDim)) plain_kernel(AttentionParams p) {
   wait_for_kernels();
   constexpr int kPerThread = kMaxDim / kThreads;
   OCTAVO_SHARED(float, query, [kMaxDim]);

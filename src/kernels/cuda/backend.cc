@@ -77,12 +77,14 @@ constexpr KvExchange kKvExchange{
 constexpr bool has(Need need) {
 #define OCTAVO_IN_all true
 #define OCTAVO_IN_host false
+#define OCTAVO_IN_device true
 #define OCTAVO_HAS(name, of, backends) OCTAVO_IN_##backends,
   constexpr bool kHas[] = {OCTAVO_OPERATORS(OCTAVO_HAS) OCTAVO_FORMS(OCTAVO_HAS)};
   return kHas[static_cast<std::size_t>(need)];
 #undef OCTAVO_HAS
 #undef OCTAVO_IN_all
 #undef OCTAVO_IN_host
+#undef OCTAVO_IN_device
 }
 
 #define OCTAVO_RUN_all(name) run_##name

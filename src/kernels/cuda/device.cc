@@ -120,6 +120,17 @@ Result<> CudaStream::reserve_products() {
   return {};
 }
 
+void* CudaStream::rounded_x(std::size_t bytes) {
+  if (rounded_.empty() || rounded_.back().bytes() < bytes) {
+    // Doubling keeps all earlier buffers together smaller than the last one.
+    auto grown = device_buffer(std::max(bytes, rounded_.empty() ? 0 : 2 * rounded_.back().bytes()));
+    CHECK(grown.has_value(), "no memory for {} bytes of rounded activations: lower --max-num-batched-tokens",
+          bytes);
+    rounded_.push_back(std::move(*grown));
+  }
+  return rounded_.back().data();
+}
+
 void* CudaStream::scratch(std::size_t bytes) const {
   CHECK(bytes <= scratch_.bytes(), "{} bytes of scratch memory, {} reserved", bytes, scratch_.bytes());
   return scratch_.data();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/runtime.h"
@@ -43,6 +44,9 @@ class CudaStream final : public Stream {
   // copy of the logits. Call it before the first step, because CUDA graphs contain the address.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
+  // Returns memory for the rounded rows of one product. It grows when a product needs more: the engine's
+  // first step is the largest one.
+  void* rounded_x(std::size_t bytes);
   // Reserves memory that all matrix products on Hopper share. Call it once, before the first operator.
   Result<> reserve_products();
 
@@ -54,6 +58,7 @@ class CudaStream final : public Stream {
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
+  std::vector<Buffer> rounded_;  // the last one is in use; CUDA graphs may contain addresses of earlier ones
 };
 
 // `stream` must be a CudaStream, as in all operators of this backend.

@@ -58,6 +58,34 @@ TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   runtime::destroy_stream(stream);
 }
 
+TEST(CudaInstructions, Fp8ProductsHaveTheColumnsThatTheDefinitionSays) {
+  if (!runtime::open(0)) GTEST_SKIP() << "no device";
+  constexpr std::size_t kRows = 16, kOutputs = 8, kColumns = 32, kResults = kRows * kOutputs;
+  TestRandom random(72);
+  std::vector<Float8E4M3> numbers;  // a, then b
+  for (std::size_t i = 0; i < (kRows + kOutputs) * kColumns; ++i)
+    numbers.push_back(to_f8_e4m3(random.real(-1, 1)));
+  const StreamHandle stream = runtime::make_stream();
+  auto* const memory =
+      static_cast<std::byte*>(runtime::allocate(numbers.size() + 2 * kResults * sizeof(float)).value());
+  auto* const out = reinterpret_cast<float*>(memory + numbers.size());
+  runtime::copy_to_device(stream, memory, numbers.data(), numbers.size());
+  multiply_e4m3_both_ways(stream, memory, memory + kRows * kColumns, out, out + kResults);
+  std::vector<float> both(2 * kResults);
+  runtime::copy_to_host(stream, both.data(), out, both.size() * sizeof(float));
+  runtime::synchronize(stream);
+  runtime::release(memory);
+  runtime::destroy_stream(stream);
+  for (std::size_t i = 0; i < kResults; ++i) {
+    double exact = 0;
+    for (std::size_t k = 0; k < kColumns; ++k)
+      exact += double{to_f32(numbers[i / kOutputs * kColumns + k])} *
+               to_f32(numbers[(kRows + i % kOutputs) * kColumns + k]);
+    EXPECT_NEAR(both[i], exact, 1e-2) << i;
+    EXPECT_NEAR(both[kResults + i], exact, 1e-4) << i;
+  }
+}
+
 TEST(CudaInstructions, Fp8IsConvertedExactly) {
   if (!runtime::open(0)) GTEST_SKIP() << "no device";
   const StreamHandle stream = runtime::make_stream();

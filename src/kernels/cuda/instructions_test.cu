@@ -91,6 +91,24 @@ __global__ void __launch_bounds__(kWarpgroup) products_kernel(const T* a, const 
 #endif
 }
 
+__global__ void bytes_kernel(const std::uint32_t* a, const std::uint32_t* b, float* by_bytes,
+                             float* widened) {
+  wait_for_kernels();
+  constexpr int kWords = 32 / 4;  // registers of a row
+  const int g = lane() / 4, t = lane() % 4;
+  const std::uint32_t of_a[4] = {a[g * kWords + t], a[(g + 8) * kWords + t], a[g * kWords + t + 4],
+                                 a[(g + 8) * kWords + t + 4]};
+  const std::uint32_t of_b[2] = {b[g * kWords + t], b[g * kWords + t + 4]};
+  float d[2][4] = {};
+  multiply_add_e4m3(d[0], of_a, of_b);
+  multiply_add_widened(d[1], of_a, of_b);
+  for (int e = 0; e < 4; ++e) {
+    const int at = (g + e / 2 * 8) * 8 + 2 * t + e % 2;
+    by_bytes[at] = d[0][e];
+    widened[at] = d[1][e];
+  }
+}
+
 template <class T>
 __global__ void codes_kernel(uint4* numbers) {
   wait_for_kernels();
@@ -105,6 +123,12 @@ void convert_codes(StreamHandle stream, Format format, void* numbers) {
   for_activation(format, [&]<class T>(T) {
     if constexpr (sizeof(T) == 2) launch(stream, {1}, kWarp, 0, codes_kernel<T>, static_cast<uint4*>(numbers));
   });
+}
+
+void multiply_e4m3_both_ways(StreamHandle stream, const void* a, const void* b, float* by_bytes,
+                             float* widened) {
+  launch(stream, {1}, kWarp, 0, bytes_kernel, static_cast<const std::uint32_t*>(a),
+         static_cast<const std::uint32_t*>(b), by_bytes, widened);
 }
 
 void multiply_both_ways(StreamHandle stream, Format format, const void* a, const void* b, float* by_warpgroup,

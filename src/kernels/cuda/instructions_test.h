@@ -13,6 +13,11 @@ constexpr int kProductRows = 64, kProductSide = 128;
 void multiply_both_ways(StreamHandle stream, Format format, const void* a, const void* b, float* by_warpgroup,
                         float* by_warp);
 
+// Computes a * b^T [16, 8] with e4m3 instructions, and with f16 instructions and the same numbers. The
+// operands a [16, 32] and b [8, 32] have e4m3 numbers.
+void multiply_e4m3_both_ways(StreamHandle stream, const void* a, const void* b, float* by_bytes,
+                             float* widened);
+
 // Converts all 256 fp8 codes to 16-bit numbers in `format`.
 void convert_codes(StreamHandle stream, Format format, void* numbers);
 

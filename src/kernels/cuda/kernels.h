@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/addresses.h"
+#include "kernels/fp8_rounding.h"
 #include "kernels/operators/list.h"
 
 struct CUstream_st;
@@ -71,7 +72,8 @@ struct WeightRows {
   bool zeros = false;
   float zero = 0;
   bool by_lanes = false;  // whether codes are in the order of wgmma's fragments (index_of()); false if groups
-                          // have mins
+                          // have mins, or if products round x
+  Fp8Rounding rounding = {};
 };
 
 Format format_of(DType type);
@@ -108,6 +110,13 @@ struct TileSource {
   int tile_rows;  // at most 256
 };
 
+// Scales of rows of x in fp8. Row i has the scales data[i * groups ..]; `group` columns share a scale, which
+// are a multiple of kFp8Columns or the whole row.
+struct XScales {
+  const float* data = nullptr;
+  std::int64_t group = 0, groups = 0;
+};
+
 struct MatmulParams {
   std::int64_t m, rows, cols;
   Rows x;
@@ -120,6 +129,8 @@ struct MatmulParams {
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
   Hopper hopper = {};
+  XScales x_scales =
+      {};  // if x is in fp8; then the columns of x are padded with zeros to a multiple of kFp8Columns
 };
 void matmul(StreamHandle stream, const MatmulParams& p);
 
@@ -130,6 +141,17 @@ struct GroupedMatmulParams {
   const std::int32_t* starts;
 };
 void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p);
+
+// Rounds rows to fp8 for a product: writes codes, the zeros of padding columns, and scales.
+struct RoundParams {
+  Rows x;
+  std::int64_t rows, cols;
+  Fp8Rounding rounding;
+  std::uint8_t* codes;  // rows of codes_stride bytes
+  std::int64_t codes_stride;
+  float* scales;  // [rows, rounding.groups(cols)]
+};
+void round_rows(StreamHandle stream, const RoundParams& p);
 
 struct KvCache {
   std::byte* data;

@@ -6,23 +6,21 @@
 // share a row, and lane t of the four (t = 0..3) reads the columns 8t to 8t + 7 of each 32 columns. This is
 // not the order of tensor-core fragments, but it is the same for both operands. Codes of weights are
 // converted to the format of x after they are read.
-#include "kernels/cuda/matmul_rows.h"
 #include "kernels/cuda/mma.h"
+#include "kernels/cuda/warp_tiles.h"
 
 namespace octavo::cuda {
 namespace {
 
 constexpr std::int64_t kStep = 32;  // number of columns that a warp reads at a time: two tensor-core steps
 
-// One warp computes kTall * 16 rows of x times kWide * 8 rows of w. Missing rows repeat the last row, and
-// their results are not stored.
 template <class T, Format kFormat, int kTall, int kWide>
-struct Tile {
+struct Tile : WarpTile<kTall, kWide> {
+  const bool aligned;
   const T* x[kTall][2];
   const std::byte* w[kWide];
-  float sum[kTall][kWide][4];
 
-  __device__ Tile(const MatmulParams& p, std::int64_t row, std::int64_t column) {
+  __device__ Tile(const MatmulParams& p, std::int64_t row, std::int64_t column) : aligned(x_aligned<T>(p)) {
     const int g = lane() / 4;
 #pragma unroll
     for (int i = 0; i < kTall; ++i) {
@@ -30,23 +28,11 @@ struct Tile {
       x[i][1] = x_row_of<T>(p, row + i * 16 + g + 8);
     }
 #pragma unroll
-    for (int j = 0; j < kWide; ++j) {
-      const std::int64_t output = column + j * 8 + g;
-      w[j] = row_of(p.w, output < p.rows ? output : p.rows - 1);
-    }
+    for (int j = 0; j < kWide; ++j) w[j] = w_row_of(p, column + j * 8 + g);
   }
 
-  __device__ void clear() {
-#pragma unroll
-    for (int i = 0; i < kTall; ++i)
-#pragma unroll
-      for (int j = 0; j < kWide; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) sum[i][j][e] = 0;
-  }
-
-  __device__ void multiply(const MatmulParams& p, std::int64_t slice, bool aligned) {
-    clear();
+  __device__ void multiply(const MatmulParams& p, std::int64_t slice) {
+    this->clear();
     const std::int64_t end = (slice + 1) * kSlice < p.cols ? (slice + 1) * kSlice : p.cols;
 #pragma unroll(kTall == 1 ? 4 : 2)
     for (std::int64_t k = slice * kSlice + lane() % 4 * 8; k - lane() % 4 * 8 < end; k += kStep) {
@@ -62,87 +48,24 @@ struct Tile {
       for (int i = 0; i < kTall; ++i)
 #pragma unroll
         for (int j = 0; j < kWide; ++j) {
-          multiply_add<T>(sum[i][j], {a[i][0].x, a[i][1].x, a[i][0].y, a[i][1].y}, {b[j].x, b[j].y});
-          multiply_add<T>(sum[i][j], {a[i][0].z, a[i][1].z, a[i][0].w, a[i][1].w}, {b[j].z, b[j].w});
+          multiply_add<T>(this->sum[i][j], {a[i][0].x, a[i][1].x, a[i][0].y, a[i][1].y}, {b[j].x, b[j].y});
+          multiply_add<T>(this->sum[i][j], {a[i][0].z, a[i][1].z, a[i][0].w, a[i][1].w}, {b[j].z, b[j].w});
         }
     }
   }
 };
 
-// For up to 16 rows of x: a thread block computes 8 outputs of each row. Its warps process the slices
-// alternately, and add their sums through shared memory.
-constexpr int kNarrowWarps = 8;
-
-template <class T, class Y, Format kFormat>
-__device__ inline void narrow_tile(const MatmulParams& p, std::int64_t row, std::int64_t column) {
-  OCTAVO_SHARED(float, slices, [kNarrowWarps][kWarp][4]);
-  const bool aligned = x_aligned<T>(p);
-  const std::int64_t count = (p.cols + kSlice - 1) / kSlice;
-  Tile<T, kFormat, 1, 1> tile(p, row, column);
-  float total[4] = {0, 0, 0, 0};
-  for (std::int64_t first = 0; first < count; first += kNarrowWarps) {
-    if (first + warp() < count) {
-      tile.multiply(p, first + warp(), aligned);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) slices[warp()][lane()][e] = tile.sum[0][0][e];
-    }
-    __syncthreads();
-    for (std::int64_t s = first; warp() == 0 && s < first + kNarrowWarps && s < count; ++s)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) total[e] += slices[s - first][lane()][e];
-    __syncthreads();
-  }
-  if (warp() > 0) return;
-#pragma unroll
-  for (int e = 0; e < 4; ++e)
-    store<Y>(p, row + lane() / 4 + e / 2 * 8, column + lane() % 4 * 2 + e % 2, total[e]);
-}
-
 template <class T, class Y, Format kFormat>
 __global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams all) {
   wait_for_kernels();
   const MatmulParams p = of_head<T, Y>(all);
-  narrow_tile<T, Y, kFormat>(p, block_y() * 16, block_x() * 8);
+  narrow_tile<Tile<T, kFormat, 1, 1>, Y>(p, block_y() * 16, block_x() * 8);
 }
-
-// For many rows of x: a thread block of eight warps computes 64 x 128 outputs; each warp computes 32 x 32.
-constexpr int kWideRows = 64, kWideColumns = 128, kWarpSide = 32;
-constexpr int kWideWarps = kWideRows / kWarpSide * (kWideColumns / kWarpSide);
 
 template <class T, class Y, Format kFormat>
 __global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams all) {
   wait_for_kernels();
-  const MatmulParams p = of_head<T, Y>(all);
-  constexpr int kTall = kWarpSide / 16, kWide = kWarpSide / 8, kAcross = kWideColumns / kWarpSide;
-  const std::int64_t row = block_y() * kWideRows + warp() / kAcross * kWarpSide;
-  const std::int64_t column = block_x() * kWideColumns + warp() % kAcross * kWarpSide;
-  if (row >= p.m || column >= p.rows) return;
-  const bool aligned = x_aligned<T>(p);
-  Tile<T, kFormat, kTall, kWide> tile(p, row, column);
-  float total[kTall][kWide][4];
-#pragma unroll
-  for (int i = 0; i < kTall; ++i)
-#pragma unroll
-    for (int j = 0; j < kWide; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) total[i][j][e] = 0;
-  for (std::int64_t slice = 0; slice * kSlice < p.cols; ++slice) {
-    tile.multiply(p, slice, aligned);
-#pragma unroll
-    for (int i = 0; i < kTall; ++i)
-#pragma unroll
-      for (int j = 0; j < kWide; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) total[i][j][e] += tile.sum[i][j][e];
-  }
-#pragma unroll
-  for (int i = 0; i < kTall; ++i)
-#pragma unroll
-    for (int j = 0; j < kWide; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        store<Y>(p, row + i * 16 + lane() / 4 + e / 2 * 8, column + j * 8 + lane() % 4 * 2 + e % 2,
-                 total[i][j][e]);
+  wide_tile<Tile<T, kFormat, kWarpSide / 16, kWarpSide / 8>, Y>(of_head<T, Y>(all));
 }
 
 // For f32 models: each thread computes one output, adding columns in order.
@@ -168,7 +91,7 @@ __global__ void __launch_bounds__(kNarrowWarps* kWarp) expert_kernel(ExpertChunk
   wait_for_kernels();
   MatmulParams p = chunk.product;
   std::int64_t tile = block_y();
-  if (find_expert(chunk, 16, p, tile)) narrow_tile<T, T, kFormat>(p, tile * 16, block_x() * 8);
+  if (find_expert(chunk, 16, p, tile)) narrow_tile<Tile<T, kFormat, 1, 1>, T>(p, tile * 16, block_x() * 8);
 }
 
 __global__ void plain_expert_kernel(ExpertChunk chunk) {
@@ -212,6 +135,7 @@ void multiply(StreamHandle stream, const MatmulParams& p) {
 
 void matmul(StreamHandle stream, const MatmulParams& p) {
   if (p.m == 0) return;
+  if (p.x.format == Format::f8) return fp8_matmul(stream, p);
   if (by_wgmma(p)) return p.w.by_lanes ? wgmma_codes(stream, p) : wgmma_matmul(stream, p);
   if (p.x.format == Format::f32) {
     // The grid's second dimension is limited to 65,535.
@@ -243,8 +167,12 @@ void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p) {
     if (p.experts - first < kExpertsAtOnce) chunk.experts = static_cast<int>(p.experts - first);
     if (product.bias != nullptr) chunk.product.bias += element_at(first, product.rows, 0);
     for (int e = 0; e < chunk.experts; ++e) chunk.w[e] = p.w[first + e];
+    const std::int64_t rows_each = (product.m + p.experts - 1) / p.experts;
+    if (product.x.format == Format::f8) {
+      fp8_experts(stream, chunk, rows_each);
+      continue;
+    }
     if (by_wgmma(product)) {
-      const std::int64_t rows_each = (product.m + p.experts - 1) / p.experts;
       product.w.by_lanes ? wgmma_code_experts(stream, chunk, rows_each) : wgmma_experts(stream, chunk, rows_each);
       continue;
     }

@@ -24,11 +24,20 @@ __device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t c
   return {packed[0], packed[1], packed[2], packed[3]};
 }
 
+// Returns the index of the row of x that row `row` of y uses; rows after the last one repeat the last one.
+__device__ inline std::int64_t x_index_of(const MatmulParams& p, std::int64_t row) {
+  const std::int64_t x_row = row < p.m ? row : p.m - 1;
+  return p.x_rows != nullptr ? p.x_rows[x_row] : x_row;
+}
+
 template <class T>
 __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
-  const std::int64_t x_row = row < p.m ? row : p.m - 1;
-  const std::int64_t at = p.x_rows != nullptr ? p.x_rows[x_row] : x_row;
-  return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
+  return static_cast<const T*>(p.x.data) + element_at(x_index_of(p, row), p.x.stride, 0);
+}
+
+// Returns the address of a row of w; rows after the last one repeat the last one.
+__device__ inline const std::byte* w_row_of(const MatmulParams& p, std::int64_t row) {
+  return row_of(p.w, row < p.rows ? row : p.rows - 1);
 }
 
 // Returns the product of the head blockIdx.z.
@@ -65,6 +74,11 @@ struct ExpertChunk {
   const std::byte* w[kExpertsAtOnce];
 };
 
+// Returns the size of a number; `format` must not be one of codes.
+__device__ inline std::int64_t bytes_of(Format format) {
+  return format == Format::f32 ? 4 : format == Format::f8 ? 1 : 2;
+}
+
 // Changes p to the product of the expert to which tile `tile` belongs, and changes `tile` to its index
 // among the tiles of the expert. Returns false if the tile is beyond the last expert.
 __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
@@ -76,15 +90,15 @@ __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, Matm
       tile -= tiles;
       continue;
     }
-    const std::int64_t element_bytes = p.x.format == Format::f32 ? 4 : 2;
     p.m = count;
     p.w.data = chunk.w[e];
     if (p.bias != nullptr) p.bias += element_at(e, p.rows, 0);
-    p.y.data = static_cast<std::byte*>(p.y.data) + element_at(first, p.y.stride, 0) * element_bytes;
+    p.y.data = static_cast<std::byte*>(p.y.data) + element_at(first, p.y.stride, 0) * bytes_of(p.y.format);
     if (p.x_rows != nullptr) {
       p.x_rows += first;
     } else {
-      p.x.data = static_cast<std::byte*>(p.x.data) + element_at(first, p.x.stride, 0) * element_bytes;
+      p.x.data = static_cast<std::byte*>(p.x.data) + element_at(first, p.x.stride, 0) * bytes_of(p.x.format);
+      p.x_scales.data += element_at(first, p.x_scales.groups, 0);
     }
     return true;
   }
@@ -106,5 +120,10 @@ void wgmma_wide(StreamHandle stream, const MatmulParams& p);
 // `rows_each` is the expected number of rows per expert.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
+
+// Kernels for x and w in fp8: fp8_matmul.cu, on Hopper wgmma_fp8.cu.
+void fp8_matmul(StreamHandle stream, const MatmulParams& p);
+void fp8_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
+void wgmma_fp8(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 
 }  // namespace octavo::cuda

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/device.h"
 
 namespace octavo::cuda {
@@ -11,15 +13,31 @@ T* data_of(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
+// Rounds x if the matrix requires it. `rows` is the number of rows of x.
+static MatmulParams with_rounded_x(Stream& stream, MatmulParams p, std::int64_t rows) {
+  const Fp8Rounding& rounding = p.w.rounding;
+  if (rounding.group == 0 || rows == 0) return p;
+  const std::int64_t groups = rounding.groups(p.cols);
+  const std::int64_t stride = (p.cols + kFp8Columns - 1) / kFp8Columns * kFp8Columns;
+  auto* const codes = static_cast<std::uint8_t*>(cuda_stream(stream).rounded_x(
+      static_cast<std::size_t>(rows * (stride + groups * std::int64_t{sizeof(float)}))));
+  auto* const scales = reinterpret_cast<float*>(codes + rows * stride);
+  round_rows(handle_of(stream), {p.x, rows, p.cols, rounding, codes, stride, scales});
+  p.x = {codes, Format::f8, stride};
+  p.x_scales = {scales, rounding.group, groups};
+  return p;
+}
+
 void run_matmul(Stream& stream, const MatmulArgs& args) {
-  matmul(handle_of(stream), {.m = args.y.size(0),
+  const MatmulParams product{.m = args.y.size(0),
                              .rows = args.w.rows(),
                              .cols = args.w.cols(),
                              .x = rows_of(args.x),
                              .w = numbers_of(args.w),
                              .bias = data_of<float>(args.bias),
                              .y = rows_of(args.y),
-                             .hopper = cuda_stream(stream).hopper()});
+                             .hopper = cuda_stream(stream).hopper()};
+  matmul(handle_of(stream), with_rounded_x(stream, product, args.x.size(0)));
 }
 
 void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
@@ -29,19 +47,23 @@ void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
   WeightRows w = numbers_of(*args.w[0]);
   for (std::size_t e = 0; e < args.w.size(); ++e) {
     const WeightRows& own = numbers_of(*args.w[e]);
-    CHECK(own.format == w.format && own.group == w.group && own.stride == w.stride, "experts of two formats");
+    CHECK(own.format == w.format && own.group == w.group && own.stride == w.stride &&
+              own.rounding.group == w.rounding.group,
+          "experts of two formats");
     addresses[e] = own.data;
+    w.rounding.scale = std::max(w.rounding.scale, own.rounding.scale);
   }
   w.data = nullptr;
-  grouped_matmul(handle_of(stream), {.product = {.m = args.y.size(0),
-                                                 .rows = args.w[0]->rows(),
-                                                 .cols = args.w[0]->cols(),
-                                                 .x = rows_of(args.x),
-                                                 .w = w,
-                                                 .bias = data_of<float>(args.bias),
-                                                 .y = rows_of(args.y),
-                                                 .x_rows = data_of<std::int32_t>(args.rows),
-                                                 .hopper = cuda_stream(stream).hopper()},
+  const MatmulParams product{.m = args.y.size(0),
+                             .rows = args.w[0]->rows(),
+                             .cols = args.w[0]->cols(),
+                             .x = rows_of(args.x),
+                             .w = w,
+                             .bias = data_of<float>(args.bias),
+                             .y = rows_of(args.y),
+                             .x_rows = data_of<std::int32_t>(args.rows),
+                             .hopper = cuda_stream(stream).hopper()};
+  grouped_matmul(handle_of(stream), {.product = with_rounded_x(stream, product, args.x.size(0)),
                                      .w = addresses,
                                      .experts = std::ssize(args.w),
                                      .starts = args.starts.as<std::int32_t>()});

@@ -79,9 +79,14 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   rows.zeros = first.zeros;
   if (rows.format == Format::q4) rows.zero = static_cast<float>(first.zero);
   rows.codes_at = rounded(rows.groups * static_cast<std::int64_t>(sizeof(GroupScale)), kAlignment);
+  rows.rounding = source.rounding;
+  const bool rounds = rows.rounding.group > 0;
+  CHECK(!rounds || (rows.format == Format::f8 && (rows.groups == 1 || group % kFp8Columns == 0)),
+        "x cannot be rounded for groups of {} columns", group);
   // wgmma_codes.cu scales sums of at least 32 columns.
-  rows.by_lanes = wgmma && source.activation != DType::f32 && !mins && (group % 32 == 0 || rows.groups == 1);
-  const std::int64_t columns = rounded(cols, rows.by_lanes ? kLaneColumns : kWeightColumns);
+  rows.by_lanes =
+      wgmma && !rounds && source.activation != DType::f32 && !mins && (group % 32 == 0 || rows.groups == 1);
+  const std::int64_t columns = rounded(cols, rows.by_lanes || rounds ? kLaneColumns : kWeightColumns);
   rows.stride = rows.codes_at + (narrow(rows.format) ? columns / 2 : columns);
   return rows;
 }

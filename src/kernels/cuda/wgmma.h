@@ -1,12 +1,13 @@
 // Products of small matrices in one warpgroup on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N],
 // with 16-bit inputs and f32 sums (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
 // Instructions", wgmma.mma_async.m64nNk16). B is in shared memory; A is in shared memory or in registers.
+// With e4m3 inputs (T is F8), an instruction has 32 columns of A, and both operands are in shared memory.
 // The header also has asynchronous copies to shared memory.
 //
-// Operands in shared memory are tiles. A row of a tile has 128 bytes, which are 64 numbers along the
-// dimension of the sum. A group of 8 rows has 1,024 bytes and is aligned to this size. Chunk c (16 bytes)
-// of row r is stored at chunk c ^ (r % 8) of the row ("128-byte swizzle"), so that equal chunks of eight
-// rows are in different banks.
+// Operands in shared memory are tiles. A row of a tile has 128 bytes, which are 64 numbers (128 in e4m3)
+// along the dimension of the sum. A group of 8 rows has 1,024 bytes and is aligned to this size. Chunk c (16
+// bytes) of row r is stored at chunk c ^ (r % 8) of the row ("128-byte swizzle"), so that equal chunks of
+// eight rows are in different banks.
 //
 // A tile can also be used as transposed B ("N-major"). Then the rows of the tile are along the sum, and the
 // 64 numbers of a row are columns of D.
@@ -82,8 +83,8 @@ __device__ inline void named_arrival(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// Returns the descriptor of an operand: the 16 columns that begin at `tile`, or 16 rows of a transposed
-// tile.
+// Returns the descriptor of an operand: the 16 columns (32 in e4m3) that begin at `tile`, or 16 rows of a
+// transposed tile.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
@@ -150,10 +151,10 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
   "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 // `registers` are the registers of D; a, b and p are the numbers of the next three asm operands; `layouts`
-// says which operands in shared memory are transposed.
-#define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
-  "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
-  " {" registers "}, " a ", " b ", p, 1, 1, " layouts ";\n}"
+// says which operands in shared memory are transposed (never in e4m3).
+#define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                          \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type \
+  " {" registers "}, " a ", " b ", p, 1, 1" layouts ";\n}"
 #define OCTAVO_PRODUCT_OF(kColumns, shape, type, registers, a, b, p, layouts, inputs, ...)                   \
   if constexpr (kN == kColumns)                                                                             \
   asm volatile(OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                       \
@@ -162,36 +163,49 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
                : "memory")
 #define OCTAVO_A_IN_SHARED() "l"(a), "l"(b), "r"(adds ? 1 : 0)
 #define OCTAVO_A_IN_REGISTERS() "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0)
-#define OCTAVO_PRODUCTS(type)                                                                                \
-  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "%4", "%5", "%6", "0, 0", OCTAVO_A_IN_SHARED,            \
+#define OCTAVO_PRODUCTS(type)                                                                               \
+  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "%4", "%5", "%6", ", 0, 0", OCTAVO_A_IN_SHARED,         \
                     OCTAVO_D4(0));                                                                          \
-  OCTAVO_PRODUCT_OF(16, "m64n16k16", type, OCTAVO_R8, "%8", "%9", "%10", "0, 0", OCTAVO_A_IN_SHARED,         \
+  OCTAVO_PRODUCT_OF(16, "m64n16k16", type, OCTAVO_R8, "%8", "%9", "%10", ", 0, 0", OCTAVO_A_IN_SHARED,      \
                     OCTAVO_D4(0), OCTAVO_D4(4));                                                            \
-  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "%16", "%17", "%18", "0, 0", OCTAVO_A_IN_SHARED,      \
+  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "%16", "%17", "%18", ", 0, 0", OCTAVO_A_IN_SHARED,   \
                     OCTAVO_D16(0));                                                                         \
-  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "%32", "%33", "%34", "0, 0", OCTAVO_A_IN_SHARED,      \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "%32", "%33", "%34", ", 0, 0", OCTAVO_A_IN_SHARED,   \
                     OCTAVO_D16(0), OCTAVO_D16(16));                                                         \
-  OCTAVO_PRODUCT_OF(128, "m64n128k16", type, OCTAVO_R64, "%64", "%65", "%66", "0, 0", OCTAVO_A_IN_SHARED,    \
+  OCTAVO_PRODUCT_OF(128, "m64n128k16", type, OCTAVO_R64, "%64", "%65", "%66", ", 0, 0", OCTAVO_A_IN_SHARED, \
                     OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48));                         \
-  OCTAVO_PRODUCT_OF(192, "m64n192k16", type, OCTAVO_R96, "%96", "%97", "%98", "0, 0", OCTAVO_A_IN_SHARED,    \
+  OCTAVO_PRODUCT_OF(192, "m64n192k16", type, OCTAVO_R96, "%96", "%97", "%98", ", 0, 0", OCTAVO_A_IN_SHARED, \
                     OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48), OCTAVO_D16(64),          \
                     OCTAVO_D16(80))
-#define OCTAVO_PRODUCTS_OF_REGISTERS(type)                                                                   \
-  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "{%4, %5, %6, %7}", "%8", "%9", "0",                     \
-                    OCTAVO_A_IN_REGISTERS, OCTAVO_D4(0));                                                   \
-  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "{%16, %17, %18, %19}", "%20", "%21", "0",            \
-                    OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0));                                                  \
-  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "0",            \
+#define OCTAVO_PRODUCTS_OF_REGISTERS(type)                                                          \
+  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "{%4, %5, %6, %7}", "%8", "%9", ", 0",          \
+                    OCTAVO_A_IN_REGISTERS, OCTAVO_D4(0));                                           \
+  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "{%16, %17, %18, %19}", "%20", "%21", ", 0", \
+                    OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0));                                          \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", ", 0", \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
-#define OCTAVO_PRODUCT_OF_ROWS(type)                                                                         \
-  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "1",            \
+#define OCTAVO_PRODUCT_OF_ROWS(type)                                                                \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", ", 1", \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
 
-// Computes d = a * b, or d += a * b if `adds` is true.
+#define OCTAVO_PRODUCTS_OF_BYTES()                                                                      \
+  OCTAVO_PRODUCT_OF(8, "m64n8k32", "e4m3", OCTAVO_R4, "%4", "%5", "%6", "", OCTAVO_A_IN_SHARED,         \
+                    OCTAVO_D4(0));                                                                      \
+  OCTAVO_PRODUCT_OF(32, "m64n32k32", "e4m3", OCTAVO_R16, "%16", "%17", "%18", "", OCTAVO_A_IN_SHARED,   \
+                    OCTAVO_D16(0));                                                                     \
+  OCTAVO_PRODUCT_OF(64, "m64n64k32", "e4m3", OCTAVO_R32, "%32", "%33", "%34", "", OCTAVO_A_IN_SHARED,   \
+                    OCTAVO_D16(0), OCTAVO_D16(16));                                                     \
+  OCTAVO_PRODUCT_OF(128, "m64n128k32", "e4m3", OCTAVO_R64, "%64", "%65", "%66", "", OCTAVO_A_IN_SHARED, \
+                    OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48))
+
+// Computes d = a * b, or d += a * b if `adds` is true. With e4m3, D has 8, 32, 64 or 128 columns.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
-  if constexpr (std::is_same_v<T, Bf16>) {
+  if constexpr (std::is_same_v<T, F8>) {
+    static_assert(kN == 8 || kN == 32 || kN == 64 || kN == 128);
+    OCTAVO_PRODUCTS_OF_BYTES();
+  } else if constexpr (std::is_same_v<T, Bf16>) {
     OCTAVO_PRODUCTS("bf16");
   } else {
     OCTAVO_PRODUCTS("f16");
@@ -253,14 +267,15 @@ inline std::uint64_t operand(const void* tile) {
 namespace emulated {
 
 // Returns element (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart,
-// and groups of 64 columns are one leading-dimension offset apart. Bits 7 to 9 of an address are XORed into
-// bits 4 to 6.
+// and groups of 128 bytes of columns are one leading-dimension offset apart. Bits 7 to 9 of an address are
+// XORed into bits 4 to 6.
 template <class T>
 float number_of_tile(std::uint64_t operand, int row, int column) {
+  constexpr int kBytes = static_cast<int>(sizeof(T)), kColumns = kTileRowBytes / kBytes;
   const auto field = [&](int bit) { return (operand >> bit & 0x3fff) << 4; };
   std::uint64_t address = field(0) + static_cast<std::uint64_t>(row / 8) * field(32) +
-                          static_cast<std::uint64_t>(column / kTileColumns) * field(16) +
-                          static_cast<std::uint64_t>(row % 8 * kTileRowBytes + column % kTileColumns * 2);
+                          static_cast<std::uint64_t>(column / kColumns) * field(16) +
+                          static_cast<std::uint64_t>(row % 8 * kTileRowBytes + column % kColumns * kBytes);
   address ^= (address >> 7 & 7) << 4;
   T number;
   std::memcpy(&number, emulated::shared_memory() + address, sizeof number);
@@ -282,7 +297,7 @@ void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool a
     for (int i = 0; i < kN / 2; ++i) {
       const int row = first + g + i / 2 % 2 * 8, column = i / 4 * 8 + 2 * t + i % 2;
       float sum = 0;
-      for (int k = 0; k < 16; ++k)
+      for (int k = 0; k < 32 / static_cast<int>(sizeof(T)); ++k)
         sum += emulated::number_of_tile<T>(a, row, k) * emulated::number_of_tile<T>(b, column, k);
       d[i] = adds ? d[i] + sum : sum;
     }

@@ -1,8 +1,8 @@
 // The list of all operators: X(name, argument type, backends). `all` means that every backend supports the
-// operator, `host` that all backends except CUDA do. Ops and Need (ops.h), the declarations and tables of
-// the backends, and the timer of `octavo bench step` are generated from the list. Every supporting backend
-// must define the operator, and operators/*.cc must define check() for its arguments; otherwise linking
-// fails.
+// operator, `host` that all backends except CUDA do, `device` that all except the CPU's do. Ops and Need
+// (ops.h), the declarations and tables of the backends, and the timer of `octavo bench step` are generated
+// from the list. Every supporting backend must define the operator, and operators/*.cc must define check()
+// for its arguments; otherwise linking fails.
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \
@@ -60,7 +60,8 @@
   X(experts_by_token, "experts that the id of a token chooses", host)   \
   X(root_scores, "routers with scores sqrt(softplus)", host)            \
   X(cross_attention, "cross attention to the rows of an encoder", host) \
-  X(sound_encoder, "encoders of sound", host)
+  X(sound_encoder, "encoders of sound", host)                           \
+  X(fp8_activations, "products that round activations to fp8", device)
 
 // Declares a function of a backend, with the operator's name.
 #define OCTAVO_DECLARE_OPERATOR(name, Args, backends) void name(Stream& stream, const Args& args);

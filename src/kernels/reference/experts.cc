@@ -104,16 +104,19 @@ void route(Stream&, const RouteArgs& args) {
   }
 }
 
-void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
+void grouped_matmul(Stream&, const GroupedMatmulArgs& args) {
   if (args.rows) check_indices("row", args.rows, args.x.size(0));
   const auto* starts = args.starts.as<std::int32_t>();
+  Fp8Rounding rounding = static_cast<const ReferenceWeight&>(*args.w[0]).rounding();
+  for (const Weight* w : args.w)
+    rounding.scale = std::max(rounding.scale, static_cast<const ReferenceWeight&>(*w).rounding().scale);
   for (std::size_t e = 0; e < args.w.size(); ++e)
     for (std::int64_t pair_row = starts[e]; pair_row < starts[e + 1]; ++pair_row) {
       View bias = args.bias;
       if (bias) bias = View::of(bias.row<float>(static_cast<std::int64_t>(e)), DType::f32, {bias.size(1)});
       const std::int64_t row = args.rows ? args.rows.as<std::int32_t>()[pair_row] : pair_row;
-      matmul(stream,
-             {.x = args.x.rows(row, 1), .w = *args.w[e], .bias = bias, .y = args.y.rows(pair_row, 1)});
+      multiply({.x = args.x.rows(row, 1), .w = *args.w[e], .bias = bias, .y = args.y.rows(pair_row, 1)},
+               rounding);
     }
 }
 

@@ -1,4 +1,8 @@
 // Stores matrices as dequantised f32 numbers, and multiplies them.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 #include "tensor/dequantize.h"
@@ -23,17 +27,39 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
     for (std::int64_t r = 0; r < part.rows(); ++r) dequantize(part, r, all.row<float>(first + r));
     first += part.rows();
   }
-  return std::make_unique<const ReferenceWeight>(rows, cols, source.activation, std::move(data));
+  return std::make_unique<const ReferenceWeight>(rows, cols, source, std::move(data));
+}
+
+// Returns row i of x, rounded as the matrix requires.
+static std::vector<double> row_of(const View& x, std::int64_t i, const Fp8Rounding& rounding) {
+  std::vector<double> row;
+  for (std::int64_t k = 0; k < x.size(1); ++k) row.push_back(at(x, {i, k}));
+  for (std::size_t first = 0; rounding.group > 0 && first < row.size();
+       first += static_cast<std::size_t>(rounding.group)) {
+    const auto end = std::min(row.size(), first + static_cast<std::size_t>(rounding.group));
+    double largest = 0;
+    for (std::size_t k = first; k < end; ++k) largest = std::max(largest, std::abs(row[k]));
+    const float scale = rounding.scale > 0 ? rounding.scale : fp8_scale(static_cast<float>(largest));
+    for (std::size_t k = first; k < end; ++k)
+      row[k] = double{scale} * to_f32(to_f8_e4m3(static_cast<float>(row[k]) / scale));
+  }
+  return row;
 }
 
 void matmul(Stream&, const MatmulArgs& args) {
+  multiply(args, static_cast<const ReferenceWeight&>(args.w).rounding());
+}
+
+void multiply(const MatmulArgs& args, const Fp8Rounding& rounding) {
   const View w = static_cast<const ReferenceWeight&>(args.w).view();
-  for (std::int64_t i = 0; i < args.y.size(0); ++i)
+  for (std::int64_t i = 0; i < args.y.size(0); ++i) {
+    const std::vector<double> x = row_of(args.x, i, rounding);
     for (std::int64_t r = 0; r < args.w.rows(); ++r) {
       double sum = args.bias ? at(args.bias, {r}) : 0;
-      for (std::int64_t k = 0; k < args.w.cols(); ++k) sum += at(args.x, {i, k}) * at(w, {r, k});
+      for (std::int64_t k = 0; k < args.w.cols(); ++k) sum += x[static_cast<std::size_t>(k)] * at(w, {r, k});
       put(args.y, {i, r}, sum);
     }
+  }
 }
 
 void head_matmul(Stream&, const HeadMatmulArgs& args) {

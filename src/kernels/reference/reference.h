@@ -10,12 +10,16 @@ namespace octavo::reference {
 // A matrix in row-major f32, which represents the numbers of every encoding exactly.
 class ReferenceWeight final : public Weight {
  public:
-  ReferenceWeight(std::int64_t rows, std::int64_t cols, DType activation, Buffer data)
-      : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)) {}
+  ReferenceWeight(std::int64_t rows, std::int64_t cols, const MatrixSource& source, Buffer data)
+      : Weight(rows, cols, source.activation, data.bytes()),
+        data_(std::move(data)),
+        rounding_(source.rounding) {}
   View view() const { return data_.view(DType::f32, {rows(), cols()}); }
+  const Fp8Rounding& rounding() const { return rounding_; }
 
  private:
   Buffer data_;
+  Fp8Rounding rounding_;
 };
 
 struct ReferencePlan final : AttentionPlan {
@@ -37,6 +41,8 @@ Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const
 void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
+// Computes matmul with this rounding of x, instead of the weight's.
+void multiply(const MatmulArgs& args, const Fp8Rounding& rounding);
 // attention and choose_tokens for caches with KvSpec::shared_rows, in row_attention.cc.
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);

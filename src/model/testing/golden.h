@@ -29,6 +29,7 @@ struct Golden {
 inline constexpr const char* kModels = "tests/data/models";
 inline constexpr const char* kDrafters = "tests/data/drafters";
 inline constexpr const char* kQuantized = "tests/data/quantized";
+inline constexpr const char* kRounded = "tests/data/rounded";
 
 // Names of all cases in a folder, ascending. Tests run in the project's root folder.
 std::vector<std::string> names(const std::string& root = kModels);
