@@ -3,7 +3,8 @@
     python machine.py DIR --octavo build/release/octavo [--llama-server PROGRAM] [--threads N] [--rounds 3] [--formats "8 bits" ..]
 
 DIR has the models of MODELS and, in DIR/env/ENGINE, a virtual environment for each engine. Both may miss entries: the table says "not measured".
-Results are DIR/table.md, DIR/table.png and DIR/table.json. A later run with other --formats replaces only these formats.
+Results are DIR/table.md, DIR/table.png and DIR/table.json. A later run replaces only its --formats and --engines. All engines of a run and format
+are loaded at the same time: if memory is short, start several runs with different --engines.
 llama-server must have code for this processor. Debian's package llama.cpp-tools has code for each x86 processor since 2006, and chooses at start.
 
 How to make the models, all of one Hugging Face folder DIR/bf16 (models.py):
@@ -134,6 +135,15 @@ def arguments(servers: dict[str, str], folder: Path, name: str, model: str) -> l
     return [str(folder / file), *([server] if server else []), *flags]
 
 
+def merge(old: dict | None, new: dict, missing: dict, names: list[str]) -> dict:
+    """Returns the results of a format: those of the new run, and those of earlier runs for other engines, in the order of `names`."""
+    old = old or {"engines": {}, "workloads": {w.name: {} for w in WORKLOADS}}
+    engines = missing | old["engines"] | new["engines"]
+    kept = {name: {n: rates for n, rates in of.items() if n not in new["engines"]} for name, of in old["workloads"].items()}
+    rates = {name: kept[name] | of for name, of in new["workloads"].items()}
+    return {"engines": {n: engines[n] for n in names if n in engines}, "workloads": rates}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -151,8 +161,8 @@ def main() -> None:
         models = {name: arguments(servers, args.folder, name, model) for name, model in MODELS[format].items()}
         missing = {name: {"error": f"{args.folder.name}/{MODELS[format][name].split()[0]} is missing"} for name in models if not models[name]}
         wanted = {name: model for name, model in models.items() if model and (not args.engines or name in args.engines)}
-        results[format] = compare(wanted, WORKLOADS, args.rounds, args.threads, args.folder / "env")
-        results[format]["engines"] |= missing
+        measured = compare(wanted, WORKLOADS, args.rounds, args.threads, args.folder / "env")
+        results[format] = merge(results.get(format), measured, missing, list(MODELS[format]))
         file.write_text(json.dumps(results, indent=1) + "\n")
     roofline = Roofline(args.octavo, args.folder / "bf16", args.threads)
     text = table(roofline, results)

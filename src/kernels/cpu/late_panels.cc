@@ -67,7 +67,9 @@ void LatePanels::end_read(const MappedFile& file, const QuantBand& band, std::in
   // A few panels together, because a release interrupts the other threads.
   if (i % kPiece != kPiece - 1 && i != band.layout.panels() - 1) return;
   check_file(file);
-  release(file, band, i / kPiece * kPiece, i + 1);
+  // Again the piece before, too: other threads still read its last panels when it was released, and a read of
+  // this piece's first page also maps pages before it.
+  release(file, band, std::max(i / kPiece - 1, std::int64_t{0}) * kPiece, i + 1);
 }
 
 void LatePanels::check_file(const MappedFile& file) {

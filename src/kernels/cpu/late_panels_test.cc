@@ -2,9 +2,12 @@
 #include "kernels/cpu/late_panels.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -22,9 +25,10 @@ struct StoredMatrix {
   std::shared_ptr<const MappedFile> file;
   std::vector<MatrixPart> parts;
 
-  StoredMatrix(TestRandom& random, Encoding first, Encoding second) {
-    const TestPart own[] = {random_blocks(random, first, random.integer(1, 150), kCols),
-                            random_blocks(random, second, random.integer(1, 150), kCols)};
+  StoredMatrix(TestRandom& random, Encoding first, Encoding second)
+      : StoredMatrix({random_blocks(random, first, random.integer(1, 150), kCols),
+                      random_blocks(random, second, random.integer(1, 150), kCols)}) {}
+  explicit StoredMatrix(const std::vector<TestPart>& own) {
     std::string bytes;
     for (const TestPart& part : own) bytes.append(part.bytes.begin(), part.bytes.end());
     directory.write("matrix", bytes);
@@ -38,6 +42,20 @@ struct StoredMatrix {
   }
   std::string path() const { return (directory / "matrix").string(); }
 };
+
+// Returns the number of pages of `part` that are mapped into this process.
+std::int64_t mapped_pages(std::span<const std::byte> part) {
+  constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page;
+  std::vector<std::uint64_t> entries(part.size() / page);
+  std::ifstream file("/proc/self/pagemap", std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(first * sizeof entries[0]));
+  file.read(reinterpret_cast<char*>(entries.data()),
+            static_cast<std::streamsize>(entries.size() * sizeof entries[0]));
+  EXPECT_TRUE(file);
+  return std::ranges::count_if(entries, [](std::uint64_t entry) { return (entry & kPresent) != 0; });
+}
 
 struct Answers {
   std::vector<TestTensor> products;
@@ -174,6 +192,23 @@ TEST(LatePanels, EndTheProcessIfTheFileIsChanged) {
         }
       },
       "was changed");
+}
+
+// Several threads read a piece of the file, so pages may be read again after the piece was released.
+TEST(LatePanels, ReleaseAlsoThePagesBeforeTheLastPiece) {
+  TestRandom random(78);
+  Backend cpu = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  const StoredMatrix stored({random_blocks(random, Encoding::q8_0, 1024, kCols)});
+  const auto late = lay_out_quantised(cpu_stream(*cpu.stream), {stored.parts, DType::bf16}).value();
+  const auto panels = late->write_late(stored.file);
+  const auto piece =
+      stored.file->bytes().first(stored.file->bytes().size() / static_cast<std::size_t>(late->panels()) * 8);
+  ASSERT_LT(2 * piece.size(), stored.file->bytes().size());
+  ASSERT_TRUE(panels->write_some());
+  ASSERT_NE(std::ranges::count(piece, std::byte{1}), 0);  // reads all pages
+  EXPECT_GT(mapped_pages(piece), 8);
+  ASSERT_TRUE(panels->write_some());
+  EXPECT_EQ(mapped_pages(piece), 0);
 }
 
 // A file that another one replaces stays mapped.
