@@ -252,14 +252,14 @@ TEST_P(RowAttention, HyperConnections) {
   for (int round = 0; round < 20; ++round) {
     const std::int64_t n = random.integer(1, 7), streams = random.integer(1, kMaxStreams),
                        dim = random.integer(1, 300);
-    const bool mixes = random.coin();
-    const std::int64_t rows = mixes ? streams * (2 + streams) : streams;
+    const bool posts = random.coin(), mixes = posts && random.coin();
+    const std::int64_t rows = streams * (mixes ? 2 + streams : posts ? 2 : 1);
     const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
     const TestTensor x = random.tensor(DType::f32, {n, streams, dim}, -2, 2),
                      delta = random.tensor(type, {n, dim});
     const TestTensor matrix = random.tensor(DType::f32, {rows, streams * dim}, -0.2F, 0.2F),
                      base = random.tensor(DType::f32, {rows}),
-                     scale = random.tensor(DType::f32, {mixes ? 3 : 1}, 0.2F, 2);
+                     scale = random.tensor(DType::f32, {mixes ? 3 : posts ? 2 : 1}, 0.2F, 2);
     const auto run = [&](Backend& backend) {
       std::pair result{x, TestTensor(DType::f32, {n, dim})};
       TestTensor post(DType::f32, {n, streams}), mix(DType::f32, {n, streams * streams});
@@ -270,13 +270,16 @@ TEST_P(RowAttention, HyperConnections) {
                                                      .norm_eps = 1e-6F,
                                                      .eps = 1e-4F,
                                                      .iterations = 5,
+                                                     .post_scale = 1.5F,
+                                                     .post_eps = 0.01F,
                                                      .out = result.second.view(),
-                                                     .post = mixes ? post.view() : View{},
+                                                     .post = posts ? post.view() : View{},
                                                      .mix = mixes ? mix.view() : View{}});
-      if (mixes)
-        backend.ops.expand_streams(
-            *backend.stream,
-            {.x = result.first.view(), .delta = delta.view(), .post = post.view(), .mix = mix.view()});
+      if (posts)
+        backend.ops.expand_streams(*backend.stream, {.x = result.first.view(),
+                                                     .delta = delta.view(),
+                                                     .post = post.view(),
+                                                     .mix = mixes ? mix.view() : View{}});
       return result;
     };
     const auto got = run(*tested), expected = run(reference);

@@ -11,6 +11,7 @@
 #include "model/residual/across_layers.h"
 #include "model/residual/hyper.h"
 #include "model/residual/sources.h"
+#include "model/residual/sphere.h"
 #include "model/residual/streams.h"
 
 namespace octavo {
@@ -64,6 +65,14 @@ MatrixParameter NetworkBuilder::own_rows(MatrixParameter table) const {
   return table;
 }
 
+MatrixParameter NetworkBuilder::output_matrix() const {
+  const Namer name(spec_.names, "");
+  MatrixParameter matrix = name.table(spec_.names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table);
+  if (const std::string& scale = spec_.names.logits_scale; !scale.empty())
+    matrix.scales = {{.slot = name.vector({scale}, {spec_.vocab}).parts[0]}};
+  return own_rows(std::move(matrix));
+}
+
 void NetworkBuilder::add_ends() {
   const Names& names = spec_.names;
   const Stage& stage = spec_.stage;
@@ -85,7 +94,7 @@ void NetworkBuilder::add_ends() {
     // Some programs store a tied matrix twice. The second name is this one.
     network_.ignorable.push_back(names.lm_head + ".weight");
   else if (stage.is_last())
-    ends.lm_head = own_rows(Namer(names, "").table(names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table));
+    ends.lm_head = output_matrix();
 }
 
 std::unique_ptr<ResidualScheme> NetworkBuilder::make_residual() const {
@@ -144,6 +153,7 @@ Layer NetworkBuilder::make_layer(std::size_t index) {
     add<LayerHalf>(layer, make_grams(*grams, top_, spec_.dim, spec_.vocab), HalfNorms{}, grams->scale,
                    spec_.dim);
   if (spec.join) add<JoinedStates>(layer, *spec.join, top_, spec_.dim);
+  if (spec.loop) add<AddLoopStart>(layer, *spec.loop, spec_.dim);
   if (spec.residual == Residual::parallel || spec.residual == Residual::parallel_shared)
     layer.phases.push_back(make_parallel_halves(spec, name));
   else
@@ -187,6 +197,9 @@ std::unique_ptr<Phase> NetworkBuilder::make_half(const LayerSpec& spec, std::uni
 std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, const Namer& name,
                                                        std::size_t index) {
   std::unique_ptr<Block> mixer = block_of(spec.mixer, name);
+  if (spec.residual == Residual::on_sphere)
+    return std::make_unique<SphereHalf>(std::move(mixer), spec.sphere, name,
+                                        spec_.names.of<SphereStep>().mixer, spec_.dim);
   HalfNorms norms = mixer_norms(spec, name);
   if (spec_.residual.hyper)
     return std::make_unique<HyperHalf>(
@@ -227,6 +240,9 @@ std::unique_ptr<Phase> NetworkBuilder::make_source_half(std::unique_ptr<Block> b
 std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& spec, const Namer& name,
                                                               std::size_t index) const {
   std::unique_ptr<Block> block = block_of(spec.feed_forward, name);
+  if (spec.residual == Residual::on_sphere)
+    return std::make_unique<SphereHalf>(std::move(block), spec.sphere, name,
+                                        spec_.names.of<SphereStep>().feed_forward, spec_.dim);
   HalfNorms norms = feed_forward_norms(spec, name);
   if (spec_.residual.sources) return make_source_half(std::move(block), std::move(norms), name, index, false);
   if (!spec_.residual.hyper)

@@ -44,6 +44,7 @@ class NetworkBuilder {
   Namer namer_of(std::size_t layer) const;
   std::string name_of(std::size_t layer) const;
   MatrixParameter own_rows(MatrixParameter table) const;
+  MatrixParameter output_matrix() const;
 
   template <class Kind, class... Args>
   static void add(Layer& layer, Args&&... args) {

@@ -189,8 +189,10 @@ ParameterCount count_parameters(const ModelSpec& spec) {
     }
     return sum;
   };
-  for (const MatrixParameter* matrix : list.matrices)  // `order` may contain a row twice
-    count.total += std::min(matrix->elements(), stored(matrix->parts)) + (matrix->scale ? matrix->rows : 0);
+  for (const MatrixParameter* matrix : list.matrices) {  // `order` may contain a row twice
+    count.total += std::min(matrix->elements(), stored(matrix->parts));
+    for (const RowScale& scale : matrix->scales) count.total += stored(std::vector{scale.slot});
+  }
   std::set<std::string_view> names;  // of vectors, which layers that run several times share
   for (const VectorParameter* vector : list.vectors)
     if (!vector->parts.empty() && names.insert(vector->parts[0].name).second)

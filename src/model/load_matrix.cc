@@ -48,15 +48,29 @@ bool is_multiplied(const MatrixPart& part) {
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0 || halves;
 }
 
-// Converts a plain matrix to `type` and multiplies each row by its element of `scale`.
-StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType type,
+// Returns the factors of the rows of tensor number `part`; empty: the rows are not multiplied.
+std::vector<float> row_factors(const Checkpoint& checkpoint, const MatrixParameter& parameter,
+                               std::size_t part) {
+  std::vector<float> factors;
+  if (parameter.scales.empty() || parameter.scales[part].slot.name.empty()) return factors;
+  const RowScale& scale = parameter.scales[part];
+  const StoredTensor& tensor = *checkpoint.find(scale.slot.name);
+  for (std::int64_t i = 0; i < scale.slot.shape[0]; ++i) {
+    const float number = number_at(tensor, i);
+    factors.push_back(scale.change ? scale.change(number) : number);
+  }
+  return factors;
+}
+
+// Converts a plain matrix to `type` and multiplies each row by its factor.
+StoredTensor scaled(const StoredTensor& tensor, std::span<const float> factors, DType type,
                     std::vector<std::byte>& memory, ThreadPool& pool) {
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
   memory.resize(static_cast<std::size_t>(rows * cols) * size_of(type));
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin * cols; i < end * cols; ++i)
       put_number(memory.data(), type, static_cast<std::size_t>(i),
-                 number_at(tensor, i) * number_at(scale, i / cols));
+                 number_at(tensor, i) * factors[static_cast<std::size_t>(i / cols)]);
   });
   StoredTensor out = tensor;
   out.dtype = type;
@@ -98,10 +112,10 @@ Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const Mat
 }
 
 Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& formats, bool transposed,
-                             const StoredTensor* scale, ThreadPool& pool) {
+                             std::span<const float> factors, ThreadPool& pool) {
   LoadedPart loaded;
   if (!stored.plain()) {
-    if (scale != nullptr && !stored.packed)
+    if (!factors.empty() && !stored.packed)
       return failure(ErrorCode::unsupported, "tensor {} is {}, whose rows cannot be scaled by a vector",
                      stored.name, stored.format);
     if (transposed)
@@ -111,8 +125,8 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
       TRY(loaded.quantized, unpack(stored, pool));
       std::vector<float>& scales = loaded.quantized.scales;
       const std::int64_t groups = std::ssize(scales) / stored.shape[0];
-      for (std::int64_t i = 0; scale != nullptr && i < std::ssize(scales); ++i)
-        scales[static_cast<std::size_t>(i)] *= number_at(*scale, i / groups);
+      for (std::int64_t i = 0; !factors.empty() && i < std::ssize(scales); ++i)
+        scales[static_cast<std::size_t>(i)] *= factors[static_cast<std::size_t>(i / groups)];
       // Valid although the QuantizedMatrix was moved: moving a vector does not move its elements.
       loaded.part = loaded.quantized.part;
       if (is_multiplied(loaded.part)) return loaded;
@@ -123,10 +137,10 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     loaded.part = matrix_of(stored);
     return loaded;
   }
-  // With f32 activations, products with `scale` are not rounded to the checkpoint's format.
-  const StoredTensor tensor = scale != nullptr
-                                  ? scaled(stored, *scale, formats.activation, loaded.memory, pool)
-                                  : in_format(stored, formats.plain, loaded.memory, pool);
+  // With f32 activations, products with the factors are not rounded to the checkpoint's format.
+  const StoredTensor tensor = factors.empty()
+                                  ? in_format(stored, formats.plain, loaded.memory, pool)
+                                  : scaled(stored, factors, formats.activation, loaded.memory, pool);
   TRY_VOID(check_finite(tensor, pool));
   loaded.part = matrix_of(tensor);
   if (transposed) transpose(loaded.part.values);
@@ -177,7 +191,7 @@ MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t
 
 // Returns whether a rank's part of a matrix is contiguous in the checkpoint's tensors.
 bool stands_together(const MatrixParameter& parameter) {
-  return !parameter.transposed && !parameter.scale &&
+  return !parameter.transposed && parameter.scales.empty() &&
          std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
 }
 
@@ -196,7 +210,7 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
     std::vector<std::byte> cut;
     const StoredTensor part =
         part_of(*tensor, range.begin, range.count, parameter.first_col, parameter.cols, cut);
-    TRY(LoadedPart one, load_part(part, formats, false, nullptr, pool));
+    TRY(LoadedPart one, load_part(part, formats, false, {}, pool));
     one.cut = std::move(cut);
     loaded.push_back(std::move(one));
   }
@@ -283,14 +297,14 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
 }
 
 Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter,
-                              const MatrixLayout& layout, const StoredTensor* scale, ThreadPool& pool) {
+                              const MatrixLayout& layout, std::span<const float> factors, ThreadPool& pool) {
   std::vector<std::byte> transposed_values;
   if (parameter.channels > 0) {
     TRY(tensor, channels_last(tensor, parameter.channels, transposed_values));
   }
   MatrixFormats stored = layout.formats;
   if (layout.widens) stored.quantization = Encoding::plain;
-  TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, scale, pool));
+  TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, factors, pool));
   if (parameter.channels > 0) part.cut = std::move(transposed_values);
   const DType plain = layout.formats.plain;
   if (layout.pads() && !layout.all_plain && part.part.encoding != Encoding::plain)
@@ -375,9 +389,9 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   if (layout.own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {
-    const StoredTensor* scale = parameter.scale ? checkpoint.find(parameter.scale->name) : nullptr;
-    for (const StoredTensor& tensor : tensors) {
-      TRY(loaded.emplace_back(), load_whole(tensor, parameter, layout, scale, pool));
+    for (std::size_t part = 0; part < tensors.size(); ++part) {
+      TRY(loaded.emplace_back(),
+          load_whole(tensors[part], parameter, layout, row_factors(checkpoint, parameter, part), pool));
     }
   }
   make_alike(loaded, parameter.use, formats.plain, pool);

@@ -33,6 +33,7 @@ struct AttentionNames {
   std::string out_scale = {};
   std::string head_gate = "self_attn.g_proj";
   std::string gate_bias = {};  // full name; one number per head, with AttentionBiases::gate
+  std::string gate_scale = {};  // full name; vector that scales the rows of the gates
   std::string sinks = "self_attn.sinks";
   std::string fixed_keys = "self_attn.param_sink_key";
   std::string fixed_values = "self_attn.param_sink_value";
@@ -46,6 +47,7 @@ struct MlpNames {
   bool up_first = false;  // in a fused matrix, the rows of up precede the rows of gate
   std::string down = "mlp.down_proj";
   std::string down_scale = {};  // vector that scales the rows of `down`
+  std::vector<std::string> up_scales = {};  // for each matrix of `up`, with Mlp::row_scale
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // parameters of xielu
 };
 
@@ -85,6 +87,7 @@ struct Names {
   std::vector<std::string> prefixes = {"model."};
   std::string lm_head = "lm_head";  // without a prefix
   std::string logits_bias = {};     // full name; "": lm_head + ".bias"
+  std::string logits_scale = {};    // full name; vector that scales the rows of lm_head
   EmbeddingNames embedding = {};
   std::string final_norm = "norm";
   std::string layers = "layers.";

@@ -68,7 +68,10 @@ void ParameterList::add(BoundsParameter& bounds) {
   add(bounds.most);
 }
 
-void LinearParameter::scale_by(const Slot& vector) { weight.scale = bias.scale = vector; }
+void LinearParameter::scale_by(const Slot& vector) {
+  weight.scales = {{vector}};
+  bias.scale = vector;
+}
 
 void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows) {
   matrix.sharded = true;
@@ -111,7 +114,8 @@ std::vector<Slot> ParameterList::slots() const {
   const auto append = [&](const auto* p) { slots.insert(slots.end(), p->parts.begin(), p->parts.end()); };
   for (const MatrixParameter* matrix : matrices) append(matrix);
   for (const MatrixParameter* matrix : matrices)
-    if (matrix->scale) slots.push_back(*matrix->scale);
+    for (const RowScale& scale : matrix->scales)
+      if (!scale.slot.name.empty()) slots.push_back(scale.slot);
   for (const VectorParameter* vector : vectors) append(vector);
   for (const VectorParameter* vector : vectors)
     if (vector->scale) slots.push_back(*vector->scale);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -33,6 +34,15 @@ enum class MatrixUse : std::uint8_t {
   router,  // not quantised; plain_format() ignores the matrix
 };
 
+// A function of numbers in the checkpoint; empty: the numbers are used as they are stored.
+using NumberChange = std::function<float(float)>;
+
+// A vector in the checkpoint, with an element for each row of a tensor. It multiplies the rows.
+struct RowScale {
+  Slot slot = {};  // without a name: the rows are not multiplied
+  NumberChange change = {};
+};
+
 // A matrix [rows, cols]. Its rows are the rows of the tensors `parts`, one tensor after another, or only the
 // rows in `order`.
 struct MatrixParameter {
@@ -46,7 +56,7 @@ struct MatrixParameter {
   // If not 0, each group of stored_run_cols columns in a tensor is padded with zeros to run_cols columns.
   std::int64_t stored_run_cols = 0, run_cols = 0;
   std::int64_t channels = 0;  // if not 0, each row is stored as [channels, cols / channels] and is transposed
-  std::optional<Slot> scale = {};  // vector [rows] in the checkpoint that multiplies the rows
+  std::vector<RowScale> scales = {};  // empty, or one for each tensor
   // if not empty, the matrix has these rows in this order; each range is inside one tensor
   std::vector<RowRange> order;
   std::int64_t rows = 0;
@@ -79,6 +89,7 @@ struct VectorParameter {
   std::vector<Slot> parts;      // empty: the network has no such vector, or the elements are in `constant`
   std::vector<float> constant;  // elements that are not in the checkpoint
   std::vector<RowRange> order;
+  NumberChange change = {};
   float offset = 0;    // number that is added to each element
   bool rates = false;  // an element x is stored as -exp(x)
   // true: each stored number s becomes a row (s, 1 - s); `size` and `row` count elements of these rows

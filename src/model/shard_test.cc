@@ -372,11 +372,19 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
             "must be 1 for models with attention to blocks of tokens");
   two_heads.scores.fixed_keys = 3;
   EXPECT_EQ(error_of(two_heads), "must be 1 for models with fixed keys");
+  two_heads.scores.fixed_keys = 0;
+  two_heads.norms.out = {.kind = NormKind::rms, .stored = false};
+  EXPECT_EQ(error_of(two_heads), "must be 1 for models with norms over the outputs of all heads");
   spec.dim = 7;
   EXPECT_EQ(error_of(ShortConv{}), "is 2, but must divide 7 channels");
   spec.layers[0].mixer = std::monostate();
   spec.layers[0].second_mixer = Mamba2{.groups = 1};
   EXPECT_EQ(check_shard(spec).error().message, "is 2, but must divide 1 groups of Mamba2 heads");
+  spec.layers[0].second_mixer = std::monostate();
+  spec.layers[0].feed_forward =
+      Mlp{.hidden = 32, .hidden_norm = {.kind = NormKind::rms, .stored = false}};
+  EXPECT_EQ(check_shard(spec).error().message,
+            "must be 1 for models with norms over the hidden units of MLPs");
   spec.shard.size = 1;
   EXPECT_TRUE(check_shard(spec));
 }

@@ -40,6 +40,7 @@ struct LayerSpec {
   std::string part = {};    // text that replaces '#' in tensor names
   std::optional<Blend> blend = {};
   std::optional<JoinStates> join = {};
+  std::optional<LoopInput> loop = {};
   std::optional<SharedTransformer> shared = {};  // runs before the mixer; only in serial layers
   Mixer mixer = {};
   Mixer second_mixer = {};  // reads the same normalised input as `mixer`; only in serial layers
@@ -49,6 +50,7 @@ struct LayerSpec {
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
+  SphereStep sphere = {};  // only with Residual::on_sphere
   NormSpec pre_norm = {};    // norm before each half
   bool mixer_normed = true;  // false: the mixer has no pre_norm
   // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no post_norm if

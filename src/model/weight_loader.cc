@@ -66,7 +66,8 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
       if (parameter.rates && number >= 0)
         return failure(ErrorCode::corrupt, "tensor {}: {} is not a decay rate: rates must be below 0",
                        slot.name, number);
-      stored.push_back(parameter.rates ? std::log(-number) : number + parameter.offset);
+      const float changed = parameter.change ? parameter.change(number) : number;
+      stored.push_back(parameter.rates ? std::log(-number) : changed + parameter.offset);
       if (parameter.shares) stored.push_back(1 - number);
     }
   }

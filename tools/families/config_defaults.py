@@ -77,6 +77,7 @@ CLASSES = {
     "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
     "DeepseekV4ForCausalLM": ("deepseek_v4", "DeepseekV4Config"),
     "DomynEdgeForCausalLM": None,
+    "DoryForCausalLM": None,
     "Dots1ForCausalLM": ("dots1", "Dots1Config"),
     "DotsOCRForCausalLM": ("qwen2", "Qwen2Config"),
     "Eagle2_5_VLForConditionalGeneration": None,
@@ -138,6 +139,7 @@ CLASSES = {
     "HCXVisionV2ForCausalLM": ("hyperclovax", "HyperCLOVAXConfig"),
     "HF_ColBERT": ("bert", "BertConfig"),
     "HYV3ForCausalLM": ("hy_v3", "HYV3Config"),
+    "HYV4ForCausalLM": ("hy_v4", "HYV4Config"),
     "HeliumForCausalLM": ("helium", "HeliumConfig"),
     "HrmTextForCausalLM": None,
     "HunYuanDenseV1ForCausalLM": ("hunyuan_v1_dense", "HunYuanDenseV1Config"),
@@ -377,6 +379,11 @@ GIVEN = {**dict.fromkeys(("BeeForConditionalGeneration", "RForConditionalGenerat
              "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 32768, "num_attention_heads": 16,
              "num_hidden_layers": 2, "num_key_value_heads": 4, "position_layers": ["rope", "nope"], "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
              "tie_word_embeddings": False, "vocab_size": 128256, "window_sizes": [[511, 0], [-1, -1]]},
+         "DoryForCausalLM": {
+             "attention_bias": False, "head_dim": 256, "hidden_act": "silu", "hidden_size": 2560, "initializer_range": 0.02, "intermediate_size": 7168,
+             "max_position_embeddings": 8192, "mlp_bias": False, "n_input_layers": 0, "n_output_layers": 0, "n_recurrent_loops": 1, "ngpt_alpha_init": 0.05,
+             "num_attention_heads": 16, "num_hidden_layers": 72, "num_key_value_heads": 4, "recurrent_kv_cache_mode": "per_loop", "rope_theta": 10000.0,
+             "sliding_window": 1024, "tie_word_embeddings": False, "vocab_size": 131072},
          "Step1ForCausalLM": {
              "hidden_size": 3072, "intermediate_size": 8192, "max_seq_len": 32768, "num_attention_groups": 4, "num_attention_heads": 48, "num_hidden_layers": 32,
              "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "vocab_size": 65536},
@@ -415,6 +422,8 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # otherwise half of 42
            "bloom": {"seq_length": lambda config: 2048},
            "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
            "glm_moe_dsa": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
+           "hy_v4": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse"), "index_topk_freq": lambda config: 4,
+                     "index_skip_topk_offset": lambda config: 2},
            "hy_v3": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse"), "route_norm": lambda config: True},
            "afmoe": {"route_norm": lambda config: True},  # in the class's code
            "kimi_linear": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse"),

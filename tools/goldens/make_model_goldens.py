@@ -195,6 +195,54 @@ def published_v4(config):
                 compress_rope_theta=ropes["compress"]["rope_theta"], expert_dtype="fp4", quantization_config=dict(quant_method="fp8", activation_scheme="dynamic", fmt="e4m3", scale_fmt="ue8m0", weight_block_size=FP8_BLOCK))
 
 
+HY_V4 = dict(SMALL, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=4, rms_norm_eps=1e-6, kv_lora_rank=32, q_lora_rank=24, qk_nope_head_dim=16,
+             qk_rope_head_dim=8, v_head_dim=32, moe_intermediate_size=40, n_routed_experts=5, num_experts_per_tok=2, index_topk=11, index_head_dim=24,
+             index_n_heads=6, indexer_types=["full", "full", "shared", "full"], hc_mult=3, hc_magnitude=1.5, swiglu_limit=0.6)
+
+
+def dory(config):
+    return dict(config, initializer_range=0.02, layer_types=config.pop("layer_kinds"), rope_parameters=config.pop("ropes"))
+
+
+def dory_weights(model, generator):
+    """Sets the scales near their values before training."""
+    scales = {"sqk": 0.02, "s_gate": 0.02, "suv_gate": 0.3, "suv_up": 0.3, "alpha": 0.1, "logit_scale": 0.1}
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if size := next((size for end, size in scales.items() if name.endswith(end)), 0):
+                p.copy_(size * (1 + 0.3 * torch.randn(p.shape, generator=generator)))
+
+
+def hy_v4_weights(model, generator):
+    """Sets the parameters whose size transformers and published files determine: gates, sinks and the streams' weights."""
+    biased_routers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith((".sinks", ".base", ".hc_base")):
+                p.copy_(torch.randn(p.shape, generator=generator))
+            elif name.endswith((".scale", ".hc_scale")):
+                p.copy_(0.5 + torch.rand(p.shape, generator=generator))
+
+
+def hy_v4_tensors(tensors):
+    """Returns the tensors with RoPE's pairs beside each other, and with the names of the published files, which
+    transformers does not restore."""
+    rotary = HY_V4["qk_rope_head_dim"]
+    order = torch.arange(rotary).view(2, -1).T.flatten()
+    widths = {"q_b_proj.weight": HY_V4["qk_nope_head_dim"] + rotary, "kv_a_proj_with_mqa.weight": HY_V4["kv_lora_rank"] + rotary,
+              **dict.fromkeys(("indexer.wq_b.weight", "indexer.wk.weight", "indexer.k_norm.weight", "indexer.k_norm.bias"), HY_V4["index_head_dim"])}
+    pairs = ((r"hc_pre\.(hc_head)", r"\1"), (r"hc_pre\.(hc_\w+_layer)\.", r"\1.hc_pre."), (r"(mlp|experts)\.linear_gate", r"\1.gate_proj"))
+    for pattern, to in pairs:
+        tensors = {re.sub(pattern, to, name): tensor for name, tensor in tensors.items()}
+    tensors["model.mtp_layers.0.enorm.weight"] = torch.zeros(4)
+    for name, tensor in tensors.items():
+        if width := next((width for part, width in widths.items() if name.endswith("self_attn." + part)), 0):
+            heads = tensor.view(-1, width, *tensor.shape[1:]).clone()
+            heads[:, -rotary:] = heads[:, -rotary:][:, order]
+            tensors[name] = heads.view(tensor.shape)
+    return tensors
+
+
 def olmo_hybrid_tensors(tensors):
     """Returns the tensors with the names of the published files, which transformers also restores for layers with
     attention."""
@@ -1198,6 +1246,7 @@ CASES = {
     "glm_moe_dsa-shared": ("GlmMoeDsa", dict(LATENT, num_hidden_layers=5, q_lora_rank=32, n_routed_experts=4, n_group=1, topk_group=1, index_topk=10, index_head_dim=24,
                                              index_n_heads=6, num_key_value_heads=4, indexer_types=["full", "shared", "full", "shared", "shared"]), dict(
         weights=biased_routers, config=index_pattern)),
+    "hy_v4": ("HYV4", HY_V4, dict(weights=hy_v4_weights, tensors=hy_v4_tensors)),
     "deepseek_v4": ("DeepseekV4", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, num_attention_heads=4, head_dim=48,
                                        partial_rotary_factor=1 / 3, q_lora_rank=40, num_hidden_layers=5, moe_intermediate_size=40, n_routed_experts=5,
                                        num_experts_per_tok=2, sliding_window=9, o_groups=2, o_lora_rank=24, index_n_heads=18, index_head_dim=24,
@@ -1444,6 +1493,11 @@ CASES = {
     "beam": ("Beam", dict(SMALL, num_hidden_layers=3, head_dim=24, rms_norm_eps=1e-5, moe_intermediate_size=40, num_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2,
                           routed_scaling_factor=1.5, norm_topk_prob=True, sliding_window=9, final_logit_softcapping=8.0, rope_parameters=dict(rope_type="default", rope_theta=5e3),
                           layer_types=["sliding_attention", "full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "sparse"]), dict(weights=biased_routers)),
+    "dory": ("Dory", dict({name: value for name, value in SMALL.items() if name != "num_hidden_layers"}, num_hidden_layers=6, head_dim=16, sliding_window=9,
+                          layer_kinds=["sliding_attention", "mlp", "full_attention", "mlp", "mlp", "sliding_attention"], n_input_layers=1, n_recurrent_layers=3, n_output_layers=2,
+                          n_recurrent_loops=2, ngpt_alpha_init=0.05, initializer_range=0.02, attention_output_gate_logit_scale_init=None, hidden_act="silu",
+                          ropes={kind: dict(rope_type="default", rope_theta=theta) for kind, theta in (("full_attention", 2e4), ("sliding_attention", 5e3))}), dict(
+        weights=dory_weights, config=dory)),
     "domyn_edge": ("DomynEdge", dict(SMALL, num_hidden_layers=3, head_dim=24, head_dims=[24, 16, 24], rms_norm_eps=1e-5, rope_parameters=dict(rope_type="default", rope_theta=5e3),
                                      position_layers=["rope", "rope", "nope"], window_sizes=[[8, 0], [5, 0], [-1, -1]]), dict(config=domyn_edge)),
     "laguna": ("Laguna", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5, num_experts_per_tok=2,

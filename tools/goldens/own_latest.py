@@ -6,7 +6,8 @@ import torch
 from own_decoders import BeamExperts, Decoder, GatedMlp, Norm, OwnForCausalLM, Projections, attended, normed, rotated
 from torch import nn
 from torch.nn import functional as F
-from transformers import LongcatFlashConfig, LongcatFlashForCausalLM, PretrainedConfig
+from transformers import LongcatFlashConfig, LongcatFlashForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import CausalLMOutput
 
 
 class IQuestLoopCoderConfig(PretrainedConfig):
@@ -300,3 +301,102 @@ class LongcatFlashNgramForCausalLM(LongcatFlashForCausalLM):
                     for tokens in zip(*(self.before(ids, d) for d in range(length)))]
             parts.append(matrix(table(torch.tensor(sums))))
         return super().forward(inputs_embeds=torch.stack(parts).mean(0)[None], use_cache=use_cache)
+
+
+class DoryConfig(PretrainedConfig):
+    """layer_kinds and ropes are the published layer_types and rope_parameters, which transformers refuses."""
+    model_type = "dory"
+
+
+def unit(x):
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().sum(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+class DoryAttention(Projections):
+    def __init__(self, config, layer):
+        super().__init__(config, config.head_dim)
+        size, kind = self.heads * self.head_dim, config.layer_kinds[layer]
+        self.g_proj = nn.Linear(config.hidden_size, size, bias=False)
+        self.sqk = nn.Parameter(torch.zeros(size))
+        self.s_gate = nn.Parameter(torch.zeros(size))
+        self.query_factor = self.head_dim ** 0.5 / config.initializer_range
+        self.gate_factor = (config.attention_output_gate_logit_scale_init or config.hidden_size ** 0.5) ** 0.5 / config.initializer_range
+        self.window = config.sliding_window if kind == "sliding_attention" else 0
+        self.theta = config.ropes[kind]["rope_theta"]
+
+    def forward(self, x):
+        q, k, v = self.heads_of(x)
+        q, k = unit(rotated(q, self.theta)), unit(rotated(k, self.theta))
+        q = ((self.sqk.float() * self.query_factor).square().view(self.heads, -1) * q.float()).to(q.dtype)
+        out = attended(q, k, v, self.window)
+        gate = self.g_proj(x).float() * (self.s_gate.float() * self.gate_factor).square()
+        return self.o_proj(unit((out.float() * gate.sigmoid()).to(x.dtype)))
+
+
+class DoryMlp(GatedMlp):
+    def __init__(self, config):
+        super().__init__(config.hidden_size, config.intermediate_size)
+        self.suv_gate = nn.Parameter(torch.zeros(config.intermediate_size))
+        self.suv_up = nn.Parameter(torch.zeros(config.intermediate_size))
+        self.factor = config.hidden_size ** 0.5
+
+    def forward(self, x):
+        gate, up = ((proj(x).float() * (scale.float() * self.factor)).to(x.dtype)
+                    for proj, scale in ((self.gate_proj, self.suv_gate), (self.up_proj, self.suv_up)))
+        return self.down_proj(unit((F.silu(gate.float()) * up.float()).to(x.dtype)))
+
+
+class DoryLayer(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.reads = config.layer_kinds[layer] != "mlp"
+        self.mixer = DoryAttention(config, layer) if self.reads else DoryMlp(config)
+        setattr(self, "attn_alpha" if self.reads else "mlp_alpha", nn.Parameter(torch.zeros(config.hidden_size)))
+        self.scale = config.ngpt_alpha_init / config.initializer_range
+
+    def forward(self, x):
+        before, after = unit(x).float(), unit(self.mixer(x)).float()
+        share = ((self.attn_alpha if self.reads else self.mlp_alpha).float() * self.scale).abs()
+        return unit(before + share * (after - before)).to(x.dtype)
+
+
+class DoryBackbone(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(DoryLayer(config, i) for i in range(config.num_hidden_layers))
+
+    def forward(self, ids):
+        x = self.embeddings(ids)
+        first, last = self.config.n_input_layers, self.config.num_hidden_layers - self.config.n_output_layers
+        for layer in self.layers[:first]:
+            x = layer(x)
+        start = x
+        for _ in range(self.config.n_recurrent_loops):
+            x = unit(x + start)
+            for layer in self.layers[first:last]:
+                x = layer(x)
+            x = unit(x)
+        for layer in self.layers[last:]:
+            x = layer(x)
+        return x
+
+
+class DoryForCausalLM(PreTrainedModel):
+    config_class = DoryConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.backbone = DoryBackbone(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head.logit_scale = nn.Parameter(torch.zeros(config.vocab_size))
+        self.post_init()
+
+    def _init_weights(self, module):
+        """The caller sets the weights."""
+
+    def forward(self, input_ids, use_cache=False):
+        logits = self.lm_head(self.backbone(input_ids[0])).float() * (self.lm_head.logit_scale.float() / self.config.initializer_range)
+        return CausalLMOutput(logits=logits[None])

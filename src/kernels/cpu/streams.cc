@@ -126,8 +126,9 @@ void collapse_streams(Stream& stream, const CollapseStreamsArgs& args) {
       const float share = sigmoid(weight(j, 0)) + args.eps;
       for (std::int64_t d = 0; d < dim; ++d) out[d] += share * x[j * dim + d];
     }
+    for (std::int64_t j = 0; args.post && j < streams; ++j)
+      args.post.row<float>(t)[j] = args.post_scale * sigmoid(weight(streams + j, 1)) + args.post_eps;
     if (!args.mix) return;
-    for (std::int64_t j = 0; j < streams; ++j) args.post.row<float>(t)[j] = 2 * sigmoid(weight(streams + j, 1));
     float* const mix = args.mix.row<float>(t);
     for (std::int64_t i = 0; i < streams * streams; ++i) mix[i] = weight(2 * streams + i, 2);
     make_mix(args, mix);
@@ -150,7 +151,8 @@ void expand_streams(Stream& stream, const ExpandStreamsArgs& args) {
                for (std::int64_t k = 0; k < streams; ++k) {
                  const float post = args.post.row<float>(t)[k];
                  for (std::int64_t c = 0; c < count; ++c) sums[k][c] = post * delta[c];
-                 for (std::int64_t j = 0; j < streams; ++j) {
+                 for (std::int64_t c = 0; !args.mix && c < count; ++c) sums[k][c] += x(k)[c];
+                 for (std::int64_t j = 0; args.mix && j < streams; ++j) {
                    const float share = args.mix.row<float>(t)[j * streams + k];
                    for (std::int64_t c = 0; c < count; ++c) sums[k][c] += share * x(j)[c];
                  }

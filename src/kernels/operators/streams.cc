@@ -7,18 +7,17 @@ template <>
 void check(const CollapseStreamsArgs& args) {
   CHECK(args.x.rank == 3);
   const std::int64_t n = args.x.size(0), streams = args.x.size(1), dim = args.x.size(2);
-  const bool mixes = static_cast<bool>(args.mix);
-  const std::int64_t rows = mixes ? streams * (2 + streams) : streams;
+  const bool mixes = static_cast<bool>(args.mix), posts = static_cast<bool>(args.post);
+  const std::int64_t rows = streams * (mixes ? 2 + streams : posts ? 2 : 1);
   CHECK(streams > 0 && streams <= kMaxStreams, "{} streams", streams);
-  CHECK(mixes == static_cast<bool>(args.post) && (!mixes || args.iterations > 0));
+  CHECK(!mixes || (posts && args.iterations > 0));
   expect("collapse_streams x", args.x, DType::f32, {n, streams, dim});
   expect("collapse_streams matrix", args.matrix, DType::f32, {rows, streams * dim});
   expect("collapse_streams base", args.base, DType::f32, {rows});
-  expect("collapse_streams scale", args.scale, DType::f32, {mixes ? 3 : 1});
+  expect("collapse_streams scale", args.scale, DType::f32, {mixes ? 3 : posts ? 2 : 1});
   expect("collapse_streams out", args.out, DType::f32, {n, dim});
-  if (!mixes) return;
-  expect("collapse_streams post", args.post, DType::f32, {n, streams});
-  expect("collapse_streams mix", args.mix, DType::f32, {n, streams * streams});
+  if (posts) expect("collapse_streams post", args.post, DType::f32, {n, streams});
+  if (mixes) expect("collapse_streams mix", args.mix, DType::f32, {n, streams * streams});
 }
 
 template <>
@@ -29,7 +28,7 @@ void check(const ExpandStreamsArgs& args) {
   expect("expand_streams x", args.x, DType::f32, {n, streams, dim});
   expect_activation("expand_streams delta", args.delta, {n, dim});
   expect("expand_streams post", args.post, DType::f32, {n, streams});
-  expect("expand_streams mix", args.mix, DType::f32, {n, streams * streams});
+  if (args.mix) expect("expand_streams mix", args.mix, DType::f32, {n, streams * streams});
 }
 
 template <>

@@ -12,31 +12,34 @@ constexpr int kMaxStreams = 8;
 // input of a layer is
 //   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j].
 // The output of the layer is added to each stream (ExpandStreamsArgs) with these weights:
-//   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
+//   post[j] = post_scale * sigmoid(w[S + j] * scale[1] + base[S + j]) + post_eps
 //   mix = the softmax of each row of the S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
 //
 // Then mix is made doubly stochastic. Each column is divided by its sum plus eps. Then rows and columns are
-// divided in the same way, `iterations` - 1 times.
+// divided in the same way, `iterations` - 1 times. Without `mix`, the streams are not mixed (HY V4, 2026).
 struct CollapseStreamsArgs {
   View x;  // f32 [n, streams, dim], streams up to kMaxStreams
-  View
-      matrix;  // f32 [streams, streams * dim] or, with post and mix, [streams * (2 + streams), streams * dim]
+  // f32 [streams, streams * dim]; with post, [2 * streams, ..]; with post and mix,
+  // [streams * (2 + streams), ..]
+  View matrix;
   View base;   // f32 [rows of matrix]
-  View scale;  // f32 [1] or [3]
+  View scale;  // f32 [1], [2] or [3]
   float norm_eps = 0;
   float eps = 0;
-  int iterations = 0;
+  int iterations = 0;  // required with mix
+  float post_scale = 2;
+  float post_eps = 0;
   View out;        // f32 [n, dim]
   View post = {};  // f32 [n, streams]; optional; required with mix
-  View mix = {};   // f32 [n, streams * streams]
+  View mix = {};   // f32 [n, streams * streams]; optional
 };
 
-// Computes x[k] = post[k] * delta + sum over j, ascending, of mix[j, k] * x[j].
+// Computes x[k] = post[k] * delta + sum over j, ascending, of mix[j, k] * x[j]. Without mix, the sum is x[k].
 struct ExpandStreamsArgs {
   View x;      // f32 [n, streams, dim], in place
   View delta;  // act [n, dim]
   View post;   // f32 [n, streams]
-  View mix;    // f32 [n, streams * streams]
+  View mix = {};  // f32 [n, streams * streams]; optional
 };
 
 // Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has

@@ -98,9 +98,10 @@ void collapse_streams(Stream&, const CollapseStreamsArgs& args) {
         sums[static_cast<std::size_t>(d)] += share * at(args.x, {t, j, d});
     }
     for (std::int64_t d = 0; d < dim; ++d) put(args.out, {t, d}, sums[static_cast<std::size_t>(d)]);
+    for (std::int64_t j = 0; args.post && j < streams; ++j)
+      put(args.post, {t, j}, args.post_scale * sigmoid(weight(streams + j, 1)) + args.post_eps);
     if (!args.mix) continue;
     std::vector<double> mix;
-    for (std::int64_t j = 0; j < streams; ++j) put(args.post, {t, j}, 2 * sigmoid(weight(streams + j, 1)));
     for (std::int64_t i = 0; i < streams * streams; ++i) mix.push_back(weight(2 * streams + i, 2));
     for (auto row = mix.begin(); row != mix.end(); row += streams) {
       const double most = *std::max_element(row, row + streams);
@@ -125,7 +126,8 @@ void expand_streams(Stream&, const ExpandStreamsArgs& args) {
       double sums[kMaxStreams];
       for (std::int64_t k = 0; k < streams; ++k) {
         sums[k] = at(args.post, {t, k}) * at(args.delta, {t, d});
-        for (std::int64_t j = 0; j < streams; ++j)
+        if (!args.mix) sums[k] += at(args.x, {t, k, d});
+        for (std::int64_t j = 0; args.mix && j < streams; ++j)
           sums[k] += at(args.mix, {t, j * streams + k}) * at(args.x, {t, j, d});
       }
       for (std::int64_t k = 0; k < streams; ++k) put(args.x, {t, k, d}, sums[k]);

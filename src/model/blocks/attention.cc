@@ -41,12 +41,32 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   return p;
 }
 
-NormParameter query_norm(const Attention& a, const Namer& name) {
-  if (a.norms.k_only) return {};
-  if (!a.norms.q_plain) return head_norm(a, name, name.names.attention.q_norm, a.q_heads);
+NormParameter plain_norm(const Attention& a, const Namer& name) {
   NormSpec norm = a.norms.qk;
   norm.stored = false;
   return name.norm(norm, "", a.head_dim);
+}
+
+NumberChange square_of(float factor) {
+  return [factor](float x) { return (factor * x) * (factor * x); };
+}
+
+NormParameter query_norm(const Attention& a, const Namer& name) {
+  if (a.norms.k_only) return {};
+  if (a.norms.q_plain) return plain_norm(a, name);
+  if (a.norms.square == 0) return head_norm(a, name, name.names.attention.q_norm, a.q_heads);
+  NormParameter p{.spec = a.norms.qk,
+                  .weight = name.vector({name.names.attention.q_norm}, {a.q_dim()}),
+                  .bias = {}};
+  p.weight.row = a.head_dim;
+  p.weight.change = square_of(a.norms.square);
+  return p;
+}
+
+NormParameter key_norm(const Attention& a, const Namer& name) {
+  if (a.source >= 0) return {};
+  return a.norms.square != 0 ? plain_norm(a, name)
+                             : head_norm(a, name, name.names.attention.k_norm, a.kv_heads);
 }
 
 // Number of (query, key) pairs for the first `n` tokens of a sequence with causal attention.
@@ -66,9 +86,12 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
 class AttentionBlock final : public Block {
  public:
   AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
-      : spec_(spec), q_norm_(query_norm(spec, name)), v_norm_(name.norm(spec.norms.v, "", spec.head_dim)) {
+      : spec_(spec),
+        q_norm_(query_norm(spec, name)),
+        v_norm_(name.norm(spec.norms.v, "", spec.head_dim)),
+        k_norm_(key_norm(spec, name)),
+        out_norm_(name.norm(spec.norms.out, "", spec.q_dim())) {
     const Names& names = name.names;
-    if (spec.source < 0) k_norm_ = head_norm(spec, name, names.attention.k_norm, spec.kv_heads);
     const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
     const std::vector<std::int64_t> rows = qkv_rows(spec, names.attention.qkv.size());
     const std::int64_t first = spec.q_rank > 0 ? 1 : 0;
@@ -93,6 +116,9 @@ class AttentionBlock final : public Block {
       if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
     if (spec.biases.gate) qkv_.bias = gate_biases(spec, name);
+    if (spec.gate_square != 0)
+      qkv_.weight.scales = {{}, {}, {}, {.slot = name.vector({names.attention.gate_scale}, {spec.q_dim()}).parts[0],
+                                         .change = square_of(spec.gate_square)}};
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
         apart_.push_back(name.linear({names.attention.qkv[i]}, {rows[i]}, input_dim, spec.biases.qkv));
@@ -125,7 +151,7 @@ class AttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(q_down_, q_latent_norm_, q_up_, qkv_, apart_, q_norm_, k_norm_, v_norm_, sinks_, slopes_,
+    list.add(q_down_, q_latent_norm_, q_up_, qkv_, apart_, q_norm_, k_norm_, v_norm_, out_norm_, sinks_, slopes_,
              distance_bias_, bounds_, head_gate_, out_);
     if (fixed_) fixed_->list(list);
   }
@@ -152,6 +178,7 @@ class AttentionBlock final : public Block {
       return not_split("norms over the queries of all heads that are not RMS norms");
     if (spec_.q_rank > 0) return not_split("queries of a latent in plain attention");
     if (fixed_) return not_split("fixed keys");
+    if (spec_.norms.out.kind != NormKind::none) return not_split("norms over the outputs of all heads");
     if (spec_.source >= 0 || spec_.keys_are_values) return not_split("keys and values that are shared");
     TRY_VOID(divides(shard, spec_.q_heads, "query heads"));
     return shard.size % spec_.kv_heads == 0 ? Result<>() : divides(shard, spec_.kv_heads, "key heads");
@@ -242,6 +269,8 @@ class AttentionBlock final : public Block {
     if (spec_.output_gate)
       ops.gate(stream, {.x = attended,
                         .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()),
+                        .norm = out_norm_.norm(),
+                        .gate_first = true,
                         .activation = spec_.gate,
                         .y = attended});
     if (spec_.head_gate) gate_heads(step, x, head_gate_, gates, attended, spec_.gate);
@@ -408,7 +437,7 @@ class AttentionBlock final : public Block {
   Attention spec_;
   std::optional<OverRanks> over_ranks_;
   std::optional<FixedKeys> fixed_;
-  NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
+  NormParameter q_norm_, v_norm_, k_norm_, out_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_, distance_bias_;
   BoundsParameter bounds_;         // if Attention::clip > 0
   LinearParameter head_gate_;      // if Attention::head_gate

@@ -50,6 +50,10 @@ struct HeadNorms {
   // true: the norm of queries and keys follows RoPE; false: RoPE follows the norm
   bool qk_after_rope = false;
   NormSpec v = {};             // norm of each head's values; has no stored weight
+  NormSpec out = {};  // norm over the gated outputs of all heads (Attention::output_gate); has no stored weight
+  // If not 0, AttentionNames::q_norm is the full name of a vector with a number s for each element of each
+  // query. The weight of the queries' norm is (square * s)^2. The keys' norm has no stored weight.
+  float square = 0;
 };
 
 // Decides which tokens a query sees.
@@ -103,6 +107,9 @@ struct Attention {
   bool output_gate = false;
   bool head_gate = false;                 // the output of each head is multiplied by `gate` of one number
   Activation gate = Activation::sigmoid;  // of a head gate: sigmoid or softplus
+  // If not 0, an element s of AttentionNames::gate_scale multiplies a row of the gates' matrix by
+  // (gate_square * s)^2. The matrix is then the fourth one in AttentionNames::qkv.
+  float gate_square = 0;
   float clip = 0;                // queries, keys and values are clipped to [-clip, clip]; 0: no clipping
   bool keys_are_values = false;  // one projection computes keys and values; their norms may differ
   int source = -1;               // index of the layer whose cached keys and values are read; -1: this layer

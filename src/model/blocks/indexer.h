@@ -13,6 +13,8 @@ struct Indexer {
   int head_dim = 0;
   int chosen = 0;      // maximum number of tokens that a query sees
   int rope = -1;       // index into ModelSpec::ropes
+  // if not 0, the rotated elements are the last ones in the checkpoint, and this is their number
+  int rotated_end = 0;
   NormSpec norm = {};  // norm of index keys
 };
 

@@ -65,6 +65,7 @@ using FeedForwardKinds = KindList<Mlp,         //
 using OtherKinds = KindList<CrossAttention,   //
                             LayerInputs,      //
                             JoinStates,       //
+                           SphereStep,       //
                             AttendedSources,  //
                             Streams,          //
                             HyperConnections>;

@@ -35,6 +35,7 @@ class IndexerPart {
     norm_ = name.norm(spec.norm, begin + "k_norm", spec.head_dim);
     weights_ = name.linear({names.behind(begin, "weights_proj", "proj")}, {spec.heads}, dim, false);
     weights_.weight.use = MatrixUse::router;
+    if (spec.rotated_end > 0) put_end_first();
   }
 
   int dim() const { return spec_.head_dim; }
@@ -77,6 +78,22 @@ class IndexerPart {
 
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
+
+  // Moves the end of each index query and key to its beginning (Indexer::rotated_end). The products of queries
+  // and keys stay the same.
+  void put_end_first() {
+    const std::int64_t rest = spec_.head_dim - spec_.rotated_end;
+    const auto rows = [&](std::int64_t heads) {
+      std::vector<RowRange> order;
+      for (std::int64_t first = 0; first < heads * spec_.head_dim; first += spec_.head_dim) {
+        order.push_back({first + rest, spec_.rotated_end});
+        order.push_back({first, rest});
+      }
+      return order;
+    };
+    q_.weight.order = rows(spec_.heads);
+    key_.weight.order = norm_.weight.order = norm_.bias.order = rows(1);
+  }
 
   // Applies the norm and RoPE to [n, heads, head_dim] in place.
   void rotate(const Step& step, const View& heads, const Norm& norm) const {
@@ -126,11 +143,14 @@ class LatentAttentionBlock final : public Block {
     if (spec.indexer && spec.indexer->heads > 0) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
     out_ = name.linear({names.attention.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
     if (spec.head_gate) gate_ = name.linear({names.attention.head_gate}, {spec.heads}, dim, false);
+    if (spec.output_gate)
+      gate_ = name.linear({names.of<LatentAttention>().gate}, {out_.weight.cols}, dim, false);
+    if (spec.sinks) sinks_ = name.vector({names.attention.sinks}, {spec.heads});
     if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
-    list.add(down_, q_norm_, kv_norm_, q_, up_key_, up_value_, indexer_, gate_, out_);
+    list.add(down_, q_norm_, kv_norm_, q_, up_key_, up_value_, indexer_, gate_, sinks_, out_);
   }
 
   std::optional<CacheNeed> cache() const override {
@@ -167,6 +187,8 @@ class LatentAttentionBlock final : public Block {
         fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
     if (spec_.q_rank > 0) text += fmt::format(", queries of latents of {}", spec_.q_rank);
     if (!spec_.causal) text += ", both ways";
+    if (spec_.sinks) text += ", sinks";
+    if (spec_.head_gate || spec_.output_gate) text += ", gated";
     if (indexer_)
       text += fmt::format(", {} tokens chosen by {} heads of {}", spec_.indexer->chosen, spec_.indexer->heads,
                           spec_.indexer->head_dim);
@@ -210,6 +232,7 @@ class LatentAttentionBlock final : public Block {
                            .plan = *step.memory.cache.plan,
                            .scale = spec_.scale,
                            .causal = spec_.causal,
+                           .sinks = sinks_.value,
                            .chosen = spec_.indexer ? step.slot<Chosen>() : View(),
                            .out = w.latents});
     ops.head_matmul(stream,
@@ -217,6 +240,10 @@ class LatentAttentionBlock final : public Block {
                      .w = *up_value_.weight,
                      .y = View::of(w.values.data, x.dtype, {step.tokens(), spec_.heads, spec_.value_dim})});
     if (spec_.head_gate) gate_heads(step, x, gate_, w.gates, w.values);
+    if (spec_.output_gate) {
+      linear(step, x, gate_, w.gates);
+      ops.gate(stream, {.x = w.values, .gate = w.gates, .activation = Activation::sigmoid, .y = w.values});
+    }
     linear(step, w.values, out_, out);
   }
 
@@ -233,7 +260,7 @@ class LatentAttentionBlock final : public Block {
             .absorbed = scratch.take(act, {n, heads, spec_.key_dim()}),
             .latents = scratch.take(act, {n, heads * spec_.kv_rank}),
             .values = scratch.take(act, {n, heads * spec_.value_dim}),
-            .gates = scratch.take(DType::f32, {n, gate_.weight.rows}),
+            .gates = scratch.take(spec_.head_gate ? DType::f32 : act, {n, gate_.weight.rows}),
             .index = indexer_ ? indexer_->take(scratch, n, act) : IndexerPart::Work{}};
   }
 
@@ -268,7 +295,9 @@ class LatentAttentionBlock final : public Block {
       // The rank's part is not contiguous in the tensor, whose rows are the columns of up_key_.
       up_key_.sharded = false;
     keep_rows(up_value_, {own(spec_.value_dim)});
-    if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});
+    if (spec_.head_gate) keep_rows(gate_, {own(1)});
+    if (spec_.output_gate) keep_rows(gate_, {own(spec_.value_dim)});
+    if (spec_.sinks) keep_rows(sinks_, {own(1)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
   }
 
@@ -276,6 +305,7 @@ class LatentAttentionBlock final : public Block {
   NormParameter q_norm_, kv_norm_;
   LinearParameter down_;  // latent of queries, if there is one, then latent of keys and values
   LinearParameter q_, gate_, out_;
+  VectorParameter sinks_;
   MatrixParameter up_key_, up_value_;   // W_UK_h^T and W_UV_h for all heads
   std::optional<IndexerPart> indexer_;  // not split over ranks
 };

@@ -26,6 +26,8 @@ struct LatentAttention {
   int rope = -1;             // index into ModelSpec::ropes
   float latent_scale = 1;    // multiplies the latent of keys and values after its norm
   bool head_gate = false;    // see Attention::head_gate
+  bool output_gate = false;  // see Attention::output_gate; the gates are a separate matrix
+  bool sinks = false;        // see AttentionScores::sinks
   bool temperature = false;  // scores are scaled by ModelSpec::temperature
   bool causal = true;
   std::optional<Indexer> indexer = {};  // requires q_rank; nullopt: a query sees all tokens
@@ -45,6 +47,7 @@ struct LatentAttention {
     // Used instead of `up`: two tensors [heads, kv_rank, nope_dim] and [heads, value_dim, kv_rank].
     std::string up_key = {};
     std::string up_value = {};
+    std::string gate = "self_attn.linear_gate";  // of output_gate
     // prefix of the indexer's tensors
     std::string indexer = "self_attn.indexer.";
     static Names of_gguf(const GgufLayers& layers);

@@ -21,6 +21,8 @@ class MlpBlock final : public Block {
     }
     if (const std::string& scale = name.names.mlp.down_scale; !scale.empty())
       down_.scale_by(name.vector({scale}, {dim}).parts[0]);
+    if (spec.row_scale != 0) scale_rows_of_up(name);
+    if (spec.hidden_norm.kind != NormKind::none) hidden_norm_ = name.norm(spec.hidden_norm, "", spec.hidden);
     if (name.names.mlp.up_first) {
       up_.weight.order = {{spec.hidden, spec.hidden}, {0, spec.hidden}};
       up_.bias.order = up_.bias.parts.empty() ? std::vector<RowRange>() : up_.weight.order;
@@ -32,10 +34,13 @@ class MlpBlock final : public Block {
     if (spec_.limit > 0 && spec.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_);
   }
 
-  void list(ParameterList& list) override { list.add(up_, apart_, bounds_, slopes_, down_); }
+  void list(ParameterList& list) override { list.add(up_, apart_, bounds_, slopes_, hidden_norm_, down_); }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
-  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.hidden, "hidden units"); }
+  Result<> splits(const Shard& shard) const override {
+    if (spec_.hidden_norm.kind != NormKind::none) return not_split("norms over the hidden units of MLPs");
+    return divides(shard, spec_.hidden, "hidden units");
+  }
 
   BlockCost cost(const Pass& pass) const override {
     return linear_cost(up_, pass) + linear_cost(down_, pass);
@@ -62,11 +67,13 @@ class MlpBlock final : public Block {
     if (spec_.tail)
       step.backend.ops.keep_tail(*step.backend.stream,
                                  {.x = up.columns(0, spec_.hidden), .deviations = *spec_.tail});
-    if (spec_.gate_scale != 1) {
+    if (spec_.gate_scale != 1 || hidden_norm_.spec.kind != NormKind::none) {
       const View gate = up.columns(0, spec_.hidden);
       step.backend.ops.gate(*step.backend.stream,
                             {.x = spec_.gated ? up.columns(spec_.hidden, spec_.hidden) : gate,
                              .gate = gate,
+                             .norm = hidden_norm_.norm(),
+                             .gate_first = true,
                              .activation = spec_.activation,
                              .gate_scale = spec_.gate_scale,
                              .y = hidden});
@@ -91,6 +98,12 @@ class MlpBlock final : public Block {
             scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols})};
   }
 
+  void scale_rows_of_up(const Namer& name) {
+    for (const std::string& vector : name.names.mlp.up_scales)
+      up_.weight.scales.push_back({.slot = name.vector({vector}, {spec_.hidden}).parts[0],
+                                   .change = [factor = spec_.row_scale](float x) { return factor * x; }});
+  }
+
   // Keeps this rank's hidden units.
   void split(const Shard& shard) {
     const std::int64_t first = shard.first(spec_.hidden), whole = spec_.hidden;
@@ -107,6 +120,7 @@ class MlpBlock final : public Block {
   std::vector<LinearParameter> apart_;
   BoundsParameter bounds_;              // limits of Mlp::limit
   VectorParameter slopes_;
+  NormParameter hidden_norm_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/kinds.h"
+#include "model/norm_spec.h"
 
 namespace octavo {
 
@@ -27,6 +28,11 @@ struct Mlp {
   std::optional<float> tail = {};
   // parameters of xIELU; nullopt: they are in the checkpoint (MlpNames::slopes)
   std::optional<std::array<float, 2>> slopes = {};
+
+  // Norm of the gated values. It has no stored weight, and only a gated MLP may have it.
+  NormSpec hidden_norm = {};
+  // If not 0, the rows of gate and up are multiplied by this factor and by the vectors MlpNames::up_scales.
+  float row_scale = 0;
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

@@ -21,6 +21,7 @@ Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_gemma4(const Config& config);
 Result<ModelSpec> describe_glm4(const Config& config);
 Result<ModelSpec> describe_glm4_moe(const Config& config);
+Result<ModelSpec> describe_glm_dsa(const Config& config);
 Result<ModelSpec> describe_gpt2(const Config& config);
 Result<ModelSpec> describe_hyperclovax(const Config& config);
 Result<ModelSpec> describe_internlm2(const Config& config);

@@ -207,7 +207,7 @@ Result<ModelSpec> describe_deepseek_v3(const Config& config) {
 static Result<ModelSpec> describe_deepseek_v32(const Config& config) {
   return describe_sparse(config, false);
 }
-static Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
+Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
 
 Result<ModelSpec> describe_mistral4(const Config& config) {
   TRY(ModelSpec spec, describe_latent(config));

@@ -33,6 +33,7 @@
   X(deepseek_kin)          \
   X(deepseek_v4)           \
   X(domyn_edge)            \
+  X(dory)                  \
   X(dots_ocr)              \
   X(ernie)                 \
   X(falcon)                \
@@ -50,6 +51,7 @@
   X(granite)               \
   X(hrm_text)              \
   X(hunyuan)               \
+  X(hy_v4)                 \
   X(idefics3)              \
   X(internvl)              \
   X(kimi_linear)           \

@@ -3,15 +3,15 @@
 namespace octavo {
 
 HyperWeights::HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name,
-                           const std::string& begin, bool mixes)
-    : spec_(spec), dim_(dim), mixes_(mixes) {
-  const std::int64_t rows = mixes ? spec.rows() : spec.count;
+                           const std::string& begin, bool half)
+    : spec_(spec), dim_(dim), half_(half) {
+  const std::int64_t rows = half ? spec.rows() : spec.count;
   const auto tensor = [&](const std::string& part) {
     return begin + part + (name.names.gguf ? ".weight" : "");
   };
   matrix_ = name.rows_of_vectors({tensor("fn")}, rows, spec.count * dim);
   base_ = name.vector({tensor("base")}, {rows});
-  scale_ = name.vector({tensor("scale")}, {mixes ? 3 : 1});
+  scale_ = name.vector({tensor("scale")}, {!half ? 1 : spec.mixes ? 3 : 2});
 }
 
 void HyperWeights::list(ParameterList& list) { list.add(matrix_, base_, scale_); }
@@ -19,7 +19,11 @@ void HyperWeights::list(ParameterList& list) { list.add(matrix_, base_, scale_);
 void HyperWeights::reserve(const Arena& arena) const {
   arena.rows<HyperRows>(DType::f32, spec_.count * dim_);
   arena.rows<HyperPosts>(DType::f32, spec_.count);
-  arena.rows<HyperMixes>(DType::f32, std::int64_t{spec_.count} * spec_.count);
+  if (spec_.mixes) arena.rows<HyperMixes>(DType::f32, std::int64_t{spec_.count} * spec_.count);
+}
+
+View HyperWeights::mixes(const Step& step) const {
+  return spec_.mixes ? step.slot<HyperMixes>() : View{};
 }
 
 View HyperWeights::streams(const Step& step) const {
@@ -35,9 +39,17 @@ void HyperWeights::collapse(const Step& step) const {
                                                            .norm_eps = spec_.norm_eps,
                                                            .eps = spec_.eps,
                                                            .iterations = spec_.iterations,
+                                                           .post_scale = spec_.magnitude,
+                                                           .post_eps = spec_.post_eps,
                                                            .out = step.residual.rows(),
-                                                           .post = mixes_ ? step.slot<HyperPosts>() : View{},
-                                                           .mix = mixes_ ? step.slot<HyperMixes>() : View{}});
+                                                           .post = half_ ? step.slot<HyperPosts>() : View{},
+                                                           .mix = half_ ? mixes(step) : View{}});
+}
+
+void HyperWeights::expand(const Step& step, const View& out) const {
+  step.backend.ops.expand_streams(
+      *step.backend.stream,
+      {.x = streams(step), .delta = out, .post = step.slot<HyperPosts>(), .mix = mixes(step)});
 }
 
 HyperScheme::HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last)
@@ -76,12 +88,7 @@ View HyperHalf::enter(const Step& step) const {
   return x;
 }
 
-void HyperHalf::leave(const Step& step, const View& out) const {
-  step.backend.ops.expand_streams(*step.backend.stream, {.x = weights_.streams(step),
-                                                         .delta = out,
-                                                         .post = step.slot<HyperPosts>(),
-                                                         .mix = step.slot<HyperMixes>()});
-}
+void HyperHalf::leave(const Step& step, const View& out) const { weights_.expand(step, out); }
 
 HyperConnections::Names HyperConnections::Names::of_gguf(const GgufLayers&) {
   return {

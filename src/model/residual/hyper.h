@@ -19,20 +19,24 @@ struct HyperMixes {};  // f32 [tokens, streams * streams]: the matrix that mixes
 // Parameters for one mixture.
 class HyperWeights {
  public:
-  // `begin` is the prefix of the tensor names. `mixes` is true for a half of a layer, and false at the end,
+  // `begin` is the prefix of the tensor names. `half` is true for a half of a layer, and false at the end,
   // where the streams are merged.
   HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
-               bool mixes);
+               bool half);
 
   void list(ParameterList& list);
   void reserve(const Arena& arena) const;
   void collapse(const Step& step) const;
-  View streams(const Step& step) const;  // f32 [tokens, streams, dim]
+  // Adds the half's output to the streams.
+  void expand(const Step& step, const View& out) const;
 
  private:
+  View streams(const Step& step) const;  // f32 [tokens, streams, dim]
+  View mixes(const Step& step) const;    // HyperMixes; empty if the streams are not mixed
+
   HyperConnections spec_;
   std::int64_t dim_;
-  bool mixes_;
+  bool half_;
   VectorParameter matrix_, base_, scale_;
 };
 

@@ -16,7 +16,23 @@ class GgufLayers;
 //   parallel_shared  parallel, with one pre-norm for both halves
 //   post_norm        x = post(x + F(x)), as in BERT; first the mixer, then the feed-forward
 //   from_norm        x = pre(x), x += F(x), as in MiniMax; first the mixer, then the feed-forward
-enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
+//   on_sphere        see SphereStep; first the mixer, then the feed-forward
+enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm, on_sphere };
+
+// The residual x has length 1 (nGPT: Loshchilov et al., "Normalized Transformer", 2024). A half F of a layer
+// moves it:
+//   x = unit(unit(x) + a * (unit(F(x)) - unit(x))), where unit(v) = v / sqrt(sum of v^2 + eps)
+// An element of `a` is |scale * s|, where s is a number in the checkpoint.
+struct SphereStep {
+  float scale = 1;
+  float eps = 0;
+  float out_eps = 0;  // for unit(F(x)), if F(x) is larger than in the reference
+
+  struct Names {
+    std::string mixer = "attn_alpha";
+    std::string feed_forward = "mlp_alpha";
+  };
+};
 
 // Changes the residual before a layer to share * earlier + (1 - share) * residual. `earlier` is the residual
 // before layer `layer`.
@@ -37,6 +53,13 @@ struct JoinStates {
   struct Names {
     std::string start = "z_L_init";  // full name
   };
+};
+
+// Before the first layer of a stack that runs several times (Dory, 2026): adds the residual before the first
+// run to the residual, and scales the sum to length 1 (SphereStep).
+struct LoopInput {
+  bool first = false;
+  float eps = 0;
 };
 
 // The input of each half of a layer is a mixture of sources (MixSourcesArgs; Kimi Team, "Attention
@@ -78,8 +101,12 @@ struct HyperConnections {
   int iterations = 0;
   float eps = 0;
   float norm_eps = 0;
+  bool mixes = true;    // false: the streams are not mixed, and `iterations` is not used
+  float magnitude = 2;  // factor of the sigmoid in the weights of a half's output (CollapseStreamsArgs)
+  float post_eps = 0;   // number that is added to these weights
 
-  int rows() const { return count * (2 + count); }  // rows of the matrix that computes a mixture
+  // Number of rows of the matrix that computes the weights for a half of a layer.
+  int rows() const { return count * (mixes ? 2 + count : 2); }
 
   struct Names {
     // Prefixes of tensor names: for a layer's mixer, for its feed-forward, and for the merge after the last
