@@ -34,6 +34,9 @@ class GgufEncoderTest : public testing::Test {
           std::pair("attention.head_count", 2u)})
       file.u32(architecture + "." + name, value);
     file.f32(architecture + ".attention.layer_norm_rms_epsilon", 1e-5F);
+    std::string sections = GgufBuilder::raw(GgufType::u32) + GgufBuilder::raw(std::uint64_t{4});
+    for (const std::uint32_t pairs : {2u, 1u, 1u, 0u}) sections += GgufBuilder::raw(pairs);
+    file.value(architecture + ".rope.dimension_sections", GgufType::list, sections);
     while (tokens.size() < 10) tokens.push_back("w" + std::to_string(tokens.size()));
     file.texts("tokenizer.ggml.tokens", tokens);
     file.tensor("token_embd.weight", {kTextDim, 10}, kF32, zeros(kTextDim * 10));
@@ -92,7 +95,7 @@ TEST_F(GgufEncoderTest, LlavaHasTheLayersThatTheProjectorReads) {
   const ModelSpec& tower = *made->media.tower;
   EXPECT_EQ(tower.layers.size(), 2u);
   EXPECT_EQ(tower.dim, static_cast<int>(kDim));
-  EXPECT_EQ(tower.layers[0].mlp().hidden, static_cast<int>(kWide));
+  EXPECT_EQ(std::get<Mlp>(tower.layers[0].feed_forward).hidden, static_cast<int>(kWide));
   EXPECT_EQ(tower.names.mlp.up, std::vector<std::string>{"ffn_down"});  // older files exchange the names
   EXPECT_EQ(tower.inputs.image->out_dim, static_cast<int>(kTextDim));
   EXPECT_EQ(tower.inputs.image->image_size, 16);
@@ -127,11 +130,24 @@ TEST_F(GgufEncoderTest, QwensImagesHaveTheLimitsOfThePublishedModels) {
   EXPECT_EQ(std::get<media::AnySizeRule>(overridden->rule).pixels_max, 128);
 }
 
+TEST_F(GgufEncoderTest, VideosOfQwen3HaveOtherLimitsThanImages) {
+  GgufBuilder mmproj = encoder("qwen3vl_merger");
+  mmproj.tensor("v.position_embd.weight", {kDim, 16}, kF32, zeros(kDim * 16));
+  const auto made = spec(text_model("qwen3vl", {"<|image_pad|>", "<|video_pad|>"}), mmproj);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->media.video_token, 1);
+  const media::ProcessorConfig images = read_image_processor(model_, {}, mmproj_).value();
+  EXPECT_EQ(std::get<media::AnySizeRule>(images.rule).pixels_max, 4096 * 4096);
+  EXPECT_TRUE(images.video->stamped);
+  EXPECT_EQ(images.video->size.pixels_min, 4096);
+  EXPECT_EQ(images.video->size.pixels_max, 25165824);
+}
+
 TEST_F(GgufEncoderTest, ErrorsNameTheFileAndTheKey) {
   EXPECT_THAT(
       error(llama_, encoder("ldpv2")),
       HasSubstr("mmproj.gguf: clip.projector_type is \"ldpv2\", which is not supported: must be one of "
-                "gemma3, idefics3, internvl, llama4, mlp, pixtral"));
+                "gemma3, gemma4v, idefics3, internvl, llama4, mlp, pixtral"));
   EXPECT_THAT(error(llama_, encoder("gemma3")), HasSubstr("must have the architecture gemma3"));
   EXPECT_THAT(error(llama_, encoder("mlp", {}, "", 24)),
               HasSubstr("makes rows of width 24, but " + model_ + " has the width 16"));

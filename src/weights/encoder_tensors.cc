@@ -8,6 +8,9 @@
 namespace octavo {
 namespace {
 
+// Limits of a matrix's inputs and outputs are numbers, which the conversion stores as vectors.
+bool is_number(const std::string& name) { return name.ends_with("put_min") || name.ends_with("put_max"); }
+
 bool loses_dimensions(const std::string& name) {
   return name.ends_with(".bias") || name == "v.class_embd" || name == "v.position_embd.weight";
 }
@@ -16,7 +19,9 @@ bool loses_dimensions(const std::string& name) {
 
 Result<Buffer> restore_encoder_tensors(std::vector<StoredTensor>& tensors) {
   for (StoredTensor& tensor : tensors)
-    if (loses_dimensions(tensor.name) && std::ranges::count(tensor.shape, 1) < std::ssize(tensor.shape))
+    if (is_number(tensor.name) && tensor.shape == std::vector<std::int64_t>{1})
+      tensor.shape.clear();
+    else if (loses_dimensions(tensor.name) && std::ranges::count(tensor.shape, 1) < std::ssize(tensor.shape))
       std::erase(tensor.shape, 1);
   const auto first = std::ranges::find(tensors, "v.patch_embd.weight", &StoredTensor::name),
              second = std::ranges::find(tensors, "v.patch_embd.weight.1", &StoredTensor::name);

@@ -47,15 +47,17 @@ TEST(EncoderTensors, FramesOfDifferentShapesAreAnError) {
 }
 
 TEST(EncoderTensors, DimensionsOfLengthOneAreRemoved) {
-  std::vector<float> a, b, c, d;
+  std::vector<float> a, b, c, d, e;
   std::vector<StoredTensor> tensors{
       tensor_of("v.class_embd", {1, 1, 4}, a, 0), tensor_of("v.position_embd.weight", {1, 5, 4}, b, 0),
-      tensor_of("mm.2.bias", {4, 1}, c, 0), tensor_of("mm.2.weight", {1, 4}, d, 0)};
+      tensor_of("mm.2.bias", {4, 1}, c, 0), tensor_of("mm.2.weight", {1, 4}, d, 0),
+      tensor_of("v.blk.0.attn_q.input_min", {1}, e, 0)};
   ASSERT_TRUE(restore_encoder_tensors(tensors).has_value());
   EXPECT_THAT(tensors[0].shape, ElementsAre(4));
   EXPECT_THAT(tensors[1].shape, ElementsAre(5, 4));
   EXPECT_THAT(tensors[2].shape, ElementsAre(4));
   EXPECT_THAT(tensors[3].shape, ElementsAre(1, 4));
+  EXPECT_THAT(tensors[4].shape, ElementsAre());
 }
 
 }  // namespace

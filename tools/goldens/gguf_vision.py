@@ -18,6 +18,8 @@ MERGED = "\u0100\u0100"  # two NUL bytes, which no text has: GGUF's byte-level t
 # Architecture of the language model, type of the projector, format of the encoder's matrices.
 CASES = {
     "gemma3": ("gemma3", "gemma3", F16),
+    "gemma4": ("gemma4", "gemma4v", F16),
+    "gemma4-whole": ("gemma4", "gemma4v", F32),
     "idefics3": ("llama", "idefics3", F32),
     "internvl": ("qwen2", "internvl", F16),
     "llama4": ("llama4", "llama4", BF16),
@@ -45,6 +47,9 @@ LAYER = {
     # InternVL
     "layernorm_before": "ln1", "layernorm_after": "ln2", "attention.q_norm": "attn_q_norm", "attention.k_norm": "attn_k_norm",
     "attention.projection_layer": "attn_out", "lambda_1": "ls1", "lambda_2": "ls2",
+    # Gemma 4
+    "pre_feedforward_layernorm": "ln2", "post_feedforward_layernorm": "ffn_post_norm", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
     # Llama 4
     "input_layernorm": "ln1", "post_attention_layernorm": "ln2", "self_attn.o_proj": "attn_out",
 }
@@ -60,6 +65,8 @@ OUTER = {
     "embeddings.cls_token": "v.class_embd", "embeddings.position_embeddings": "v.position_embd",
     "embeddings.patch_embeddings.projection": "v.patch_embd", "layernorm_pre": "v.pre_ln", "layernorm_post": "v.post_ln",
     "class_embedding": "v.class_embd", "positional_embedding_vlm": "v.position_embd", "patch_embedding.linear": "v.patch_embd",
+    "model.embed_vision.embedding_projection": "mm.input_projection", "patch_embedder.input_proj": "v.patch_embd",
+    "patch_embedder.position_embedding_table": "v.position_embd", "std_bias": "v.std_bias", "std_scale": "v.std_scale",
     "vision_adapter.mlp.fc1": "mm.model.mlp.1", "vision_adapter.mlp.fc2": "mm.model.mlp.2",
 }
 # Names that only one type of projector has.
@@ -67,11 +74,13 @@ OWN = {
     "mlp": {"multi_modal_projector.linear_1": "mm.0"},
     "internvl": {"multi_modal_projector.layer_norm": "mm.model.mlp.0", "multi_modal_projector.linear_1": "mm.model.mlp.1",
                  "multi_modal_projector.linear_2": "mm.model.mlp.3"},
+    "gemma4v": {"post_attention_layernorm": "attn_post_norm"},
     "llama4": {"multi_modal_projector.linear_1": "mm.model.fc"},
 }
 PREFIXES = ("model.vision_tower.vision_model.", "model.vision_tower.", "vision_tower.vision_model.", "vision_tower.", "model.vision_model.",
             "vision_model.", "model.visual.", "visual.", "model.")
 LAYERS = ("encoder.layers.", "encoder.layer.", "blocks.", "transformer.layers.", "model.layers.")
+SUFFIXES = (".weight", ".bias", ".input_min", ".input_max", ".output_min", ".output_max")
 TEXT_PREFIXES = ("model.text_model.", "model.language_model.", "language_model.model.", "language_model.", "model.")
 
 
@@ -96,7 +105,7 @@ def interleave(tensor, heads):
 
 
 def is_vision(name):
-    return any(part in name for part in ("vision_tower", "vision_model", "visual.", "multi_modal_projector", "model.connector"))
+    return any(part in name for part in ("vision_tower", "vision_model", "visual.", "multi_modal_projector", "model.connector", "embed_vision"))
 
 
 def without_prefix(name, prefixes):
@@ -147,10 +156,17 @@ def add_text_metadata(writer, arch, text):
     writer.add_context_length(text["max_position_embeddings"])
     writer.add_embedding_length(text["hidden_size"])
     writer.add_block_count(text["num_hidden_layers"])
-    writer.add_feed_forward_length(text.get("intermediate_size_mlp", text["intermediate_size"]))
     writer.add_head_count(text["num_attention_heads"])
-    writer.add_head_count_kv(text["num_key_value_heads"])
+    if arch != "gemma4":
+        writer.add_feed_forward_length(text.get("intermediate_size_mlp", text["intermediate_size"]))
+        writer.add_head_count_kv(text["num_key_value_heads"])
     head_dim = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
+    if "per_layer_config" in text:  # Gemma 4's layers with full attention
+        full_dim = next(iter(text["per_layer_config"].values()))["head_dim"]
+        writer.add_key_length_swa(head_dim)
+        writer.add_value_length_swa(head_dim)
+        writer.add_rope_dimension_count_swa(head_dim)
+        head_dim = full_dim
     writer.add_key_length(head_dim)
     writer.add_value_length(head_dim)
     writer.add_rope_dimension_count(head_dim)
@@ -161,9 +177,10 @@ def add_text_metadata(writer, arch, text):
     if arch == "gemma3":
         writer.add_sliding_window(text["sliding_window"])
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in text["layer_types"]])
+    if arch == "gemma4":
+        add_gemma4(writer, text)
     if arch == "llama4":
         writer.add_interleave_moe_layer_step(text["interleave_moe_layer_step"])
-        writer.add_uint32("llama4.attention.chunk_size", text["attention_chunk_size"])
         writer.add_expert_feed_forward_length(text["intermediate_size"])
         writer.add_expert_count(text["num_local_experts"])
         writer.add_expert_used_count(text["num_experts_per_tok"])
@@ -171,6 +188,23 @@ def add_text_metadata(writer, arch, text):
         writer.add_expert_feed_forward_length(text["moe_intermediate_size"])
         writer.add_expert_count(text["num_local_experts"])
         writer.add_expert_used_count(text["num_experts_per_tok"])
+
+
+def add_gemma4(writer, text):
+    layers, own = text["num_hidden_layers"], next(iter(text["per_layer_config"].values()))
+    slides = [kind == "sliding_attention" for kind in text["layer_types"]]
+    rope = text["rope_parameters"]
+    writer.add_sliding_window(text["sliding_window"])
+    writer.add_sliding_window_pattern(slides)
+    writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    writer.add_shared_kv_layers(text["num_kv_shared_layers"])
+    writer.add_embedding_length_per_layer_input(text["hidden_size_per_layer_input"])
+    writer.add_head_count_kv([text["num_key_value_heads"] if one else own.get("num_key_value_heads", text["num_key_value_heads"]) for one in slides])
+    first = layers - text["num_kv_shared_layers"] if text["use_double_wide_mlp"] else layers
+    writer.add_feed_forward_length([text["intermediate_size"] * (1 + (layer >= first)) for layer in range(layers)])
+    pairs = own["head_dim"] // 2
+    rotated = int(pairs * rope["full_attention"]["partial_rotary_factor"])
+    writer.add_tensor("rope_freqs.weight", np.array([1.0] * rotated + [1e30] * (pairs - rotated), np.float32))
 
 
 def expert_parts(name, tensor, transposed):
@@ -202,7 +236,7 @@ def write_text(folder, path, arch, config, tensors):
         for part, field in (("q_proj", "num_attention_heads"), ("k_proj", "num_key_value_heads")):
             if arch in INTERLEAVED and f".{part}." in name:
                 tensor = interleave(tensor, text[field])
-        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        new = names.get_name(name + ".weight" * name.endswith("layer_scalar"), try_suffixes=(".weight", ".bias"))
         assert new, name
         if arch == "gemma3" and new.endswith("norm.weight"):
             tensor = tensor + 1
@@ -218,7 +252,7 @@ def add_encoder_metadata(writer, kind, config, processor):
     patch = side(vision["patch_size"])
     grid = int(vision.get("num_position_embeddings", 0) ** 0.5)
     writer.add_clip_has_vision_encoder(True)
-    writer.add_clip_projector_type(kind)
+    (writer.add_clip_vision_projector_type if kind == "gemma4v" else writer.add_clip_projector_type)(kind)
     writer.add_vision_projection_dim(text["hidden_size"])
     writer.add_vision_image_size(side(vision.get("image_size", grid * patch or 560)))
     writer.add_vision_patch_size(patch)
@@ -226,7 +260,7 @@ def add_encoder_metadata(writer, kind, config, processor):
     writer.add_vision_feed_forward_length(vision.get("intermediate_size", 0))
     writer.add_vision_block_count(first("num_hidden_layers", "depth") - (kind == "mlp"))
     writer.add_vision_head_count(first("num_attention_heads", "num_heads"))
-    writer.add_vision_attention_layernorm_eps(vision.get("layer_norm_eps", vision.get("norm_eps", 1e-6)))
+    writer.add_vision_attention_layernorm_eps(vision.get("layer_norm_eps") or vision.get("norm_eps") or 1e-6)
     half = [0.5, 0.5, 0.5]  # Llama 4's default
     writer.add_vision_image_mean(processor.get("image_mean", half))
     writer.add_vision_image_std(processor.get("image_std", half))
@@ -235,6 +269,8 @@ def add_encoder_metadata(writer, kind, config, processor):
         (writer.add_vision_use_silu if silu else writer.add_vision_use_gelu)(True)
     if kind == "gemma3":
         writer.add_vision_projector_scale_factor(vision["image_size"] // patch // int(config["mm_tokens_per_image"] ** 0.5))
+    if kind == "gemma4v":
+        writer.add_vision_projector_scale_factor(vision["pooling_kernel_size"])
     if kind == "idefics3":
         writer.add_vision_projector_scale_factor(config["scale_factor"])
         writer.add_vision_preproc_image_size(processor["size"]["longest_edge"])
@@ -264,7 +300,7 @@ def encoder_name(name, kind, config):
         if name.startswith(layers):
             layer, part = name[len(layers):].split(".", 1)
             last = config["vision_config"].get("num_hidden_layers", 0) + (config.get("vision_feature_layer", -1) if kind == "mlp" else 0)
-            return "" if kind == "mlp" and int(layer) > last else f"v.blk.{layer}.{LAYER[part]}"
+            return "" if kind == "mlp" and int(layer) > last else f"v.blk.{layer}.{OWN.get(kind, {}).get(part) or LAYER[part]}"
     if name.startswith("deepstack_merger_list."):
         _, index, part = name.split(".")
         layer = config["vision_config"]["deepstack_visual_indexes"][int(index)]
@@ -283,6 +319,9 @@ def encoder_tensors(name, tensor, kind, vision):
         tensor = interleave(tensor, heads)
     if name == "mm.soft_emb_norm.weight":
         tensor = tensor + 1
+    if kind == "gemma4v" and name == "v.patch_embd.weight":
+        side = vision["patch_size"]
+        tensor = tensor.reshape(-1, side, side, 3).transpose(0, 3, 1, 2)
     if ".attn_qkv." in name and kind in ("qwen2vl_merger", "qwen2.5vl_merger"):
         return [(name.replace("qkv", part), rows) for part, rows in zip("qkv", np.split(tensor, 3))]
     if name == "v.patch_embd.weight" and tensor.ndim == 5:
@@ -296,12 +335,14 @@ def write_encoder(path, kind, config, processor, tensors, matrices):
     for full, tensor in tensors.items():
         if not is_vision(full):
             continue
-        stem, suffix = next(((full[:-len(end)], end) for end in (".weight", ".bias") if full.endswith(end)), (full, ".weight"))
-        stem = without_prefix(stem, PREFIXES) if "connector" not in stem else stem
+        stem, suffix = next(((full[:-len(end)], end) for end in SUFFIXES if full.endswith(end)), (full, ".weight"))
+        stem = stem.removesuffix(".linear") if kind == "gemma4v" else stem
+        stem = stem if any(part in stem for part in ("connector", "embed_vision")) else without_prefix(stem, PREFIXES)
         new = encoder_name(stem, kind, config)
         if not new:
             continue
-        suffix = "" if new == "v.class_embd" else suffix
+        suffix = "" if new in ("v.class_embd", "v.std_bias", "v.std_scale") else suffix
+        tensor = tensor.reshape(1) if tensor.ndim == 0 else tensor
         for name, part in encoder_tensors(new + suffix, tensor, kind, config["vision_config"]):
             plain = name.startswith(("v.position_embd", "v.class_embd")) or (name.startswith(("v.patch_embd", "mm.patch_merger")) and matrices != F16)
             add(writer, name, part, F32 if plain else matrices)

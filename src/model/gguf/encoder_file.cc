@@ -7,8 +7,9 @@
 namespace octavo {
 namespace {
 
+// Tensors of the language model, and of encoders of sound.
 constexpr std::string_view kPatterns[] = {"blk.*",          "token_embd*", "output*", "rope_f*",
-                                          "position_embd*", "a.*",         "mm.a.*"};
+                                          "position_embd*", "per_layer_*", "a.*",     "mm.a.*"};
 
 std::string vision_key(std::string_view key) { return fmt::format("clip.vision.{}", key); }
 
@@ -93,6 +94,13 @@ Result<int> EncoderFile::rows(std::string_view tensor) const {
 Result<int> EncoderFile::columns(std::string_view tensor) const {
   TRY(const StoredTensor* found, matrix(tensor));
   return static_cast<int>(found->shape.back());
+}
+
+Result<int> EncoderFile::positions() const {
+  TRY(const StoredTensor* found, matrix("v.position_embd.weight"));
+  if (found->shape.size() == 3 && found->shape[1] <= 1 << 20) return static_cast<int>(found->shape[1]);
+  return failure(ErrorCode::corrupt, "{}: {} has {} dimensions, but must have 3", what(), found->name,
+                 found->shape.size());
 }
 
 bool EncoderFile::mlp_names_exchanged() const {

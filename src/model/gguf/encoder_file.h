@@ -38,9 +38,11 @@ class EncoderFile {
   Result<bool> flag(std::string_view key) const;
 
   bool has(std::string_view tensor) const { return gguf_->find(tensor) != nullptr; }
-  // Return the first or the last dimension of a matrix.
+  // Return the first or the last dimension of a matrix or a stack of matrices.
   Result<int> rows(std::string_view tensor) const;
   Result<int> columns(std::string_view tensor) const;
+  // Returns the number of learned positions on one axis, from a stack with a table for each axis.
+  Result<int> positions() const;
 
   // Returns whether the names of the matrices of MLPs are exchanged, as in older files.
   bool mlp_names_exchanged() const;

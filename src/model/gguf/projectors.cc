@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <cmath>
+#include <utility>
+
+#include "model/gguf/fields.h"
 
 namespace octavo {
 namespace {
@@ -11,6 +13,12 @@ namespace json = boost::json;
 
 constexpr Config::Range kScale{1, 64};
 constexpr Config::Range kEncoderPixels{1, 1 << 28};
+
+// Copies a field. An insertion may invalidate a reference to another field of the same object.
+void copy_field(json::object& fields, std::string_view from, std::string_view to) {
+  json::value same = fields[GgufFields::text_of(from)];
+  fields[GgufFields::text_of(to)] = std::move(same);
+}
 
 json::object square(const json::value& side) { return {{"height", side}, {"width", side}}; }
 
@@ -36,6 +44,41 @@ void adapt_gemma3(const EncoderFile&, ModelSpec& tower) {
   tower.names.projector.norm = "mm.soft_emb_norm";
 }
 
+// The larger models have a scale after the encoder. In their language models, tokens of an image see each
+// other. The smaller models have limits of matrices.
+Result<> describe_gemma4_encoder(const EncoderFile& file, EncoderFields& fields) {
+  json::object& vision = fields.vision;
+  TRY(const int rows, file.rows("v.blk.0.attn_q.weight"));
+  TRY(const int positions, file.positions());
+  TRY(const int scale, scale_factor(file, 3));
+  const bool standard = file.has("v.std_scale");
+  vision["head_dim"] = rows / vision["num_attention_heads"].as_int64();
+  copy_field(vision, "num_attention_heads", "num_key_value_heads");
+  copy_field(vision, "layer_norm_eps", "rms_norm_eps");
+  vision["pooling_kernel_size"] = scale;
+  vision["position_embedding_size"] = positions;
+  vision["use_clipped_linears"] = file.has("v.blk.0.attn_q.input_max");
+  vision["standardize"] = standard;
+  if (standard) fields.model["use_bidirectional_attention"] = "vision";
+  fields.processor["image_processor_type"] = "Gemma4ImageProcessor";
+  fields.processor["patch_size"] = vision["patch_size"];
+  fields.processor["pooling_kernel_size"] = scale;
+  return {};
+}
+
+void adapt_gemma4(const EncoderFile& file, ModelSpec& tower) {
+  tower.inputs.image->storage = PatchStorage::convolution;
+  Names& names = tower.names;
+  names.bounded = file.has("v.blk.0.attn_q.input_max");
+  names.embedding.positions = "v.position_embd.weight";
+  names.attention.post_norm = "attn_post_norm";
+  names.mlp.post_norm = "ffn_post_norm";
+  names.projector.matrices = {"mm.input_projection"};
+  if (tower.final_norm.kind == NormKind::none) return;
+  names.encoder.standard_scale = "v.std_scale";
+  names.encoder.standard_bias = "v.std_bias";
+}
+
 // Limits of an image's pixels in the published models, if the file has none.
 struct PixelLimits {
   int least, most;
@@ -44,8 +87,8 @@ struct PixelLimits {
 // Sets what all encoders of Qwen's vision models have.
 Result<> describe_qwen_encoder(const EncoderFile& file, PixelLimits limits, EncoderFields& fields) {
   json::object& vision = fields.vision;
-  vision["depth"] = vision["num_hidden_layers"];
-  vision["num_heads"] = vision["num_attention_heads"];
+  copy_field(vision, "num_hidden_layers", "depth");
+  copy_field(vision, "num_attention_heads", "num_heads");
   vision["temporal_patch_size"] = 2;
   TRY(const int merge, file.integer("spatial_merge_size", {1, 16}, 2));
   vision["spatial_merge_size"] = merge;
@@ -222,7 +265,8 @@ Result<> describe_llama4_encoder(const EncoderFile& file, EncoderFields& fields)
   vision["hidden_act"] = "gelu";
   vision["pixel_shuffle_ratio"] = 1.0 / scale;
   vision["projector_input_dim"] = inner;
-  vision["projector_output_dim"] = vision["vision_output_dim"] = outer;
+  vision["projector_output_dim"] = outer;
+  vision["vision_output_dim"] = outer;
   fields.processor["image_processor_type"] = "Llama4ImageProcessor";
   fields.processor["size"] = square(vision["image_size"]);
   return {};
@@ -245,6 +289,12 @@ constexpr std::array kProjectors = {
                   .transposed = true,
                   .describe = describe_gemma3_encoder,
                   .adapt = adapt_gemma3},
+    GgufProjector{.type = "gemma4v",
+                  .texts = {{{"gemma4", "Gemma4ForConditionalGeneration"}}},
+                  .tokens = {"<|image|>"},
+                  .last_matrix = "mm.input_projection.weight",
+                  .describe = describe_gemma4_encoder,
+                  .adapt = adapt_gemma4},
     GgufProjector{.type = "idefics3",
                   .texts = {{{"llama", "Idefics3ForConditionalGeneration"}}},
                   .tokens = {"<image>"},
