@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/config_file.h"
+#include "hub/selection.h"
 #include "yaml/yaml.h"
 
 namespace octavo {
@@ -67,7 +68,9 @@ Result<std::vector<ListedModel>> read_folder(const std::string& path) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(path, failed)) {
     const fs::path file = entry.path();
-    if (fs::exists(file / "config.json") || (file.extension() == ".gguf" && !is_later_part(file.stem())))
+    const bool gguf = file.extension() == ".gguf" && !is_later_part(file.stem()) &&
+                      !hub::is_mmproj(file.filename().string());
+    if (fs::exists(file / "config.json") || gguf)
       found.insert(file);
   }
   if (failed) return invalid(kField, "cannot read the folder {}: {}", path, failed.message());

@@ -100,6 +100,7 @@ std::int64_t estimated_weight_bytes(const ModelOptions& model) {
   } else {
     add(model.dir);
   }
+  if (const std::string mmproj = model.mmproj_file(); !mmproj.empty()) add(mmproj);
   // The files usually have bf16 numbers, so a quantised model is smaller: 9/16 or 5/16 of their size.
   return model.quantization == "int8"   ? bytes * 9 / 16
          : model.quantization == "int4" ? bytes * 5 / 16

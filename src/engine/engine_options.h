@@ -63,9 +63,13 @@ struct MetricsOptions {
   bool work = false;
 };
 
+inline constexpr const char* kNoMmproj = "none";  // a value of ModelOptions::mmproj
+
 struct ModelOptions {
   std::string dir;
   std::string weights_dir;  // folder of the weights; empty: the same as dir
+  // File with the image encoder of a GGUF model. kNoMmproj: no file. Empty: the program may look for one.
+  std::string mmproj;
   // auto, hf, safetensors or pt: reads the files of the folder. dummy: generates weights (weights/dummy.h).
   std::string load_format = "auto";
   std::string dtype = "auto";  // data type of the weights; auto: the data type of the checkpoint
@@ -83,6 +87,9 @@ struct ModelOptions {
   std::string weight_cache_dir;  // CPUs: folder for converted weights; empty: none
   bool late = false;             // the engine may start before all matrices are converted (LoadOptions::late)
   std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; empty: from the model's files
+
+  // Returns the path of the mmproj file, or "".
+  std::string mmproj_file() const { return mmproj == kNoMmproj ? "" : mmproj; }
 };
 
 struct DeviceOptions {

@@ -48,6 +48,7 @@ Result<Reading> reading_of(const EngineOptions& options) {
   TRY(reading.runner, runner_of(options.model.runner));
   TRY(reading.convert, convert_of(options.model.convert));
   TRY_VOID(set_pooling_type(options.model.pooling_type, reading));
+  reading.mmproj = options.model.mmproj_file();
   if (options.model.hf_overrides.empty()) return reading;
   TRY(boost::json::value overrides, parse_json(options.model.hf_overrides, "hf_overrides"));
   if (!overrides.is_object()) return invalid("hf_overrides", "must be a JSON object");

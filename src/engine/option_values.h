@@ -11,7 +11,7 @@
 namespace octavo {
 
 Result<ModelDType> model_dtype(const std::string& text);
-// Converts runner, convert, pooling_type and hf_overrides.
+// Converts runner, convert, pooling_type, mmproj and hf_overrides.
 Result<Reading> reading_of(const EngineOptions& options);
 // Returns the data type of the cache; nullopt for "auto": the data type of the activations.
 Result<std::optional<DType>> kv_cache_dtype(const std::string& text);

@@ -105,10 +105,21 @@ Part part_of(std::string_view name) {
   return part;
 }
 
+bool is_mmproj(std::string_view name) {
+  return name.ends_with(kGguf) && upper(name).find("MMPROJ") != std::string::npos;
+}
+
+std::string best_mmproj(std::span<const std::string> names) {
+  for (const std::string_view format : {"F16", "BF16", "Q8_0"})
+    for (const std::string& name : names)
+      if (has_variant(part_of(name).stem, format)) return name;
+  return std::ranges::min(names);
+}
+
 Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant) {
   std::map<std::string, std::vector<std::string>> models;  // parts of each model, by name without extension
   for (const std::string& name : names)
-    if (name.ends_with(kGguf) && upper(name).find("MMPROJ") == std::string::npos)
+    if (name.ends_with(kGguf) && !is_mmproj(name))
       models[part_of(name).stem].push_back(name);
   std::vector<std::string> stems, fitting;
   for (const auto& [stem, parts] : models) {
@@ -131,13 +142,25 @@ Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, 
                        fmt::join(fitting.empty() ? stems : fitting, ", "));
 }
 
+namespace {
+
+Result<std::vector<std::string>> gguf_files(std::span<const std::string> names, std::string_view variant) {
+  TRY(std::vector<std::string> files, gguf_parts(names, variant));
+  std::vector<std::string> encoders;
+  std::ranges::copy_if(names, std::back_inserter(encoders), is_mmproj);
+  if (!encoders.empty()) files.insert(files.begin(), best_mmproj(encoders));
+  return files;
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant) {
   std::vector<std::string> weights;
   const WeightFiles& files_of = weight_files(names);
   const bool sharded = exists(names, files_of.index);
   for (const std::string& name : names)
     if (sharded ? is_shard_of(files_of, name) : name == files_of.single) weights.push_back(name);
-  if (!variant.empty() || weights.empty()) return gguf_parts(names, variant);
+  if (!variant.empty() || weights.empty()) return gguf_files(names, variant);
   std::vector<std::string> files;
   for (const std::string& name : names)
     if (is_description(name, names)) files.push_back(name);

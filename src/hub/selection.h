@@ -17,9 +17,14 @@ struct WeightFiles {
 // Prefers Hugging Face's safetensors, then Mistral's, then PyTorch's.
 const WeightFiles& weight_files(std::span<const std::string> names);
 
+// Returns true for the name of a file with the encoder of a GGUF model.
+bool is_mmproj(std::string_view name);
+// Returns the mmproj file to use, in F16 if it exists. `names` must not be empty.
+std::string best_mmproj(std::span<const std::string> names);
+
 // Returns the configuration, the tokenizer, the chat templates and weight_files(), in the order to download
-// them, weights last. If `variant` is set, or the repository only has GGUF files, returns the parts of a
-// GGUF file. Returns not_found on "model" if there are no weights or the choice is ambiguous.
+// them, weights last. If `variant` is set, or the repository only has GGUF files, returns an mmproj file, if
+// there is one, and the parts of a GGUF file. Returns not_found on "model" if there are no weights or the choice is ambiguous.
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant);
 
 // Returns the parts of the GGUF file that `variant` selects, in order. The errors are those of

@@ -111,12 +111,21 @@ TEST(Selection, TheGgufFileOfAVariant) {
                        "mmproj-q8_0.gguf",
                        "BF16/qwen3-BF16-00002-of-00002.gguf",
                        "BF16/qwen3-BF16-00001-of-00002.gguf"};
-  EXPECT_THAT(files_needed(names, "Q4_K_M").value(), ElementsAre("qwen3-q4_k_m.gguf"));
-  EXPECT_THAT(files_needed(names, "q8_0").value(), ElementsAre("qwen3-q8_0.gguf"));
-  EXPECT_THAT(files_needed(names, "BF16").value(),
-              ElementsAre("BF16/qwen3-BF16-00001-of-00002.gguf", "BF16/qwen3-BF16-00002-of-00002.gguf"));
+  const char* encoder = "mmproj-q8_0.gguf";
+  EXPECT_THAT(files_needed(names, "Q4_K_M").value(), ElementsAre(encoder, "qwen3-q4_k_m.gguf"));
+  EXPECT_THAT(files_needed(names, "q8_0").value(), ElementsAre(encoder, "qwen3-q8_0.gguf"));
+  EXPECT_THAT(
+      files_needed(names, "BF16").value(),
+      ElementsAre(encoder, "BF16/qwen3-BF16-00001-of-00002.gguf", "BF16/qwen3-BF16-00002-of-00002.gguf"));
   EXPECT_THAT(files_needed(names, "Q4_XS").error().message, HasSubstr("no GGUF file has the name Q4_XS"));
   EXPECT_THAT(files_needed(names, "").error().message, HasSubstr("qwen3-q4_k_m, qwen3-q8_0"));
+}
+
+TEST(Selection, TheEncoderOfAGgufModelIsInF16) {
+  EXPECT_EQ(best_mmproj(Names{"mmproj-BF16.gguf", "mmproj-F16.gguf", "mmproj-F32.gguf"}), "mmproj-F16.gguf");
+  EXPECT_EQ(best_mmproj(Names{"mmproj-F32.gguf", "see-mmproj-bf16.gguf"}), "see-mmproj-bf16.gguf");
+  EXPECT_EQ(best_mmproj(Names{"mmproj-b.gguf", "mmproj-a.gguf"}), "mmproj-a.gguf");
+  EXPECT_FALSE(is_mmproj("mmproj-F16.safetensors"));
 }
 
 TEST(Selection, AnOnlyGgufFileNeedsNoName) {

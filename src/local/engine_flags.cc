@@ -64,6 +64,8 @@ Result<> read_media_limits(const boost::json::object& limits, MediaLimits& media
   return read_media_limit(limits, "audio", media.sounds);
 }
 
+void drop_mmproj(EngineOptions& o) { o.model.mmproj = kNoMmproj; }
+
 void drop_media(EngineOptions& o) { o.media = {.images = 0, .videos = 0, .sounds = 0}; }
 
 Result<> read_media_adapters(const boost::json::object& folders, LoraOptions& lora) {
@@ -88,6 +90,11 @@ constexpr EngineFlag kModelArgument[] = {
 };
 
 constexpr EngineFlag kModel[] = {
+    {"--mmproj", flag::to<&E::model, &ModelOptions::mmproj>,
+     "File with the image encoder of a GGUF model (llama.cpp's mmproj file). By default, the file in the "
+     "model's folder whose name has \"mmproj\" and ends with .gguf, if it fits the model"},
+    {"--no-mmproj", flag::calls<&drop_mmproj>,
+     "Serve a GGUF model without its image encoder; prompts can contain only text"},
     {"--quantization", flag::to<&E::model, &ModelOptions::quantization>,
      "Quantise weights while loading them: int8 (one scale per row) or int4 (one scale per group of up to "
      "128 columns). The name of the checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},

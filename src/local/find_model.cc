@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "hub/pull.h"
 #include "local/engine_flags.h"
+#include "local/find_mmproj.h"
 #include "local/progress.h"
 #include "model/adapter_config.h"
 
@@ -98,8 +99,11 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags) 
 }
 
 Result<> find_models(EngineOptions& options, const HubFlags& flags) {
-  TRY(options.model.dir, find_model(options.model.dir, flags));
+  const std::string given = options.model.dir;
+  TRY(options.model.dir, find_model(given, flags));
   TRY_VOID(take_own_adapter(options));
+  if (options.media.images > 0 || options.media.videos > 0)
+    TRY_VOID(find_mmproj(options.model, options.model.dir != given));
   if (!options.speculation) return {};
   auto& method = options.speculation->method;
   std::string* model = nullptr;

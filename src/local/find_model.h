@@ -31,8 +31,8 @@ std::filesystem::path cache_dir(const HubFlags& flags);
 // cache or downloaded, with a progress bar on a terminal. Returns an error on "model", or an error of
 // hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// Replaces the names of the model and the draft model by paths. The flags for a revision only apply to the
-// model.
+// Replaces the names of the model and the draft model by paths, and finds the model's mmproj file. The flags
+// for a revision only apply to the model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
 // Does the same as find_model(), for the folder of a LoRA adapter. If `given` is a missing path that cannot
 // be a name on the hub, returns it unchanged. Any thread may call it.

@@ -68,6 +68,10 @@ Result<RecordedEngine> recorded_engine(const EngineOptions& options, const Engin
     identity.weights = fmt::format("dummy {}", options.seed);
   } else {
     TRY(identity.weights, model_fingerprint(options.model.dir, options.model.weights_dir));
+    if (const std::string mmproj = options.model.mmproj_file(); !mmproj.empty()) {
+      TRY(const std::string encoder, model_fingerprint(mmproj));
+      identity.weights += " " + encoder;
+    }
   }
   return RecordedEngine{.identity = std::move(identity), .seed = options.seed, .adapter_of = adapter_hash};
 }

@@ -350,7 +350,8 @@ Result<> open_adapter_folder(const RuntimeOptions& options, const Service& servi
 
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
-  TRY(serve.media.images, read_image_processor(options.engine.model.dir, options.mm_processor_kwargs));
+  TRY(serve.media.images, read_image_processor(options.engine.model.dir, options.mm_processor_kwargs,
+                                               options.engine.model.mmproj_file()));
   apply(options.media_io, *serve.media.images);
   serve.rules.images_max = options.engine.media.images;
   if (!serve.media.images->video || runtime.engine->info().image.frames == 0) return {};
@@ -427,6 +428,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model.dir;
   TRY_VOID(check_model_path(dir));
+  if (const std::string file = options.engine.model.mmproj_file(); !file.empty())
+    log_info("images are encoded with {}", file);
   if (options.events.model_found) options.events.model_found();
   TRY_VOID(name_classifier_tokens(options.engine, options.tokenizer.empty() ? dir : options.tokenizer));
   auto runtime = std::make_unique<Runtime>();

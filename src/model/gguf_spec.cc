@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <ranges>
 
 #include "model/families/families.h"
 #include "model/gguf/architectures.h"
 #include "model/gguf/config.h"
+#include "model/gguf/encoder.h"
 #include "model/gguf/head.h"
 #include "model/gguf/names.h"
 
@@ -46,7 +48,7 @@ void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
 }
 
 void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
-  if (spec.media.tower) return adapt_halves(spec, gguf);
+  if (spec.has_cross()) return adapt_halves(spec, gguf);
   if (spec.architecture == "T5EncoderModel") {
     spec.names = gguf_half_names("enc.", gguf);
     spec.names.ignorable = {"output.weight"};
@@ -136,8 +138,13 @@ Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view 
 
 }  // namespace
 
-Result<ModelSpec> gguf_spec(const Gguf& gguf) {
+Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
   TRY(const auto name, gguf.metadata.text("general.architecture"));
+  if (name == kEncoderArchitecture)
+    return invalid("model",
+                   "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
+                   "model, and this file with --mmproj",
+                   gguf.metadata.what());
   const auto architectures = gguf_architectures();
   const auto architecture = std::ranges::find(architectures, name.value_or(""), &GgufArchitecture::name);
   if (architecture == architectures.end())
@@ -145,17 +152,30 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf) {
                          "{}: general.architecture is \"{}\", which is not supported: must be one of {}",
                          gguf.metadata.what(), name.value_or(""),
                          fmt::join(architectures | std::views::transform(&GgufArchitecture::name), ", "));
-  TRY(const Config config, gguf_config(gguf, *architecture));
+  TRY(Config config, gguf_config(gguf, *architecture));
+  std::optional<GgufEncoder> encoder;
+  if (mmproj != nullptr) {
+    TRY(encoder, GgufEncoder::of(gguf, *mmproj));
+    config = encoder->config(config);
+  }
   TRY(ModelSpec spec, describe(config));
   TRY_VOID(check_router(spec, gguf, architecture->name));
   TRY_VOID(set_gguf_head(spec, gguf, architecture->name));
   TRY_VOID(set_slopes(spec, gguf));
   adapt(spec, gguf, architecture->traits.interleaved);
+  if (encoder) encoder->adapt(spec);
   TRY(const auto predictors,
       gguf.metadata.count(fmt::format("{}.nextn_predict_layers", architecture->name), kGgufLayersMax));
   for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // prediction layers have the last indices
     spec.names.ignorable.push_back(fmt::format("blk.{}.*", std::ssize(spec.layers) + i));
   return spec;
+}
+
+Result<GgufImages> gguf_images(const std::string& path, const std::string& mmproj) {
+  TRY(const Gguf model, Gguf::open(path));
+  TRY(const Gguf file, Gguf::open(mmproj));
+  TRY(const GgufEncoder encoder, GgufEncoder::of(model, file));
+  return GgufImages{Config::of(encoder.processor(), mmproj, {}), std::string(encoder.token())};
 }
 
 }  // namespace octavo

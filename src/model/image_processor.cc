@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/any_size_processor.h"
+#include "model/gguf_spec.h"
 #include "model/internvl_chat_processor.h"
 #include "model/padded_size_processor.h"
 #include "model/params_file.h"
@@ -413,17 +414,9 @@ Result<> set_video_sampling(const Config& config, const boost::json::object& ove
   return {};
 }
 
-}  // namespace
-
-Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
-                                                    const boost::json::object& overrides) {
-  std::string type;
-  if (const auto model = Config::load(directory)) {
-    TRY(type, type_of(*model));
-    if (in_mistral_format(directory)) return read_own_images(*model, overrides);
-    if (has_chat_images(type)) return read_internvl_chat(directory, *model, type, overrides);
-  }
-  TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
+// `type` is the model_type of config.json.
+Result<media::ProcessorConfig> read_kind(const std::string& directory, const Config& config,
+                                         std::string_view type, const boost::json::object& overrides) {
   TRY(const Kind* const kind, kind_of(config, type));
   TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
@@ -448,6 +441,31 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
     TRY_VOID(set_video_sampling(config, overrides, *out.video));
   }
   return out;
+}
+
+Result<media::ProcessorConfig> read_gguf_images(const std::string& path, const std::string& mmproj,
+                                                const boost::json::object& overrides) {
+  TRY(const GgufImages images, gguf_images(path, mmproj));
+  const Config config = images.config.with_fields_of(Config::of(overrides, mmproj, {}));
+  TRY(media::ProcessorConfig out, read_kind(path, config, "", overrides));
+  out.token = images.token;
+  return out;
+}
+
+}  // namespace
+
+Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
+                                                    const boost::json::object& overrides,
+                                                    const std::string& mmproj) {
+  if (!mmproj.empty()) return read_gguf_images(directory, mmproj, overrides);
+  std::string type;
+  if (const auto model = Config::load(directory)) {
+    TRY(type, type_of(*model));
+    if (in_mistral_format(directory)) return read_own_images(*model, overrides);
+    if (has_chat_images(type)) return read_internvl_chat(directory, *model, type, overrides);
+  }
+  TRY(const Config config, read_processor_file(directory, "image_processor", overrides));
+  return read_kind(directory, config, type, overrides);
 }
 
 }  // namespace octavo

@@ -113,9 +113,9 @@ std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
 }
 
-// Reads how pixels are scaled, from the files beside config.json.
-Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
-  TRY(const media::ProcessorConfig config, read_image_processor(path));
+// Reads how pixels are scaled, from the files beside config.json or from the mmproj file.
+Result<> read_pixel_format(const std::string& path, const std::string& mmproj, ModelSpec& spec) {
+  TRY(const media::ProcessorConfig config, read_image_processor(path, {}, mmproj));
   ModelSpec tower = *spec.media.tower;
   TRY_VOID(check_image_sizes(config, *tower.inputs.image, spec.media.video_token >= 0));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
@@ -143,7 +143,7 @@ Result<> read_images(const std::string& path, ModelSpec& spec) {
   if (!spec.media.token_text.empty()) {
     TRY(spec.media.token, id_of_added_token(path, spec.media.token_text));
   }
-  const Result<> read = read_pixel_format(path, spec);
+  const Result<> read = read_pixel_format(path, "", spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
   log_warning("{}: prompts can contain only text", read.error().message);
   spec.media.tower.reset();
@@ -286,6 +286,7 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
   TRY(model.max_model_len, checked_length(model.spec, options.max_model_len));
   TRY(Checkpoint checkpoint, options.dummy ? dummy_weights(path, options, model.spec)
                                            : open_checkpoint(path, options.reading.overrides, options.weights));
+  if (!options.reading.mmproj.empty()) TRY_VOID(checkpoint.add_encoder(options.reading.mmproj));
   if (!options.dummy)
     TRY_VOID(add_head_files(options.weights.empty() ? path : options.weights, model.spec, checkpoint));
   auto network = checked_network(model.spec, checkpoint);
@@ -326,6 +327,16 @@ Result<> check_weights(const std::string& path, const LoadOptions& options) {
   return {};
 }
 
+namespace {
+
+Result<ModelSpec> gguf_spec_with(const std::string& mmproj, const Gguf& gguf) {
+  if (mmproj.empty()) return gguf_spec(gguf);
+  TRY(const Gguf encoder, Gguf::open(mmproj));
+  return gguf_spec(gguf, &encoder);
+}
+
+}  // namespace
+
 Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   const Runner runner = reading.runner;
   ModelSpec spec;
@@ -335,8 +346,12 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     if (reading.convert == Convert::classify)
       return invalid("convert", "the model of a GGUF file cannot be converted into a classifier");
     TRY(const Gguf gguf, Gguf::open(path));
-    TRY(spec, gguf_spec(gguf));
+    TRY(spec, gguf_spec_with(reading.mmproj, gguf));
+    if (!reading.mmproj.empty()) TRY_VOID(read_pixel_format(path, reading.mmproj, spec));
   } else {
+    if (!reading.mmproj.empty())
+      return invalid("mmproj", "{} is a folder, but --mmproj is only for GGUF files: a folder has its encoder",
+                     path);
     TRY(const Config config, Config::load(path, reading.overrides));
     TRY(spec, describe(config));
     TRY_VOID(convert(reading.convert, config, spec));

@@ -44,6 +44,7 @@ struct Reading {
   std::optional<Pool> pool = {};       // type of pooling, only for pooling models
   bool each_token = false;             // true: one vector per token; only for pooling models
   boost::json::object overrides = {};  // replace fields of config.json
+  std::string mmproj = {};  // file with the image encoder of a GGUF model; empty: the model reads only text
 };
 
 // Pipeline stage to load: its index, in [0, stages), and the number of stages.

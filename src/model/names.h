@@ -73,7 +73,7 @@ struct ProjectorNames {
   std::string hidden_norm = {};
   std::vector<std::string> patch_matrices = {};  // of Projector::patch_hidden
   std::string merger = {};  // matrix of Projector::merged
-  // names for each of ImageInput::deep_layers; '{}' is the index in this list
+  // names for each of ImageInput::deep_layers; '{}' is the index in this list or, in GGUF files, the layer
   std::vector<std::string> deep = {};
   std::string deep_norms = {};  // names of the norms of ImageInput::deep_layers
 };

@@ -151,9 +151,9 @@ namespace {
 constexpr std::string_view kBounded = ".linear";
 
 // Returns a limit of the matrix x.linear: the tensor named x + `name`.
-VectorParameter bound(const std::string& tensor, const char* name, std::int64_t size) {
+VectorParameter bound(const std::string& matrix, const char* name, std::int64_t size) {
   VectorParameter p;
-  p.parts = {{tensor.substr(0, tensor.size() - kBounded.size()) + name, {}}};
+  p.parts = {{matrix + name, {}}};
   p.repeated = true;
   p.size = size;
   return p;
@@ -193,10 +193,14 @@ LinearParameter Namer::linear(const std::vector<std::string>& tensors, const std
     biases.push_back(tensors[i] + ".bias");
   }
   if (bias) p.bias = vector(biases, rows);
-  if (!names.bounded || tensors.size() > 1 || !tensors[0].ends_with(kBounded)) return p;
-  const std::string tensor = full(tensors[0]);
-  p.input = {bound(tensor, ".input_min", cols), bound(tensor, ".input_max", cols)};
-  p.output = {bound(tensor, ".output_min", rows[0]), bound(tensor, ".output_max", rows[0])};
+  if (!names.bounded || tensors.size() > 1) return p;
+  std::string matrix = full(tensors[0]);
+  // In GGUF files, the names of the layers' matrices lack ".linear".
+  const bool of_layer = names.gguf && matrix.starts_with(names.layers);
+  if (!of_layer && !matrix.ends_with(kBounded)) return p;
+  if (!of_layer) matrix.resize(matrix.size() - kBounded.size());
+  p.input = {bound(matrix, ".input_min", cols), bound(matrix, ".input_max", cols)};
+  p.output = {bound(matrix, ".output_min", rows[0]), bound(matrix, ".output_max", rows[0])};
   return p;
 }
 

@@ -20,6 +20,9 @@ std::string processor_type(const Config& images) {
 
 Result<Found> find(const std::string& directory, const Config& images) {
   TRY(std::optional<Config> own, read_video_file(directory));
+  if (!own) {
+    TRY(own, images.object("video_processor"));
+  }
   if (!own) return Found{images, processor_type(images)};
   TRY(std::string type, own->text("video_processor_type", processor_type(*own)));
   return Found{*std::move(own), std::move(type)};

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/log.h"
+#include "weights/encoder_tensors.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
 #include "weights/torch_file.h"
@@ -105,13 +106,16 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
   }
   if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
+  Checkpoint checkpoint;
+  checkpoint.add(std::move(gguf));
+  return checkpoint;
+}
+
+void Checkpoint::add(Gguf gguf) {
   // All needed metadata has been read, so its pages can leave the process's memory.
   for (const MappedFile& file : gguf.files) file.release(file.bytes());
-  Checkpoint checkpoint;
-  for (MappedFile& file : gguf.files)
-    checkpoint.files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
-  checkpoint.tensors_ = std::move(gguf.tensors);
-  return checkpoint;
+  for (MappedFile& file : gguf.files) files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
+  add(std::move(gguf.tensors), "");
 }
 
 Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, const PackedFormat& packed) {
@@ -134,6 +138,14 @@ Result<> Checkpoint::add_torch_file(const std::string& path, const std::string& 
   TRY(std::vector<StoredTensor> tensors, parse_torch_file(file.bytes(), file.path()));
   files_.push_back(std::make_shared<const MappedFile>(std::move(file)));
   add(std::move(tensors), before);
+  return {};
+}
+
+Result<> Checkpoint::add_encoder(const std::string& path) {
+  CHECK(memory_.data() == nullptr, "the checkpoint already has tensors in memory");
+  TRY(Gguf gguf, Gguf::open(path));
+  TRY(memory_, restore_encoder_tensors(gguf.tensors));
+  add(std::move(gguf));
   return {};
 }
 

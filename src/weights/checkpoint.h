@@ -16,6 +16,8 @@
 
 namespace octavo {
 
+struct Gguf;
+
 // Checks a model's path before anything is read. Returns not_found if the path does not exist, and corrupt
 // if files are git-lfs pointers (a clone without git-lfs has small text files instead of the weights).
 Result<> check_model_path(const std::string& path);
@@ -36,6 +38,8 @@ class Checkpoint {
   Result<> add_folder(const std::string& directory, const std::string& folder);
   // Also maps a file that torch.save wrote, and adds the prefix `before` to the names of its tensors.
   Result<> add_torch_file(const std::string& path, const std::string& before);
+  // Also maps a GGUF file with an encoder, and restores the shapes of its tensors (encoder_tensors.h).
+  Result<> add_encoder(const std::string& path);
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
   // Returns null if there is no such tensor.
@@ -60,6 +64,7 @@ class Checkpoint {
   Checkpoint() = default;
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);
   void add(std::vector<StoredTensor> tensors, const std::string& before);
+  void add(Gguf gguf);
   // Calls `advice` on the file that has the bytes of the tensor. For a packed matrix, does this for codes,
   // scales, zeros and group_index.
   void advise(const StoredTensor& tensor, void (MappedFile::*advice)(std::span<const std::byte>) const) const;

@@ -328,13 +328,14 @@ def test_etags_are_no_paths(home, hub):
 
 
 def test_gguf_by_its_variant(home, hub):
-    files = {"m-Q4_K_M-00001-of-00002.gguf": b"one", "m-Q4_K_M-00002-of-00002.gguf": b"two", "m-Q8_0.gguf": b"8"}
+    files = {"m-Q4_K_M-00001-of-00002.gguf": b"one", "m-Q4_K_M-00002-of-00002.gguf": b"two", "mmproj-F16.gguf": b"eye", "m-Q8_0.gguf": b"8",
+             "mmproj-F32.gguf": b"eyes"}
     hub.repositories["octavo/gguf"] = hub_stand_in.Repository(files)
     pulled = pull("octavo/gguf:q4_k_m")
     assert pulled.returncode == 0, pulled.stderr
     first = pathlib.Path(pulled.stdout.strip())
     assert first.name == "m-Q4_K_M-00001-of-00002.gguf" and first.read_bytes() == b"one"
-    assert sorted(path.name for path in first.parent.iterdir()) == sorted(files)[:2]
+    assert sorted(path.name for path in first.parent.iterdir()) == list(files)[:3]
     assert "m-Q4_K_M, m-Q8_0" in pull("octavo/gguf").stderr
 
 

@@ -55,7 +55,11 @@ bool is_closed(int socket) {
 }  // namespace
 
 Result<std::string> hosts_identity(const EngineOptions& o) {
-  TRY(const std::string files, sampled_fingerprint(o.model.dir, o.model.weights_dir));
+  TRY(std::string files, sampled_fingerprint(o.model.dir, o.model.weights_dir));
+  if (const std::string mmproj = o.model.mmproj_file(); !mmproj.empty()) {
+    TRY(const std::string encoder, sampled_fingerprint(mmproj));
+    files += "|" + encoder;
+  }
   const ExpertBalancing& b = o.parallel.expert_balancing;
   return fmt::format(
       "{}|{}|{}|{}|{}|{}|{}", files, o.model.hf_overrides,

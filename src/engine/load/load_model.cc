@@ -58,6 +58,10 @@ Result<Hash128> content_of(const EngineOptions& options, const Model& model,
   TRY(const std::string files, read(options.model.dir, options.model.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
                                  options.model.quantization, options.model.hf_overrides);
+  if (const std::string mmproj = options.model.mmproj_file(); !mmproj.empty()) {
+    TRY(const std::string encoder, read(mmproj, ""));
+    text += fmt::format("|{}", encoder);
+  }
   for (const RopeSpec& rope : model.spec.ropes)
     text += fmt::format("|{}", fmt::join(rope_frequencies(rope, model.max_model_len), ","));
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);

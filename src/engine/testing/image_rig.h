@@ -151,12 +151,14 @@ struct ImageTestOptions {
   bool prefix_caching = true;
   int blocks = 256;
   KvTransferOptions kv_transfer = {};
+  std::string mmproj = {};
 };
 
 inline Result<std::unique_ptr<Engine>> image_engine_of(const std::string& directory,
                                                        const ImageTestOptions& test = {}) {
   EngineOptions options;
   options.model.dir = directory;
+  options.model.mmproj = test.mmproj;
   options.device.type = test.device;
   options.model.dtype = test.dtype;
   options.device.threads = 2;
