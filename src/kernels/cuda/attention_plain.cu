@@ -1,6 +1,6 @@
 // Attention in f32 without tensor cores, one row at a time. It is used for f32 activations, for caches whose
 // 16-bit format differs from that of the activations, for latent attention that attention_latent.cu does not
-// support, and for keys wider than kMaxTiledKey. Thread j computes the score of token j of the piece, then
+// support, for keys wider than kMaxTiledKey, and for selected blocks of tokens. Thread j computes the score of token j of the piece, then
 // the dimensions j, j + 128 .. of the weighted values.
 #include "kernels/cuda/attention_rows.h"
 
@@ -80,12 +80,14 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
       const int at = piece * kPieceTokens + thread();
       float score = kMinusInfinity;
       if (at >= rows.begin(row) && at < rows.end(row)) {
-        const int token = rows.token(row, at);
+        const int token = rows.token(row, head, at);
         const std::byte* key = cached(p, rows, 0, head, token);
         float product = 0;
         for (int d = 0; d < dim; ++d) product = fmaf(query[d], number(key, p.cache.format, d), product);
         product *= cached_scale(p, rows, 0, head, token);
-        score = score_of(p, product, slope_of(p, head, row), at - rows.end(row) + 1);
+        score = p.distance_bias != nullptr
+                    ? product * p.scale + DistanceBias(p, rows, head, row).of(token)
+                    : score_of(p, product, slope_of(p, head, row), at - rows.end(row) + 1);
         tokens[thread()] = token;
         value_scales[thread()] = cached_scale(p, rows, 1, head, token);
       }

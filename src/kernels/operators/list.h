@@ -27,22 +27,22 @@
   X(head_matmul, HeadMatmulArgs, all)            \
   X(latent_store, LatentStoreArgs, all)          \
   X(choose_tokens, ChooseTokensArgs, all)        \
-  X(choose_blocks, ChooseBlocksArgs, host)       \
+  X(choose_blocks, ChooseBlocksArgs, all)        \
   X(attention, AttentionArgs, all)               \
-  X(rotate_ends, RotateEndsArgs, host)           \
-  X(store_rows, StoreRowsArgs, host)             \
+  X(rotate_ends, RotateEndsArgs, all)            \
+  X(store_rows, StoreRowsArgs, all)              \
   X(gate, GateArgs, all)                         \
   X(causal_conv, ConvArgs, all)                  \
   X(gated_delta, GatedDeltaArgs, all)            \
   X(scan, ScanArgs, all)                         \
   X(channel_scan, ChannelScanArgs, all)          \
   X(wkv, WkvArgs, all)                           \
-  X(compress, CompressArgs, host)                \
-  X(collapse_streams, CollapseStreamsArgs, host) \
-  X(expand_streams, ExpandStreamsArgs, host)     \
-  X(gram_rows, GramRowsArgs, host)               \
-  X(mix_sources, MixSourcesArgs, host)           \
-  X(mix_heads, MixHeadsArgs, host)               \
+  X(compress, CompressArgs, all)                 \
+  X(collapse_streams, CollapseStreamsArgs, all)  \
+  X(expand_streams, ExpandStreamsArgs, all)      \
+  X(gram_rows, GramRowsArgs, all)                \
+  X(mix_sources, MixSourcesArgs, all)            \
+  X(mix_heads, MixHeadsArgs, all)                \
   X(predict_streams, PredictStreamsArgs, all)    \
   X(correct_streams, CorrectStreamsArgs, all)    \
   X(match_size, MatchSizeArgs, all)              \
@@ -54,13 +54,7 @@
 
 // Forms of operators that a network may need and a backend may not support: X(name, text for errors,
 // backends).
-#define OCTAVO_FORMS(X)                                                 \
-  X(distance_bias, "attention with biases by distance", host)           \
-  X(fixed_keys, "attention with fixed keys", host)                      \
-  X(experts_by_token, "experts that the id of a token chooses", host)   \
-  X(root_scores, "routers with scores sqrt(softplus)", host)            \
-  X(cross_attention, "cross attention to the rows of an encoder", host) \
-  X(sound_encoder, "encoders of sound", host)
+#define OCTAVO_FORMS(X) X(fixed_keys, "attention with fixed keys", host)
 
 // Declares a function of a backend, with the operator's name.
 #define OCTAVO_DECLARE_OPERATOR(name, Args, backends) void name(Stream& stream, const Args& args);
