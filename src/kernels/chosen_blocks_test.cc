@@ -60,7 +60,8 @@ struct Selected {
 Selected run(Backend& backend, const Sparse& s, const TestTensor& qkv, const TestTensor& index_qkv,
              std::int64_t at_once) {
   const auto spec_of = [](std::int64_t heads, std::int64_t dim) {
-    return KvSpec{.kv_heads = int(heads), .head_dim = int(dim), .block_size = kCacheBlock, .dtype = DType::f32};
+    return KvSpec{
+        .kv_heads = int(heads), .head_dim = int(dim), .block_size = kCacheBlock, .dtype = DType::f32};
   };
   TokenCache cache(backend, spec_of(s.kv_heads, s.dim), s.n, s.q_heads()),
       index(backend, spec_of(1, s.index_dim), s.n, s.kv_heads);
@@ -79,7 +80,8 @@ Selected run(Backend& backend, const Sparse& s, const TestTensor& qkv, const Tes
     const TestTensor q(DType::f32, {count, s.q_heads(), s.dim}),
         index_q(DType::f32, {count, s.kv_heads, s.index_dim});
     OnDevice on(backend);
-    const auto store = [&](TokenCache& to, const TestTensor& rows, std::int64_t heads, const TestTensor& queries) {
+    const auto store = [&](TokenCache& to, const TestTensor& rows, std::int64_t heads,
+                           const TestTensor& queries) {
       backend.ops.plan_attention(*backend.stream,
                                  {.query_starts = query_starts,
                                   .lengths = {&length, 1},
@@ -122,7 +124,8 @@ TEST_P(ChosenBlocks, AreThoseOfTheReferenceHoweverASequenceIsCut) {
     const Selected together = run(*tested, s, qkv, index_qkv, s.n),
                    expected = run(reference, s, qkv, index_qkv, s.n);
     ASSERT_TRUE(together.chosen == expected.chosen) << s.n << " tokens, blocks of " << s.block;
-    ASSERT_LE(difference(together.out, expected.out, 2e-5, 1e-4), 1) << s.n << " tokens, blocks of " << s.block;
+    ASSERT_LE(difference(together.out, expected.out, 2e-5, 1e-4), 1)
+        << s.n << " tokens, blocks of " << s.block;
     ASSERT_TRUE(run(*tested, s, qkv, index_qkv, 37) == together) << s.n << " tokens, blocks of " << s.block;
   }
 }

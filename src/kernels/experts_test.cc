@@ -58,12 +58,12 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
   TestRandom random(4);
   for (int round = 0; round < 60; ++round) {
     const std::int64_t n = random.integer(1, 30), size = random.integer(1, 33);
-    RouterRule rule{.renormalise = random.coin(),
-                    .scores = random.pick(
-                        {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sqrt_softplus}),
-                    .scale = random.real(0.5, 3),
-                    .groups = random.integer(1, 8),
-                    .group_best = random.integer(1, 2)};
+    RouterRule rule{
+        .renormalise = random.coin(),
+        .scores = random.pick({RouterScores::softmax, RouterScores::sigmoid, RouterScores::sqrt_softplus}),
+        .scale = random.real(0.5, 3),
+        .groups = random.integer(1, 8),
+        .group_best = random.integer(1, 2)};
     rule.groups_kept = random.integer(1, rule.groups);
     rule.chosen = random.integer(1, static_cast<int>(std::min<std::int64_t>(8, rule.groups_kept * size)));
     const std::int64_t experts = rule.groups * size;
@@ -85,10 +85,10 @@ TEST_P(Experts, RouteToGivenExperts) {
   for (int round = 0; round < 30; ++round) {
     const std::int64_t n = random.integer(1, 30);
     const int experts = random.integer(1, 40);
-    const RouterRule rule{.chosen = random.integer(1, std::min(experts, 4)),
-                          .renormalise = random.coin(),
-                          .scores = random.pick(
-                              {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sqrt_softplus})};
+    const RouterRule rule{
+        .chosen = random.integer(1, std::min(experts, 4)),
+        .renormalise = random.coin(),
+        .scores = random.pick({RouterScores::softmax, RouterScores::sigmoid, RouterScores::sqrt_softplus})};
     const TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
     TestTensor given(DType::f32, {n, rule.chosen});
     for (std::int64_t i = 0; i < n; ++i) {
@@ -126,8 +126,8 @@ TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
     logits.set(5 + i, -INFINITY);
     logits.set(10 + i, i == 2 ? INFINITY : 1);
   }
-  for (const RouterScores scores :
-       {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sparsemixer, RouterScores::sqrt_softplus}) {
+  for (const RouterScores scores : {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sparsemixer,
+                                    RouterScores::sqrt_softplus}) {
     const Routes routes(*tested, logits, 3, 5, {.chosen = 3, .scores = scores});
     std::vector<std::int32_t> pair_rows = routes.pair_rows;
     std::ranges::sort(pair_rows);

@@ -1,5 +1,5 @@
-// Compares operators that mix rows, and GramRowsArgs, with the reference: on the CPU with every instruction set
-// of this processor, and on CUDA.
+// Compares operators that mix rows, and GramRowsArgs, with the reference: on the CPU with every instruction
+// set of this processor, and on CUDA.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"

@@ -164,8 +164,8 @@ Outputs run(Backend& backend, const Sizes& s, const Inputs& in, std::int64_t at_
     store(compress(in.index_values, in.index_gates, in.index_bias, index_state, index_means), in.index_norm,
           entries, s.dim);
     for (const TestTensor* each : {&q, &index_q})
-      backend.ops.rotate_ends(
-          stream, {.x = step(*each), .positions = states.positions, .frequencies = frequencies});
+      backend.ops.rotate_ends(stream,
+                              {.x = step(*each), .positions = states.positions, .frequencies = frequencies});
     const View chosen = step(result.chosen), out = step(result.out);
     backend.ops.choose_tokens(stream, {.q = step(index_q),
                                        .weights = step(in.weights),

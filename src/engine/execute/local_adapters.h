@@ -38,8 +38,8 @@ class LocalAdapters final : public AdapterSlots {
     std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
-  // Sorts the tokens of the step by adapter. Returns false if no token has an adapter. `recorded`: the step is
-  // a CUDA graph, so the sorted adapters are all adapters in memory, also those that no token has.
+  // Sorts the tokens of the step by adapter. Returns false if no token has an adapter. `recorded`: the step
+  // is a CUDA graph, so the sorted adapters are all adapters in memory, also those that no token has.
   bool begin_step(const Batch& batch, bool recorded);
   const Sorted& tokens() const { return tokens_; }
   // CUDA graphs of steps with adapters. They contain the addresses of all adapters in memory.

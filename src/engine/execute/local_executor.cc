@@ -151,9 +151,8 @@ Result<View> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens) {
   const View logits = logit_rows_.results(std::ssize(tokens), model_->spec.vocab);
   const LocalAdapters::Sorted& sorted = adapters_.sort_rows(tokens, *plans_);
   TRY(const auto uploaded, logit_rows_.upload(backend_, tokens, sorted.numbers, sorted.starts));
-  const StepAdapters adapters{.adapters = sorted.adapters,
-                              .starts = uploaded.adapter_starts,
-                              .tokens = uploaded.by_adapter};
+  const StepAdapters adapters{
+      .adapters = sorted.adapters, .starts = uploaded.adapter_starts, .tokens = uploaded.by_adapter};
   decoder_->logits(uploaded.rows, logits, sorted.adapters.empty() ? nullptr : &adapters);
   TRY_VOID(ranks_status());
   return logits;

@@ -7,8 +7,7 @@ namespace octavo {
 Result<std::unique_ptr<SoundRows>> SoundRows::create(const Model& tower, Backend& backend) {
   std::unique_ptr<SoundRows> rows(new SoundRows(tower, backend));
   TRY(rows->tower_, SoundTower::create(tower, backend));
-  TRY(rows->starts_,
-      ascending<std::int32_t>(rows->input_.tokens() + 1, backend, rows->input_.joined));
+  TRY(rows->starts_, ascending<std::int32_t>(rows->input_.tokens() + 1, backend, rows->input_.joined));
   return rows;
 }
 

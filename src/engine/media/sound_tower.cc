@@ -67,10 +67,9 @@ View SoundTower::upload_mels(std::string_view spectrogram, std::int64_t count) {
 
 void SoundTower::convolve(const LinearParameter& w, const View& frames, std::int64_t step, const View& out) {
   const View product = View::of(products_.data(), out.dtype, {out.size(0), out.size(1)});
-  backend_.ops.matmul(*backend_.stream, {.x = taps_of(frames, step),
-                                         .w = *w.weight.weight,
-                                         .bias = w.bias.value,
-                                         .y = product});
+  backend_.ops.matmul(
+      *backend_.stream,
+      {.x = taps_of(frames, step), .w = *w.weight.weight, .bias = w.bias.value, .y = product});
   backend_.ops.activate(*backend_.stream,
                         {.x = product, .activation = Activation::gelu, .gated = false, .y = out});
 }

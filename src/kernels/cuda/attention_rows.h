@@ -112,17 +112,18 @@ __device__ inline float slope_of(const AttentionParams& p, std::int64_t head, in
   return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
 
-// Relative position biases of one row (AttentionArgs::distance_bias). Latent attention on tensor cores does not
-// support them.
+// Relative position biases of one row (AttentionArgs::distance_bias). Latent attention on tensor cores does
+// not support them.
 struct DistanceBias {
   const float* numbers;  // number for distance 0
   int furthest, position;
 
   // `head` is the KV head. `row` may be a row that does not exist.
   __device__ DistanceBias(const AttentionParams& p, const SequenceRows& rows, std::int64_t head, int row)
-      : numbers(p.distance_bias + element_at(head * p.group + row % p.group, 2 * p.furthest + 1, p.furthest)),
-        furthest(p.furthest),
-        position(rows.position(row)) {}
+      : furthest(p.distance_bias.furthest), position(rows.position(row)) {
+    numbers =
+        p.distance_bias.numbers + element_at(head * p.group + row % p.group, 2 * furthest + 1, furthest);
+  }
   __device__ float of(int token) const {
     const int distance = token - position;
     return numbers[distance < -furthest ? -furthest : distance > furthest ? furthest : distance];

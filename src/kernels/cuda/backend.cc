@@ -23,7 +23,9 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return field_failure(
         "kv_cache_dtype", ErrorCode::unsupported,
         "attention that uses its keys as values needs float32, float16 or bfloat16 and one key head");
-  if (const int most = rows ? kMaxRowDim + spec.index_dim : latent ? kMaxLatentKey : kMaxKey;
+  if (const int most = rows     ? kMaxRowDim + spec.index_dim
+                       : latent ? kMaxLatentKey
+                                : kMaxKey;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
     return field_failure(latent ? "kv_lora_rank" : "head_dim", ErrorCode::unsupported,
                          "{} is not supported on CUDA: must be a multiple of 8, at most {}", spec.head_dim,
@@ -40,7 +42,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.rate < 1 || spec.block_size % spec.rate != 0)
-    return invalid("block_size", "{} is not a multiple of the {} tokens of an entry", spec.block_size, spec.rate);
+    return invalid("block_size", "{} is not a multiple of the {} tokens of an entry", spec.block_size,
+                   spec.rate);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&

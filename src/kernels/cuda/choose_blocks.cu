@@ -1,8 +1,8 @@
 // Selects blocks of tokens for sparse attention (ChooseBlocksArgs).
 //
-// A thread block processes one head of one query. Each warp computes the scores of some blocks of tokens, with
-// a token per lane. Then the thread block finds the selected blocks one after the other, the greatest score
-// first.
+// A thread block processes one head of one query. Each warp computes the scores of some blocks of tokens,
+// with a token per lane. Then the thread block finds the selected blocks one after the other, the greatest
+// score first.
 #include "kernels/cuda/attention_rows.h"
 #include "kernels/cuda/step_query.h"
 
@@ -23,7 +23,8 @@ __device__ float number(const std::byte* key, Format format, int i) {
 template <class T>
 __device__ float product(const ChooseBlocksParams& p, const T* q, std::int64_t sequence, std::int64_t token) {
   const KvLayout& layout = p.cache.layout;
-  const std::int64_t block = p.sequences.tables[p.sequences.table_starts[sequence] + token / layout.block_size];
+  const std::int64_t block =
+      p.sequences.tables[p.sequences.table_starts[sequence] + token / layout.block_size];
   const std::int64_t offset = token % layout.block_size;
   const std::byte* key = p.cache.data + layout.vector(block, 0, 0, offset);
   float sum = 0;
@@ -45,7 +46,8 @@ struct Candidate {
 // Returns the first candidate of the thread block. Every thread must call it.
 __device__ Candidate first_of(Candidate mine, Candidate* shared) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    const Candidate other{__shfl_xor_sync(kAllLanes, mine.score, step), __shfl_xor_sync(kAllLanes, mine.block, step)};
+    const Candidate other{__shfl_xor_sync(kAllLanes, mine.score, step),
+                          __shfl_xor_sync(kAllLanes, mine.block, step)};
     if (other.before(mine)) mine = other;
   }
   __syncthreads();  // The barrier waits until all threads have read the old values.
@@ -60,7 +62,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) choose_blocks_kernel(ChooseBlocksParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(Candidate, shared, [kWarps]);
-  float* const scores = reinterpret_cast<float*>(shared_memory());  // [most_blocks]
+  float* const scores = reinterpret_cast<float*>(shared_memory());              // [most_blocks]
   auto* const found = reinterpret_cast<std::int32_t*>(scores + p.most_blocks);  // [most]
   const std::int64_t query = block_x(), head = block_y();
   const StepQuery of(p.sequences, p.sequence_count, query);
@@ -72,7 +74,8 @@ __global__ void __launch_bounds__(kThreads) choose_blocks_kernel(ChooseBlocksPar
       chosen[i] = i < count ? static_cast<std::int32_t>(i) : kNoToken;
     return;
   }
-  const T* const q = static_cast<const T*>(p.q.data) + element_at(query, p.q.stride, 0) + element_at(head, p.q_head, 0);
+  const T* const q =
+      static_cast<const T*>(p.q.data) + element_at(query, p.q.stride, 0) + element_at(head, p.q_head, 0);
   for (std::int64_t b = warp(); b < count; b += kWarps) {
     const std::int64_t end = (b + 1) * p.block < of.tokens ? (b + 1) * p.block : of.tokens;
     const bool local = count - 1 - b < p.local;

@@ -103,8 +103,8 @@ class CudaWeight final : public Weight {
 };
 
 // Copies a matrix of a checkpoint to the device. Numbers keep their format if products support the format;
-// otherwise they become f32. Codes of quantised matrices do not change, unless the size of a quantisation group
-// is not a multiple of 8 columns: then they become numbers in the format of the activations. Returns
+// otherwise they become f32. Codes of quantised matrices do not change, unless the size of a quantisation
+// group is not a multiple of 8 columns: then they become numbers in the format of the activations. Returns
 // unsupported if parts do not fit together. Also returns errors of Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 

@@ -122,7 +122,7 @@ __global__ void choose_kernel(RouteArgs p) {
     last = best;
     last_expert = expert;
     if (k == 0 && by_order) most = logits[expert];
-    const float weight = softmax   ? expf(logits[expert] - most)
+    const float weight = softmax  ? expf(logits[expert] - most)
                          : sparse ? 1 / near
                                   : score_of(rule.scores, logits[expert]);
     if (rule.renormalise) sum += weight;

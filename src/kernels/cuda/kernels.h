@@ -169,6 +169,12 @@ struct AttentionWork {
   float* states;
 };
 
+// Biases by distance, [q_heads, 2 * furthest + 1] (AttentionArgs::distance_bias). null: none.
+struct DistanceTable {
+  const float* numbers = nullptr;
+  int furthest = 0;
+};
+
 struct AttentionParams {
   Rows q, out;
   int q_heads, group;  // number of query heads, and number of query heads per KV head
@@ -180,10 +186,10 @@ struct AttentionParams {
   bool causal = true;
   float soft_cap;
   const float* slopes;                   // [q_heads]; null: no ALiBi
-  const float* distance_bias = nullptr;  // [q_heads, 2 * furthest + 1]; null: no biases by distance
-  int furthest = 0;
+  DistanceTable distance_bias = {};
   const float* sinks;                    // [q_heads]; null: no sinks
-  // AttentionArgs::chosen: for each query and KV head, chosen_most runs of chosen_run tokens; null: all tokens
+  // AttentionArgs::chosen: for each query and KV head, chosen_most runs of chosen_run tokens; null: all
+  // tokens
   const std::int32_t* chosen = nullptr;
   std::int64_t chosen_stride = 0, chosen_head_stride = 0, chosen_most = 0;
   int chosen_run = 1;
@@ -216,7 +222,7 @@ void choose_tokens(StreamHandle stream, const ChooseParams& p);
 
 // See ChooseBlocksArgs.
 struct ChooseBlocksParams {
-  Rows q;               // [n, heads, head_dim]
+  Rows q;  // [n, heads, head_dim]
   std::int64_t n, heads;
   std::int64_t q_head;  // distance between heads, in elements
   KvCache cache;
@@ -231,7 +237,7 @@ void choose_blocks(StreamHandle stream, const ChooseBlocksParams& p);
 
 // Attention for caches with KvSpec::shared_rows.
 struct RowAttentionParams {
-  Rows q;   // [n, heads, dim]
+  Rows q;  // [n, heads, dim]
   Rows out;
   std::int64_t n, heads, dim;
   KvCache cache, entries;  // entries without data: there are none

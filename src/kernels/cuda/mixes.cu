@@ -14,7 +14,8 @@ __global__ void __launch_bounds__(kThreads) mix_sources_kernel(MixSourcesArgs p)
   OCTAVO_SHARED(float, scores, [kMaxSources]);
   const std::int64_t t = block_x(), count = p.x.size(1), dim = p.x.size(2), all = count + (p.last ? 1 : 0);
   const auto row_of = [&](std::int64_t i) {
-    return i < count ? &element<float>(p.x, t, element_at(i, p.x.stride[1], 0)) : &element<float>(p.last, t, 0);
+    return i < count ? &element<float>(p.x, t, element_at(i, p.x.stride[1], 0))
+                     : &element<float>(p.last, t, 0);
   };
   for (std::int64_t i = 0; i < all; ++i) {
     const float* row = row_of(i);

@@ -13,7 +13,8 @@ struct Moments {
 
 // value(i): element i of the row. Every one of the kCount threads of the thread block must call it.
 template <int kCount = kColumnThreads, class Value>
-__device__ inline Moments moments_of(NormKind kind, float eps, std::int64_t dim, float* partials, Value value) {
+__device__ inline Moments moments_of(NormKind kind, float eps, std::int64_t dim, float* partials,
+                                     Value value) {
   if (kind == NormKind::affine) return {0, 1};
   const auto count = static_cast<float>(dim);
   float mean = 0;

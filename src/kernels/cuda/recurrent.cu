@@ -315,7 +315,8 @@ __global__ void __launch_bounds__(kConvThreads) compress_kernel(CompressArgs p) 
   for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
     const int offset = items<std::int32_t>(p.plan.positions)[t] % rate;
     const auto add = [&](Mean& mean, std::int64_t at) {
-      mean.add(element<float>(p.values, t, at), element<float>(p.gates, t, at) + element<float>(p.bias, offset, at));
+      mean.add(element<float>(p.values, t, at),
+               element<float>(p.gates, t, at) + element<float>(p.bias, offset, at));
     };
     // A token's last set of columns belongs to its own entry. If there are two sets, the first one belongs to
     // the next entry.

@@ -29,8 +29,8 @@ __device__ void put_row_number(std::byte* row, Format format, std::int64_t i, fl
   }
 }
 
-__device__ const std::byte* cached_row(const KvCache& cache, const SequenceTables& sequences, std::int64_t sequence,
-                                       std::int64_t entry) {
+__device__ const std::byte* cached_row(const KvCache& cache, const SequenceTables& sequences,
+                                       std::int64_t sequence, std::int64_t entry) {
   const std::int64_t block =
       sequences.tables[sequences.table_starts[sequence] + entry / cache.layout.block_size];
   return cache.data + cache.layout.vector(block, 0, 0, entry % cache.layout.block_size);
@@ -49,7 +49,8 @@ struct SeenRows {
         first_token(params.window > 0 && of.tokens > params.window ? of.tokens - params.window : 0),
         tokens(of.tokens - first_token),
         count(tokens + entries()),
-        chosen(params.chosen == nullptr ? nullptr : params.chosen + element_at(query, params.chosen_stride, 0)) {}
+        chosen(params.chosen == nullptr ? nullptr
+                                        : params.chosen + element_at(query, params.chosen_stride, 0)) {}
 
   // Number of entries that the query sees. ChooseTokensArgs selects as many as possible.
   __device__ std::int64_t entries() const {
@@ -70,6 +71,22 @@ struct SharedRows {
   const std::byte* rows[kPieceTokens];
   float partials[kWarp];
 };
+
+// Computes the products of the queries with this thread's row of a piece of `count` rows. `i` is the index of
+// the row among those that the query sees.
+__device__ void score_row(const SeenRows& seen, std::int64_t i, int count, SharedRows& shared,
+                          float (&scores)[kHeads]) {
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) scores[h] = thread() < count ? 0 : kMinusInfinity;
+  if (thread() >= count) return;
+  const std::byte* const row = seen.row(i);
+  shared.rows[thread()] = row;
+  for (std::int64_t d = 0; d < seen.p.dim; ++d) {
+    const float x = row_number(row, seen.p.cache.format, d);
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) scores[h] = fmaf(shared.queries[h][d], x, scores[h]);
+  }
+}
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) row_attention_kernel(RowAttentionParams p) {
@@ -96,17 +113,7 @@ __global__ void __launch_bounds__(kThreads) row_attention_kernel(RowAttentionPar
     __syncthreads();  // The barrier waits until all threads have used the previous piece.
     const int count = seen.count - first < kPieceTokens ? static_cast<int>(seen.count - first) : kPieceTokens;
     float scores[kHeads];
-#pragma unroll
-    for (int h = 0; h < kHeads; ++h) scores[h] = thread() < count ? 0 : kMinusInfinity;
-    if (thread() < count) {
-      const std::byte* const row = seen.row(first + thread());
-      shared.rows[thread()] = row;
-      for (std::int64_t d = 0; d < dim; ++d) {
-        const float x = row_number(row, p.cache.format, d);
-#pragma unroll
-        for (int h = 0; h < kHeads; ++h) scores[h] = fmaf(shared.queries[h][d], x, scores[h]);
-      }
-    }
+    score_row(seen, first + thread(), count, shared, scores);
     Weights weights[kHeads];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -213,7 +220,8 @@ void run_rotate_ends(Stream& stream, const RotateEndsArgs& args) {
 }
 
 void run_store_rows(Stream& stream, const StoreRowsArgs& args) {
-  launch(handle_of(stream), row_grid(args.x.size(0)), kThreads, 0, store_rows_kernel, args, cache_of(args.cache));
+  launch(handle_of(stream), row_grid(args.x.size(0)), kThreads, 0, store_rows_kernel, args,
+         cache_of(args.cache));
 }
 
 }  // namespace octavo::cuda

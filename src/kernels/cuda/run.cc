@@ -110,8 +110,8 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   params.causal = args.causal;
   params.soft_cap = args.soft_cap;
   params.slopes = data_of<float>(args.slopes);
-  params.distance_bias = data_of<float>(args.distance_bias);
-  params.furthest = args.distance_bias ? static_cast<int>(args.distance_bias.size(1) / 2) : 0;
+  if (args.distance_bias)
+    params.distance_bias = {args.distance_bias.as<float>(), static_cast<int>(args.distance_bias.size(1) / 2)};
   params.sinks = data_of<float>(args.sinks);
   if (args.chosen) {
     params.chosen = args.chosen.as<std::int32_t>();

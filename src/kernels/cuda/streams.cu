@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kThreads) collapse_kernel(CollapseStreamsArgs 
         sum = fmaf(stream_at(p.x, t, j, k), element<float>(p.matrix, row, j * dim + k), sum);
     sum = warp_sum(sum);
     const int kind = row < streams ? 0 : row < 2 * streams ? 1 : 2;
-    if (lane() == 0) weights[row] = fmaf(sum * inverse, items<float>(p.scale)[kind], items<float>(p.base)[row]);
+    if (lane() == 0)
+      weights[row] = fmaf(sum * inverse, items<float>(p.scale)[kind], items<float>(p.base)[row]);
   }
   __syncthreads();
   for (std::int64_t k = thread(); k < dim; k += kThreads) {

@@ -100,7 +100,8 @@ TEST_F(CudaWeights, GroupsMayHaveAnySize) {
   for (const std::int64_t groups : {5, 12})
     for (const Encoding encoding : {Encoding::int8, Encoding::int4})
       for (const DType activation : {DType::f32, DType::bf16, DType::f16})
-        expect_product(random, {random_codes(random, encoding, 30, 60, groups, random.coin())}, activation, 18);
+        expect_product(random, {random_codes(random, encoding, 30, 60, groups, random.coin())}, activation,
+                       18);
 }
 
 TEST_F(CudaWeights, PartsMayDiffer) {
